@@ -1,0 +1,22 @@
+"""What a transport needs against what the lab offers: the reason why a way is not run here. Pure but for find_spec."""
+
+from importlib.util import find_spec
+
+from harness.labs import Lab
+from harness.model import Server, Transport
+
+
+def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server]) -> str | None:
+    """Return why this lab cannot run the transport, in one line, or None when it can."""
+    if entry.endpoint not in lab.endpoints:
+        return f"this lab has no {entry.endpoint} address"
+    for module in entry.requires:
+        if find_spec(module.partition(".")[0]) is None:
+            return f'the Python package "{module}" is not installed'
+    if "shared_io" in entry.needs and lab.io is None and "pg_parquet" in servers[entry.system].offers:
+        return "no folder is shared with the server; set LAB_IO_DIR"
+    missing = [need for need in entry.needs if need != "shared_io" and need not in servers[entry.system].offers]
+    if missing:
+        version = servers[entry.system].version
+        return f"the {entry.system} {version} server does not offer {', '.join(missing)}"
+    return None

@@ -1,0 +1,215 @@
+"""The command `lab`: the only place that prints or exits.
+
+Exit codes: 0 all well; 1 a run ended with wrong values, an error, a timeout or a killed worker; 2 the command could not
+be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM.
+"""
+
+import signal
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from harness import registry, settings
+from harness.model import LabError, Origin, Status
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+_FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _console(stderr: bool = False) -> Console:
+    console = Console(stderr=stderr)
+    # Tables are for reading: a pipe or file has no width of its own.
+    return console if console.is_terminal else Console(stderr=stderr, width=200)
+
+
+def _explained(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what the person can act on into one line and exit code 2."""
+
+    @wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except LabError as error:
+            _console(stderr=True).out(f"lab: {error}", highlight=False)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            _console(stderr=True).out("lab: stopped", highlight=False)
+            raise typer.Exit(130) from None
+
+    return wrapper
+
+
+@app.command("list")
+@_explained
+def list_(pattern: Annotated[str, typer.Argument(help="glob over ids, e.g. 'clickhouse.*.write_*'")] = "*") -> None:
+    """Print the catalogue of transports, or a part of it."""
+    console = _console()
+    if not sys.stdout.isatty():
+        for entry in registry.select(pattern):
+            console.out(f"{entry.id}\t{entry.summary}", highlight=False)
+        return
+    table = Table(box=None)
+    for name in ("id", "what it does", "published"):
+        table.add_column(name)
+    for entry in registry.select(pattern):
+        table.add_row(entry.id, entry.summary, "yes" if entry.origin is Origin.PUBLISHED else "")
+    console.print(table)
+
+
+@app.command()
+@_explained
+def show(transport: Annotated[str, typer.Argument(help="id of a transport, see `lab list`")]) -> None:
+    """Print one transport as a complete Python script."""
+    from harness.show import script
+
+    sys.stdout.write(script(registry.one(transport)))
+
+
+@app.command()
+@_explained
+def run(
+    suite: Annotated[str, typer.Argument(help="name of a suite")] = "matrix",
+    rows: Annotated[int | None, typer.Option(help="rows of the dataset")] = None,
+    passes: Annotated[int | None, typer.Option(help="full passes over the suite")] = None,
+    only: Annotated[str | None, typer.Option(help="glob over transport ids, or several with commas")] = None,
+    external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
+    resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
+) -> None:
+    """Run a suite and leave its results in results/."""
+    from harness import suites
+    from harness.plan import Plan
+    from harness.suite_run import Request, resume_request
+
+    chosen = settings.load()
+    if resume is not None:
+        request = resume_request(chosen, resume)
+        known = suites.load(chosen.suites_dir, request.plan.suite)
+    else:
+        known = suites.load(chosen.suites_dir, suite)
+        plan = Plan(
+            suite=known.name,
+            select=only if only is not None else known.select,
+            dataset=known.dataset,
+            rows=rows if rows is not None else known.rows,
+            passes=passes if passes is not None else known.passes,
+            seed=chosen.seed,
+            time_limit=chosen.time_limit or known.time_limit,
+        )
+        request = Request(plan, "external" if external else "embedded")
+    if not _perform(chosen, request, known):
+        raise typer.Exit(1)
+
+
+def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
+    """Do the runs, write the summary, print the tables; return whether nothing went wrong."""
+    from harness import progress, runner
+    from harness.suite_run import open_run
+
+    console = _console()
+    with open_run(chosen, request) as suite_run:
+        _announce(console, suite_run, request)
+        try:
+            with progress.shown(console, len(suite_run.todo)) as on_row:
+                runner.perform(suite_run.session, suite_run.todo, on_row)
+        except (KeyboardInterrupt, SystemExit):
+            console.out(f"lab: stopped; go on with: lab run --resume {suite_run.session.run_id}", highlight=False)
+            raise
+        folder = suite_run.session.folder
+    return _report(console, folder, suite)
+
+
+def _announce(console: Console, suite_run: Any, request: Any) -> None:
+    """Say which lab is used, what will be run, and what will be skipped and why."""
+    from harness.availability import reason_unavailable
+
+    session, plan = suite_run.session, request.plan
+    versions = ", ".join(f"{name} {server.version}" for name, server in session.servers.items())
+    console.out(f"lab: {session.lab.kind} ({versions}); run {session.run_id}", highlight=False)
+    transports = {run.case.transport.id: run.case.transport for run in suite_run.todo}
+    skipped = {
+        name: reason
+        for name, entry in transports.items()
+        if (reason := reason_unavailable(entry, session.lab, session.servers))
+    }
+    done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
+    console.out(
+        f"{len(transports) - len(skipped)} ways, {plan.rows:,} rows, {plan.passes} passes: "
+        f"{len(suite_run.todo)} runs{done}; seed {plan.seed}",
+        highlight=False,
+    )
+    for name, reason in sorted(skipped.items()):
+        console.out(f"skipped: {name}: {reason}", highlight=False)
+
+
+def _report(console: Console, folder: Path, suite: Any) -> bool:
+    from harness import results
+    from harness.report import summary, tables
+
+    rows = results.load(folder / "runs.csv")
+    summaries = summary.summarise(rows, suite.published)
+    summary.write(folder / "summary.csv", summaries)
+    for table in tables.tables(summaries):
+        console.print(table)
+    console.out(f"published: {suite.citation}; {suite.conditions}", highlight=False)
+    console.out(f"results: {folder}/ (runs.csv, summary.csv, environment.json)", highlight=False)
+    bad = [row for row in rows if row["status"] not in _FINE]
+    if bad:
+        console.out(f"{len(bad)} of {len(rows)} runs are not ok; see {folder}/logs", highlight=False)
+    return not bad
+
+
+@app.command()
+@_explained
+def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) -> None:
+    """Print the tables of a run again, from results/ alone."""
+    from harness import suites
+    from harness.suite_run import find_folder, resume_request
+
+    chosen = settings.load()
+    request = resume_request(chosen, run)
+    _report(_console(), find_folder(chosen, run), suites.load(chosen.suites_dir, request.plan.suite))
+
+
+@app.command()
+@_explained
+def serve() -> None:
+    """Keep the embedded lab up in the foreground and print its URIs."""
+    from harness import labs
+
+    console = _console()
+    with labs.embedded(settings.load()) as lab:
+        for name, uri in lab.endpoints.items():
+            console.out(f"{name}\t{uri}", highlight=False)
+        sys.stdout.flush()
+        while True:
+            signal.pause()
+
+
+@app.command()
+@_explained
+def docs(
+    check: Annotated[bool, typer.Option("--check", help="change nothing; fail when a page is stale")] = False,
+) -> None:
+    """Write the generated pages of docs/ and .env.example."""
+    from harness import docs as pages
+
+    stale = pages.stale() if check else pages.write()
+    for path in stale:
+        _console().out(f"{'stale' if check else 'written'}: {path}", highlight=False)
+    if check and stale:
+        raise LabError('generated pages are stale; run "lab docs" and commit them')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Datasets: a name becomes seeded data, kept as Parquet with a manifest."""

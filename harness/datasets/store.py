@@ -1,0 +1,124 @@
+"""Datasets on disk: built once as Parquet with a manifest, checked and reused afterwards."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.datasets.specification import Specification
+from harness.model import Dataset, LabError
+
+ROW_GROUP_ROWS = 100_000
+BYTES_PER_ROW = 140  # an upper bound of what a row takes on disk, to refuse before a disk is filled
+
+
+def specification(name: str) -> Specification:
+    """Return the dataset of this name, the module of the same name beside this file. Raises LabError."""
+    known = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
+    if name not in known:
+        raise LabError(f'no dataset "{name}"; there are: {", ".join(known)}')
+    module = import_module(f"harness.datasets.{name}")
+    if not hasattr(module, "SPECIFICATION"):
+        raise LabError(f'"{name}" is not a dataset: harness/datasets/{name}.py has no SPECIFICATION')
+    return module.SPECIFICATION
+
+
+def ensure(folder: Path, name: str, rows: int, seed: int) -> Dataset:
+    """Return the dataset, building it when it is missing, damaged or of an older generator version.
+
+    Raises LabError when the folder cannot be written or the disk is too small.
+    """
+    spec = specification(name)
+    stem = folder / f"{name}-{rows}-{seed}"
+    parquet, manifest = stem.with_suffix(".parquet"), stem.with_suffix(".json")
+    known = _read_manifest(manifest)
+    if known is None or known.get("version") != spec.version or not _intact(parquet, known):
+        known = _build(spec, rows, seed, parquet, manifest)
+    return Dataset(name, rows, seed, str(parquet), known["content_hash"])
+
+
+def content_hash(batches: Iterator[pa.RecordBatch]) -> str:
+    """Return the BLAKE2b-256 of the values in order: independent of Parquet, its codec and the machine."""
+    digest = hashlib.blake2b(digest_size=32)
+    for batch in batches:
+        _feed(digest, batch)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, batch: pa.RecordBatch) -> None:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        digest.update(f"{name}:{column.type}:{len(column)};".encode())
+        for buffer in column.buffers():
+            if buffer is not None:
+                digest.update(buffer)
+
+
+def _read_manifest(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    except OSError as error:
+        raise LabError(f"cannot read {path}: {error.strerror}; set LAB_DATASETS_DIR to a readable folder") from None
+
+
+def _intact(parquet: Path, manifest: dict[str, Any]) -> bool:
+    try:
+        return parquet.stat().st_size == manifest["bytes"] and pq.read_metadata(parquet).num_rows == manifest["rows"]
+    except (OSError, pa.ArrowInvalid):
+        return False
+
+
+def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: Path) -> dict[str, Any]:
+    partial = parquet.with_suffix(f".partial-{os.getpid()}")
+    try:
+        parquet.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_a_small_disk(parquet.parent, rows)
+        facts = _write(spec, rows, seed, partial)
+        os.replace(partial, parquet)
+        manifest.write_text(json.dumps(facts, indent=2) + "\n")
+    except OSError as error:
+        raise LabError(f"cannot build dataset {spec.name} in {parquet.parent}: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return facts
+
+
+def _refuse_a_small_disk(folder: Path, rows: int) -> None:
+    free, needed = shutil.disk_usage(folder).free, rows * BYTES_PER_ROW
+    if free < needed:
+        raise LabError(
+            f"{rows} rows need up to {needed / 1e6:.0f} MB in {folder}, found {free / 1e6:.0f} MB free; "
+            "make room or ask for fewer rows"
+        )
+
+
+def _write(spec: Specification, rows: int, seed: int, path: Path) -> dict[str, Any]:
+    digest = hashlib.blake2b(digest_size=32)
+    batches = spec.build(rows, seed)
+    first = next(batches)
+    with pq.ParquetWriter(path, first.schema, compression="lz4") as writer:
+        for batch in _chain(first, batches):
+            _feed(digest, batch)
+            writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
+    return {
+        "name": spec.name,
+        "version": spec.version,
+        "rows": rows,
+        "seed": seed,
+        "kinds": spec.kinds,
+        "content_hash": digest.hexdigest(),
+        "bytes": path.stat().st_size,
+    }
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

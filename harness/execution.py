@@ -1,0 +1,113 @@
+"""One worker process from start to end: hand it a job, sample its memory, end it when it hangs, return its answer."""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.measure import SAMPLE_SECONDS, Sample, read_memory
+from harness.model import Status
+
+GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came out of a worker: its answer (status and more) and the memory samples taken meanwhile."""
+
+    answer: dict[str, Any]
+    samples: list[Sample]
+
+
+def execute(
+    job: dict[str, Any],
+    time_limit: float,
+    log: Path,
+    server_died: Callable[[], bool] = lambda: False,
+    command: tuple[str, ...] = (sys.executable, "-m", "harness.worker"),
+) -> Execution:
+    """Run a job in a fresh process; `log` receives its standard error.
+
+    The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
+    signal ended it, `error` when it ended without an answer or its server died.
+    """
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        )
+    try:
+        samples, output, ended = _watch(process, job, time_limit, server_died)
+    finally:
+        _end(process)
+    return Execution(_answer(output, ended, process.returncode, time_limit, log), samples)
+
+
+def _watch(
+    process: subprocess.Popen[bytes], job: dict[str, Any], time_limit: float, server_died: Callable[[], bool]
+) -> tuple[list[Sample], bytes, str]:
+    """Feed and sample the process until it closes its output; return samples, output and why watching ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.flush()  # and left open: its closing tells the worker that we are gone
+    except BrokenPipeError:
+        return [], b"", "closed"  # it died at once; its exit code says how
+    samples: list[Sample] = []
+    output = b""
+    deadline, reason = time.monotonic() + time_limit, "timeout"
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while (now := time.monotonic()) < deadline:
+            if selector.select(SAMPLE_SECONDS):
+                chunk = os.read(process.stdout.fileno(), 1 << 16)
+                if not chunk:
+                    return samples, output, "closed"
+                output += chunk
+            _sample(process.pid, samples)
+            if reason == "timeout" and server_died():
+                deadline, reason = min(deadline, now + GRACE_SECONDS), "server died"
+    return samples, output, reason
+
+
+def _sample(pid: int, samples: list[Sample]) -> None:
+    try:
+        samples.append(Sample(time.monotonic_ns(), read_memory(pid)))
+    except ProcessLookupError:
+        return  # it has just ended; closing its output says the rest
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and everything it started; reap it and close the pipes."""
+    try:
+        process.wait(timeout=0 if process.poll() is not None else 0.2)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue  # an unread job of a dead worker
+
+
+def _answer(output: bytes, ended: str, code: int, time_limit: float, log: Path) -> dict[str, Any]:
+    if output.endswith(b"\n"):
+        return json.loads(output)
+    if ended == "timeout":
+        return {"status": Status.TIMEOUT, "error": f"ended after the time limit of {time_limit:g} s"}
+    if ended == "server died":
+        return {"status": Status.ERROR, "error": "the worker did not notice that its server died; it was ended"}
+    if code < 0:
+        return {"status": Status.KILLED, "error": f"the worker was killed by {signal.Signals(-code).name}"}
+    lines = log.read_text(errors="replace").strip().splitlines()
+    said = f': "{lines[-1]}"' if lines else ""
+    return {"status": Status.ERROR, "error": f"the worker ended with exit code {code} and no answer{said}"}

@@ -1,0 +1,66 @@
+"""The lab a run uses: servers of its own (embedded), or somebody's servers named in the environment (external)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from harness.model import LabError, Server, SharedFolder
+from harness.settings import Settings
+from harness.systems.tables import SYSTEMS
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Addresses, the folder shared with Postgres (if any), and what to do about servers that died.
+
+    `dead` names the services whose process is gone, cheaply; `revive` brings them back and returns their names.
+    Both are always empty for servers that are not ours.
+    """
+
+    kind: str
+    endpoints: dict[str, str]
+    io: SharedFolder | None
+    dead: Callable[[], list[str]]
+    revive: Callable[[], list[str]]
+
+    @property
+    def systems(self) -> list[str]:
+        """The databases that this lab has all addresses of."""
+        return [name for name, module in SYSTEMS.items() if set(module.ENDPOINTS) <= self.endpoints.keys()]
+
+
+@contextmanager
+def embedded(settings: Settings) -> Iterator[Lab]:
+    """Start the embedded lab, and stop it with everything it started at the end, however that comes."""
+    from harness.embedded.lab import EmbeddedLab, stop_on_signals
+
+    with stop_on_signals(), EmbeddedLab(settings.state_dir) as servers:
+        io = SharedFolder(str(settings.io_dir), settings.io_dir_server or str(settings.io_dir))
+        yield Lab("embedded", servers.endpoints, io if settings.io_dir else None, servers.dead, servers.revive)
+
+
+@contextmanager
+def external(settings: Settings) -> Iterator[Lab]:
+    """Use the servers named in the environment. Raises LabError when none is named."""
+    named = {
+        "postgres": settings.postgres_uri,
+        "clickhouse_http": settings.clickhouse_http_url,
+        "clickhouse_native": settings.clickhouse_native_uri,
+    }
+    endpoints = {name: uri for name, uri in named.items() if uri}
+    if not endpoints:
+        raise LabError(
+            "--external needs LAB_POSTGRES_URI, or LAB_CLICKHOUSE_HTTP_URL and LAB_CLICKHOUSE_NATIVE_URI, "
+            "in the environment; found none of them"
+        )
+    if ("clickhouse_http" in endpoints) != ("clickhouse_native" in endpoints):
+        raise LabError("expected both LAB_CLICKHOUSE_HTTP_URL and LAB_CLICKHOUSE_NATIVE_URI, found only one of them")
+    io = settings.io_dir and SharedFolder(str(settings.io_dir), settings.io_dir_server or str(settings.io_dir))
+    yield Lab("external", endpoints, io or None, list, list)
+
+
+def check(lab: Lab) -> dict[str, Server]:
+    """Ask every database of the lab what it is. Raises LabError at the first one that cannot be used."""
+    return {name: SYSTEMS[name].check(lab.endpoints) for name in lab.systems}

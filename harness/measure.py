@@ -1,0 +1,123 @@
+"""Clock, CPU and peak memory around one call; knows no transport and no system.
+
+The worker wraps the call in a `Stopwatch`; the parent samples the worker's memory from outside every 50 ms, as the
+published scan benchmark does, so that sampling takes neither the interpreter lock nor CPU of the call. The kernel's own
+high-water mark, reset just before the clock starts, stands beside the samples: it sees what falls between them.
+"""
+
+import gc
+import os
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SAMPLE_SECONDS = 0.05
+_LINUX = sys.platform == "linux"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident memory in bytes; the split and the high-water mark are None where the system does not tell them."""
+
+    rss: int
+    anon: int | None = None
+    file: int | None = None
+    high_water: int | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Memory at one moment of the monotonic clock (nanoseconds, the same clock in every process of a machine)."""
+
+    at_ns: int
+    memory: Memory
+
+
+def read_memory(pid: int | None = None) -> Memory:
+    """Return the memory of a process (default: this one). Raises ProcessLookupError when it is gone."""
+    pid = pid or os.getpid()
+    if not _LINUX:
+        return _read_memory_elsewhere(pid)
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        raise ProcessLookupError(f"no process {pid}") from None
+    sizes = {line.partition(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith(" kB")}
+    if "VmRSS" not in sizes:  # a zombie has no memory any more
+        raise ProcessLookupError(f"process {pid} has ended")
+    return Memory(sizes["VmRSS"], sizes["RssAnon"] + sizes["RssShmem"], sizes["RssFile"], sizes["VmHWM"])
+
+
+def _read_memory_elsewhere(pid: int) -> Memory:
+    import psutil  # not at the top: the worker on Linux does without it
+
+    try:
+        return Memory(psutil.Process(pid).memory_info().rss)
+    except psutil.NoSuchProcess:
+        raise ProcessLookupError(f"no process {pid}") from None
+
+
+def reset_high_water() -> bool:
+    """Set the kernel's high-water mark of this process back to its present size; False where that is not possible."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+class Stopwatch:
+    """Measures the body of a `with` block; nothing but the body runs between the two clock readings."""
+
+    def __enter__(self) -> "Stopwatch":
+        gc.collect()
+        self._mark_is_ours = reset_high_water()
+        self.before = read_memory()
+        self._usage = resource.getrusage(resource.RUSAGE_SELF)
+        self.started_ns = time.monotonic_ns()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended_ns = time.monotonic_ns()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self.after = read_memory()
+        self.cpu_user_seconds = usage.ru_utime - self._usage.ru_utime
+        self.cpu_system_seconds = usage.ru_stime - self._usage.ru_stime
+
+    @property
+    def seconds(self) -> float:
+        """Wall seconds of the body."""
+        return (self.ended_ns - self.started_ns) / 1e9
+
+    def report(self) -> dict[str, Any]:
+        """Return everything the parent needs, as plain values for one JSON line."""
+        return {
+            "seconds": self.seconds,
+            "cpu_user_seconds": self.cpu_user_seconds,
+            "cpu_system_seconds": self.cpu_system_seconds,
+            "started_ns": self.started_ns,
+            "ended_ns": self.ended_ns,
+            "before": asdict(self.before),
+            "after": asdict(self.after),
+            "high_water": self.after.high_water if self._mark_is_ours else None,
+        }
+
+
+def peaks_above_start(report: dict[str, Any], samples: list[Sample]) -> tuple[int, int | None, int | None]:
+    """Return the peaks of (RSS, anonymous, file-backed) bytes above the start of the call.
+
+    `report` is what `Stopwatch.report` gave; of `samples` only those inside the call count. The RSS peak is the larger
+    of samples and high-water mark. A call that only releases memory has a peak of 0: its own start.
+    """
+    before, after = Memory(**report["before"]), Memory(**report["after"])
+    inside = [sample.memory for sample in samples if report["started_ns"] <= sample.at_ns <= report["ended_ns"]]
+    seen = [before, after, *inside]
+    rss = max([memory.rss for memory in seen] + ([report["high_water"]] if report["high_water"] else []))
+    if before.anon is None or before.file is None:
+        return rss - before.rss, None, None
+    anon = max(memory.anon or 0 for memory in seen) - before.anon
+    file = max(memory.file or 0 for memory in seen) - before.file
+    return rss - before.rss, anon, file

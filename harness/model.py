@@ -1,0 +1,141 @@
+"""The words of the lab as types: transport, case, run and their outcomes. Standard library only, no I/O."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+NAMESPACE = "dataframe_io_lab"  # the one schema (Postgres) or database (ClickHouse) the lab works in
+MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
+
+
+class Direction(StrEnum):
+    """Which way the dataframe goes."""
+
+    WRITE = "write"
+    READ = "read"
+
+
+class Origin(StrEnum):
+    """Where a transport comes from."""
+
+    PUBLISHED = "published"  # a row of a published benchmark
+    BEYOND = "beyond"  # a way the published benchmark does not have
+    LIMIT = "limit"  # what the server alone can do: a bound, not a way
+
+
+class Status(StrEnum):
+    """How a run ended. Only OK has numbers."""
+
+    OK = "ok"
+    MISMATCH = "mismatch"  # it ran, and at least one value is wrong
+    ERROR = "error"  # the transport or its server raised
+    TIMEOUT = "timeout"  # ended by the harness after the time limit
+    KILLED = "killed"  # the worker process died by a signal
+    UNAVAILABLE = "unavailable"  # this lab lacks something the transport needs
+    UNSUPPORTED = "unsupported"  # the transport itself cannot do this case
+
+
+@dataclass(frozen=True)
+class Transport:
+    """One way to move a dataframe: a plain function and what it declares about itself.
+
+    `id` is `<system>.<client>.<function>`, taken from folder, module and function name.
+    `endpoint` names the address that `connect` is given: `postgres`, `clickhouse_http` or `clickhouse_native`.
+    `requires` are the Python modules the worker imports before the clock starts.
+    `needs` are what the lab must offer beyond the endpoint: `pg_parquet`, `shared_io`.
+    `published` is the description of the row it reproduces, letter by letter; None when there is none.
+    """
+
+    id: str
+    system: str
+    client: str
+    direction: Direction
+    frame: str
+    path: str
+    payload: str
+    style: str
+    origin: Origin
+    published: str | None
+    endpoint: str
+    requires: tuple[str, ...]
+    needs: tuple[str, ...]
+    settings: dict[str, str]
+    summary: str
+    function: Callable[..., Any] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class SharedFolder:
+    """A folder that the harness and a database server both see: `here` for this process, `there` for the server."""
+
+    here: str
+    there: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A built dataset on disk: its name, size, seed, the Parquet file and the hash of its content."""
+
+    name: str
+    rows: int
+    seed: int
+    path: str
+    content_hash: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One transport on one dataset: what a suite selects."""
+
+    transport: Transport
+    dataset: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of a case: pass number (from 1) and its place in the whole shuffled order (from 1)."""
+
+    case: Case
+    pass_number: int
+    order: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one call cost. Seconds are wall time on the monotonic clock; bytes are peaks above the start of the call.
+
+    A memory figure is None where the operating system does not tell it (the split outside Linux).
+    """
+
+    seconds: float
+    cpu_user_seconds: float
+    cpu_system_seconds: float
+    connect_seconds: float
+    peak_rss_bytes: int | None
+    peak_anon_bytes: int | None
+    peak_file_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: status, one line of explanation, how the values came back, and the numbers of an ok run."""
+
+    status: Status
+    error: str = ""
+    fidelity: str = ""
+    measurement: Measurement | None = None
+
+
+@dataclass(frozen=True)
+class Server:
+    """A database server that answered: what it is, what it offers, and settings that differ from its defaults."""
+
+    version: str
+    offers: frozenset[str]
+    settings: dict[str, str]
+
+
+class LabError(Exception):
+    """Something the person at the keyboard can act on: what was expected, what was found, what to do."""

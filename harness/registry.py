@@ -1,0 +1,116 @@
+"""The catalogue: the @transport decorator, loading every transport module, and selection by glob."""
+
+import difflib
+import fnmatch
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.model import Direction, LabError, Origin, Transport
+
+
+class Unsupported(Exception):
+    """Raised by a transport that cannot do a case at all; its text is the reason."""
+
+
+_PACKAGE = "harness.transports"
+_CATALOGUE: dict[str, Transport] = {}
+
+
+def transport(
+    direction: str,
+    *,
+    frame: str,
+    path: str,
+    payload: str,
+    requires: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    settings: dict[str, str] | None = None,
+    published: str | None = None,
+    origin: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as one way to move a dataframe; the function itself is returned unchanged.
+
+    The module around it has `connect(uri)`, a (sync or async) context manager that yields a connection, and may name
+    its address with `ENDPOINT` (default: the name of its system folder). `settings` are the server settings that the
+    transport pins and that change its result; they are recorded with every run.
+    Raises ValueError for an unknown direction or an id that is already taken.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        system, client = function.__module__.split(".")[-2:]
+        entry = Transport(
+            id=f"{system}.{client}.{function.__name__}",
+            system=system,
+            client=client,
+            direction=Direction(direction),
+            frame=frame,
+            path=path,
+            payload=payload,
+            style="async" if inspect.iscoroutinefunction(function) else "sync",
+            origin=Origin(origin) if origin else Origin.PUBLISHED if published else Origin.BEYOND,
+            published=published,
+            endpoint=function.__globals__.get("ENDPOINT", system),
+            requires=tuple(requires),
+            needs=tuple(needs),
+            settings=dict(settings or {}),
+            summary=(inspect.getdoc(function) or "").partition("\n")[0],
+            function=function,
+        )
+        if entry.id in _CATALOGUE:
+            raise ValueError(f"transport {entry.id} is registered twice")
+        _CATALOGUE[entry.id] = entry
+        return function
+
+    return register
+
+
+def catalogue() -> dict[str, Transport]:
+    """Return every transport by id, in the order of their ids; imports all transport modules, but no client."""
+    package = importlib.import_module(_PACKAGE)
+    for module in pkgutil.walk_packages(package.__path__, prefix=f"{_PACKAGE}."):
+        if not module.ispkg:
+            importlib.import_module(module.name)
+    return dict(sorted(_CATALOGUE.items()))
+
+
+def one(transport_id: str) -> Transport:
+    """Return the transport with this id, importing its module only. Raises LabError naming the nearest id."""
+    module = f"{_PACKAGE}.{transport_id.rpartition('.')[0]}"
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if not module.startswith(error.name or "-"):
+            raise
+    if transport_id not in _CATALOGUE:
+        raise _unknown(transport_id)
+    return _CATALOGUE[transport_id]
+
+
+def select(pattern: str = "*") -> list[Transport]:
+    """Return the transports whose id matches a glob, or one of several separated by commas, in the order of their ids.
+
+    Raises LabError when a pattern matches nothing, naming the nearest id.
+    """
+    entries = catalogue()
+    chosen: set[str] = set()
+    for part in (piece.strip() for piece in pattern.split(",")):
+        matches = fnmatch.filter(entries, part) if part else []
+        if not matches:
+            raise _unknown(part)
+        chosen.update(matches)
+    return [entry for name, entry in entries.items() if name in chosen]
+
+
+def connect_of(entry: Transport) -> Callable[..., Any]:
+    """Return the `connect` function that stands beside the transport in its module."""
+    return getattr(sys.modules[entry.function.__module__], "connect")  # noqa: B009 - the name is the contract
+
+
+def _unknown(pattern: str) -> LabError:
+    nearest = difflib.get_close_matches(pattern.replace("*", ""), catalogue(), n=1, cutoff=0.0)
+    hint = f'; nearest: "{nearest[0]}"' if nearest else ""
+    return LabError(f'no transport matches "{pattern}"{hint}; run "lab list" for all of them')

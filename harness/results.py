@@ -1,0 +1,126 @@
+"""The columns of runs.csv, and reading and appending them."""
+
+import csv
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.model import LabError, Status
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of runs.csv: its name, type as read back, unit and meaning."""
+
+    name: str
+    type: Callable[[str], Any]
+    unit: str
+    meaning: str
+
+
+COLUMNS = (
+    Column("run_id", str, "", "name of the folder of this run of a suite"),
+    Column("suite", str, "", "suite the run belongs to"),
+    Column("transport", str, "", "id of the transport: system.client.function"),
+    Column("system", str, "", "database"),
+    Column("direction", str, "", "write: frame in memory to rows visible to another connection; read: query to frame"),
+    Column("client", str, "", "client library"),
+    Column("path", str, "", "transport path: how the client talks to the server"),
+    Column("payload", str, "", "shape of what crosses the wire"),
+    Column("frame", str, "", "dataframe library"),
+    Column("style", str, "", "sync or async client"),
+    Column("origin", str, "", "published: a row of a published benchmark; beyond: not in it; limit: a bound"),
+    Column("published_row", str, "", "description of the published row, empty where there is none"),
+    Column("pinned", str, "", "server settings that the transport sets explicitly"),
+    Column("dataset", str, "", "name of the dataset"),
+    Column("rows", int, "rows", "rows of the dataset"),
+    Column("pass", int, "", "number of the full pass over the suite, from 1"),
+    Column("order", int, "", "place in the shuffled order of all runs, from 1"),
+    Column(
+        "status", Status, "", "ok, mismatch, error, timeout, killed, unavailable or unsupported; only ok has numbers"
+    ),
+    Column("error", str, "", "one line of reason where the status is not ok"),
+    Column("fidelity", str, "", "how values came back: exact, or converted with the columns and the dtypes they had"),
+    Column("seconds", float, "s", "wall time of the measured call"),
+    Column("connect_seconds", float, "s", "wall time of connecting, not part of seconds"),
+    Column("rows_per_s", float, "rows/s", "rows / seconds"),
+    Column("cpu_seconds", float, "s", "CPU time of the worker process during the call, user + system"),
+    Column("cpu_user_seconds", float, "s", "user part of cpu_seconds"),
+    Column("cpu_system_seconds", float, "s", "system part of cpu_seconds"),
+    Column("peak_rss_bytes", int, "B", "peak resident memory of the worker above the start of the call"),
+    Column("peak_anon_bytes", int, "B", "the same for anonymous and shared memory, from 50 ms samples; Linux only"),
+    Column("peak_file_bytes", int, "B", "the same for file-backed memory, from 50 ms samples; Linux only"),
+    Column("lab", str, "", "embedded, compose or external"),
+    Column("started_at", str, "UTC", "when the run started, ISO 8601"),
+)
+OF_TRANSPORT = ("system", "direction", "client", "path", "payload", "frame", "style", "origin")
+OF_MEASUREMENT = (
+    "seconds",
+    "connect_seconds",
+    "cpu_user_seconds",
+    "cpu_system_seconds",
+    "peak_rss_bytes",
+    "peak_anon_bytes",
+    "peak_file_bytes",
+)
+NAMES = tuple(column.name for column in COLUMNS)
+_TYPES = {column.name: column.type for column in COLUMNS}
+
+
+def append(path: Path, row: dict[str, Any]) -> None:
+    """Add one row and flush it to the disk, with the header before the first. Raises KeyError for a wrong column."""
+    if unknown := row.keys() - set(NAMES):
+        raise KeyError(f"no such column in runs.csv: {', '.join(sorted(unknown))}")
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, NAMES, restval="", lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        writer.writerow({name: _as_text(value) for name, value in row.items()})
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return str(value).replace("\r", " ").replace("\n", " ")
+
+
+def load(path: Path) -> list[dict[str, Any]]:
+    """Read runs.csv back with typed values, None where empty. Raises LabError: missing, foreign or damaged file."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file, strict=True)
+            found = tuple(reader.fieldnames or ())
+            if found != NAMES:
+                raise LabError(f"{path}: expected the columns of this version, found others; see docs/columns.md")
+            return [_typed(path, line, row) for line, row in enumerate(reader, start=2)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise LabError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _typed(path: Path, line: int, row: dict[str, str]) -> dict[str, Any]:
+    if None in row or None in row.values():
+        raise LabError(
+            f"{path}, line {line}: expected {len(NAMES)} columns, found another number; is the file damaged?"
+        )
+    try:
+        return {name: _TYPES[name](text) if text else None for name, text in row.items()}
+    except ValueError as error:
+        raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None
+
+
+def drop_torn_line(path: Path) -> None:
+    """Cut off a last line that was not written to its end, as a killed run may leave it."""
+    content = path.read_bytes()
+    if content and not content.endswith(b"\n"):
+        path.write_bytes(content[: content.rfind(b"\n") + 1])
+
+
+def ok_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows that have numbers."""
+    return [row for row in rows if row["status"] is Status.OK]

@@ -1,0 +1,142 @@
+"""One run of a suite from start to end: its folder, its lab, its dataset; new or resumed."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness import environment, labs, registry, results
+from harness.datasets import store
+from harness.labs import Lab
+from harness.lock import busy, only_run
+from harness.model import LabError, Run
+from harness.plan import Plan, shuffled_runs
+from harness.runner import Session
+from harness.settings import Settings
+from harness.systems import postgres
+from harness.systems.tables import Tables
+from harness.worker import WARMUP_ROWS
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """A suite run that is ready: what was there before, what is still to do, and the session to do it in."""
+
+    session: Session
+    done: list[dict[str, Any]]
+    todo: list[Run]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the person asked for: a plan on a kind of lab, as a new run or (`run_id`) an earlier one to complete."""
+
+    plan: Plan
+    lab: str
+    run_id: str | None = None
+
+
+def resume_request(settings: Settings, run: str) -> Request:
+    """Read what an earlier run was asked to do. Raises LabError when there is no such run or it cannot be read."""
+    folder = find_folder(settings, run)
+    facts = _read_environment(folder)
+    return Request(Plan(**facts["plan"]), facts["lab"], folder.name)
+
+
+def find_folder(settings: Settings, run: str) -> Path:
+    """Return the folder of a run given its id or path. Raises LabError."""
+    for folder in (settings.results_dir / run, Path(run)):
+        if (folder / "environment.json").is_file():
+            return folder.resolve()
+    raise LabError(f'no run "{run}": expected a folder with environment.json in {settings.results_dir} or at this path')
+
+
+@contextmanager
+def open_run(settings: Settings, request: Request) -> Iterator[SuiteRun]:
+    """Bring up the lab and everything a suite run needs, and take it down again at the end.
+
+    Raises LabError before anything is left behind: unknown transports, no server, another run under way, no disk.
+    """
+    plan = request.plan
+    transports = registry.select(plan.select)
+    run_id = request.run_id or _new_id(settings.results_dir)
+    opened = {"embedded": labs.embedded, "external": labs.external}[request.lab]
+    with ExitStack() as stack:
+        stack.enter_context(only_run(settings.state_dir, run_id))
+        lab = stack.enter_context(opened(settings))
+        servers = labs.check(lab)
+        stack.enter_context(_only_run_on_server(lab, run_id))
+        dataset, warmup = (
+            store.ensure(settings.datasets_dir, plan.dataset, rows, plan.seed) for rows in (plan.rows, WARMUP_ROWS)
+        )
+        facts = environment.describe(plan, dataset, lab.kind, servers)
+        folder = settings.results_dir / run_id
+        done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
+        spec = store.specification(plan.dataset)
+        tables = Tables(lab.endpoints, spec, dataset, warmup)
+        stack.callback(tables.close, drop=lab.kind != "embedded")
+        session = Session(run_id, plan.suite, lab, servers, dataset, spec.kinds, tables, folder, plan.time_limit)
+        yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, transports), done))
+
+
+def _new_id(results_dir: Path) -> str:
+    host = re.sub(r"[^a-z0-9-]+", "-", platform.node().lower()).strip("-") or "host"
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{host}"
+    taken = sum(1 for _ in results_dir.glob(f"{name}*"))
+    return f"{name}-{taken + 1}" if taken else name
+
+
+@contextmanager
+def _only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
+    """Keep runs from other machines off a shared Postgres server; our own embedded one nobody else knows."""
+    if lab.kind == "embedded" or "postgres" not in lab.systems:
+        yield
+        return
+    connection = postgres.open_connection(lab.endpoints)
+    try:
+        if holder := postgres.lock(connection, run_id):
+            raise LabError(busy(holder))
+        yield
+    finally:
+        connection.close()
+
+
+def _make_folder(folder: Path, run_id: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        folder.mkdir(parents=True)
+        text = json.dumps({"run_id": run_id, **facts}, indent=2)
+        (folder / "environment.json").write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot write results to {folder}: {error.strerror}; set LAB_RESULTS_DIR") from None
+    return []
+
+
+def _read_environment(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LabError(f"cannot read {folder}/environment.json: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _earlier_rows(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows an interrupted run already has. Raises LabError when it was made in another environment."""
+    if changed := environment.differing(_read_environment(folder), facts):
+        raise LabError(
+            f"run {folder.name} was made in another environment ({', '.join(changed)} differ); start a new run instead"
+        )
+    if not (folder / "runs.csv").exists():
+        return []
+    results.drop_torn_line(folder / "runs.csv")
+    return results.load(folder / "runs.csv")
+
+
+def _still_to_do(runs: Sequence[Run], done: list[dict[str, Any]]) -> list[Run]:
+    measured = {(row["transport"], row["pass"]) for row in done}
+    return [run for run in runs if (run.case.transport.id, run.pass_number) not in measured]

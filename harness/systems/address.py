@@ -1,0 +1,44 @@
+"""Addresses of servers: taking URIs apart, naming them in messages, and keeping passwords out of every text."""
+
+import socket
+from collections.abc import Iterable
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from harness.model import LabError
+
+CONNECT_SECONDS = 5  # an unreachable server is reported within this time
+
+
+def split(uri: str, name: str, schemes: tuple[str, ...], port: int) -> SplitResult:
+    """Take a URI apart. Raises LabError naming the setting when scheme or host is missing or the port is no number."""
+    example = f"{schemes[0]}://user:password@127.0.0.1:{port}"
+    try:
+        parts = urlsplit(uri)
+        valid = parts.scheme in schemes and bool(parts.hostname) and (parts.port or port) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise LabError(f"{name}: expected a URI like {example}; check the scheme, host and port")
+    return parts
+
+
+def reach(parts: SplitResult, name: str, port: int) -> None:
+    """Open and close a TCP connection. Raises LabError naming host and port when there is no answer within 5 s."""
+    address = (parts.hostname or "", parts.port or port)
+    try:
+        socket.create_connection(address, timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = "no answer within 5 s" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        raise LabError(
+            f"{name}: cannot reach {address[0]}:{address[1]} ({reason}); is the server up and the port right?"
+        ) from None
+
+
+def redact(text: str, uris: Iterable[str]) -> str:
+    """Replace every password of the given URIs in a text, raw and percent-decoded, by `***`."""
+    for uri in uris:
+        password = urlsplit(uri).password
+        for secret in {password, unquote(password)} if password else ():
+            # Very short passwords are replaced only where they stand as one, or every "a" of a message would go.
+            text = text.replace(secret, "***") if len(secret) > 3 else text.replace(f":{secret}@", ":***@")
+    return text

@@ -1,0 +1,136 @@
+"""ClickHouse through clickhouse-connect, the reference client: https://clickhouse.com/docs/integrations/python
+
+clickhouse-connect is none of the published ways. It speaks HTTP; the native address is checked with clickhouse-driver.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlunsplit
+
+from harness.model import MARK, NAMESPACE, LabError, Server
+from harness.systems import address
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from clickhouse_connect.driver.client import Client
+
+ENDPOINTS = ("clickhouse_http", "clickhouse_native")
+_SCHEMES = {"clickhouse_http": ("http", "https"), "clickhouse_native": ("clickhouse", "clickhouses")}
+_PORTS = {"clickhouse_http": 8123, "clickhouse_native": 9000}
+_MERGE_SECONDS = 30  # how long to wait for background merges before going on
+
+
+def transport_uri(endpoint: str, uri: str) -> str:
+    """Return the URI a transport connects with: the lab's database is the default one."""
+    parts = address.split(uri, endpoint, _SCHEMES[endpoint], _PORTS[endpoint])
+    if endpoint == "clickhouse_http":
+        return urlunsplit(parts._replace(path="/", query=f"database={NAMESPACE}"))
+    return urlunsplit(parts._replace(path=f"/{NAMESPACE}"))
+
+
+def open_connection(endpoints: dict[str, str]) -> Client:
+    """Open the reference client over HTTP. Raises LabError: unreachable server, wrong user or password."""
+    import clickhouse_connect
+    from clickhouse_connect.driver.exceptions import Error
+
+    uri = endpoints["clickhouse_http"]
+    parts = address.split(uri, "clickhouse_http", _SCHEMES["clickhouse_http"], _PORTS["clickhouse_http"])
+    address.reach(parts, "clickhouse_http", _PORTS["clickhouse_http"])
+    try:
+        return clickhouse_connect.get_client(
+            host=parts.hostname,
+            port=parts.port or _PORTS["clickhouse_http"],
+            secure=parts.scheme == "https",
+            username=unquote(parts.username or "default"),
+            password=unquote(parts.password or ""),
+            connect_timeout=address.CONNECT_SECONDS,
+            autogenerate_session_id=False,
+            settings={"async_insert": 0},
+        )
+    except Error as error:
+        raise LabError(_refused(parts.hostname, parts.port, "clickhouse_http", error, uri)) from None
+
+
+def check(endpoints: dict[str, str]) -> Server:
+    """Return version and changed settings of the server; both addresses must answer. Raises LabError."""
+    _check_native(endpoints["clickhouse_native"])
+    client = open_connection(endpoints)
+    try:
+        changed = client.query("SELECT name, value FROM system.settings WHERE changed ORDER BY name").result_rows
+        return Server(client.server_version, frozenset({"clickhouse"}), {name: str(value) for name, value in changed})
+    finally:
+        client.close()
+
+
+def ensure_namespace(client: Client) -> None:
+    """Create the lab's database, or accept one that the lab made. Raises LabError when somebody else made it."""
+    found = client.query(f"SELECT comment FROM system.databases WHERE name = '{NAMESPACE}'").result_rows
+    if not found:
+        client.command(f"CREATE DATABASE {NAMESPACE} COMMENT '{MARK}'")
+    elif found[0][0] != MARK:
+        raise LabError(_not_ours("database", NAMESPACE))
+
+
+def create(client: Client, table: str, definition: str) -> None:
+    """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
+    drop(client, table)
+    client.command(f"{definition.format(table=f'{NAMESPACE}.{table}')} COMMENT '{MARK}'")
+
+
+def drop(client: Client, table: str) -> None:
+    """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
+    found = client.query(
+        f"SELECT comment FROM system.tables WHERE database = '{NAMESPACE}' AND name = '{table}'"
+    ).result_rows
+    if found and found[0][0] != MARK:
+        raise LabError(_not_ours("table", f"{NAMESPACE}.{table}"))
+    if found:
+        client.command(f"DROP TABLE {NAMESPACE}.{table} SYNC")
+
+
+def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str]) -> None:
+    """Fill a table from a dataset's Parquet file and leave each partition merged into one part."""
+    client.raw_insert(f"{NAMESPACE}.{table}", list(kinds), insert_block=Path(parquet).read_bytes(), fmt="Parquet")
+    client.command(f"OPTIMIZE TABLE {NAMESPACE}.{table} FINAL")
+
+
+def fetch(client: Client, table: str) -> pa.Table:
+    """Return the whole table as Arrow."""
+    return client.query_arrow(f"SELECT * FROM {NAMESPACE}.{table}")
+
+
+def settle(client: Client) -> None:
+    """Bring the server to rest between runs: end queries of dead workers, wait until background merges are done."""
+    client.command(f"KILL QUERY WHERE current_database = '{NAMESPACE}' ASYNC")
+    deadline = time.monotonic() + _MERGE_SECONDS
+    running = f"SELECT count() FROM system.merges WHERE database = '{NAMESPACE}'"
+    while client.command(running) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _check_native(uri: str) -> None:
+    from clickhouse_driver import Client as NativeClient
+    from clickhouse_driver.errors import Error
+
+    parts = address.split(uri, "clickhouse_native", _SCHEMES["clickhouse_native"], _PORTS["clickhouse_native"])
+    address.reach(parts, "clickhouse_native", _PORTS["clickhouse_native"])
+    client = NativeClient.from_url(f"{urlunsplit(parts._replace(path='', query=''))}?connect_timeout=5")
+    try:
+        client.execute("SELECT 1")
+    except (Error, EOFError) as error:
+        raise LabError(_refused(parts.hostname, parts.port, "clickhouse_native", error, uri)) from None
+    finally:
+        client.disconnect()
+
+
+def _refused(host: str | None, port: int | None, endpoint: str, error: Exception, uri: str) -> str:
+    lines = address.redact(str(error), [uri]).splitlines()
+    reason = next((line.strip() for line in lines if "DB::Exception" in line), lines[0] if lines else repr(error))
+    return f"{endpoint} at {host}:{port or _PORTS[endpoint]}: {reason}"
+
+
+def _not_ours(kind: str, name: str) -> str:
+    return f'clickhouse: {kind} "{name}" exists and was not made by the lab; rename or drop it, the lab will not'

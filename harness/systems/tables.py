@@ -1,0 +1,91 @@
+"""The lab's tables in every database: made empty for writes, loaded and verified once for reads."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import ModuleType
+from typing import Any
+
+import polars as pl
+
+from harness.canonical import canonicalise, load_frame
+from harness.datasets.specification import Specification
+from harness.model import Dataset, LabError
+from harness.systems import clickhouse, postgres
+from harness.verify import differences, in_key_order
+
+SYSTEMS: dict[str, ModuleType] = {"postgres": postgres, "clickhouse": clickhouse}
+
+
+class Tables:
+    """The tables of one dataset, held through one reference connection a database.
+
+    `warmup` is the small dataset that warm-up calls read. Connections are opened on first use and again after `forget`.
+    """
+
+    def __init__(self, endpoints: dict[str, str], spec: Specification, dataset: Dataset, warmup: Dataset) -> None:
+        self._endpoints, self._spec = endpoints, spec
+        self._dataset, self._warmup = dataset, warmup
+        self._connections: dict[str, Any] = {}
+        self._loaded: set[str] = set()
+        frame = load_frame(dataset.path, "polars", spec.kinds)
+        self._expected = in_key_order(frame, spec.row_key)
+
+    def for_write(self, system: str) -> tuple[str, str]:
+        """Make two empty tables; return their names: for the measured call and for the warm-up."""
+        tables = (self._spec.name, f"{self._spec.name}_warmup")
+        for table in tables:
+            SYSTEMS[system].create(self._connection(system), table, self._spec.tables[system])
+        return tables
+
+    def for_read(self, system: str) -> tuple[str, str]:
+        """Return the names of two loaded tables; they are loaded and verified on first use."""
+        tables = (f"{self._spec.name}_loaded", f"{self._spec.name}_warmup_loaded")
+        if system not in self._loaded:
+            for table, dataset in zip(tables, (self._dataset, self._warmup), strict=True):
+                SYSTEMS[system].create(self._connection(system), table, self._spec.tables[system])
+                SYSTEMS[system].load(self._connection(system), table, dataset.path, self._spec.kinds)
+            if wrong := self.differences_in_table(system, tables[0]):
+                raise LabError(
+                    f"{system}: table {tables[0]} was loaded wrongly through the reference client: {wrong[0]}"
+                )
+            self._loaded.add(system)
+        return tables
+
+    def differences_in_table(self, system: str, table: str) -> list[str]:
+        """Fetch a table through the reference client and compare every value with the dataset."""
+        fetched, _ = canonicalise(SYSTEMS[system].fetch(self._connection(system), table), self._spec.kinds)
+        return self.differences(fetched)
+
+    def differences(self, canonical: pl.DataFrame) -> list[str]:
+        """Compare every value of a canonical frame with the dataset."""
+        return differences(self._expected, in_key_order(canonical, self._spec.row_key), self._spec.row_key)
+
+    def settle(self, system: str) -> None:
+        """Drop what the last write left and bring the database to rest."""
+        connection = self._connection(system)
+        for table in (self._spec.name, f"{self._spec.name}_warmup"):
+            SYSTEMS[system].drop(connection, table)
+        SYSTEMS[system].settle(connection)
+
+    def forget(self, system: str) -> None:
+        """Give up a database's connection and loaded tables, after its server has died."""
+        self._loaded.discard(system)
+        if connection := self._connections.pop(system, None):
+            with suppress(Exception):  # its server is gone: closing can fail in any way and does not matter
+                connection.close()
+
+    def close(self, drop: bool) -> None:
+        """Close all connections, first dropping the lab's tables when asked to."""
+        for system, connection in list(self._connections.items()):
+            if drop:
+                for suffix in ("", "_warmup", "_loaded", "_warmup_loaded"):
+                    SYSTEMS[system].drop(connection, f"{self._spec.name}{suffix}")
+            self.forget(system)
+
+    def _connection(self, system: str) -> Any:
+        if system not in self._connections:
+            connection = SYSTEMS[system].open_connection(self._endpoints)
+            self._connections[system] = connection
+            SYSTEMS[system].ensure_namespace(connection)
+        return self._connections[system]

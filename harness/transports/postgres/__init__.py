@@ -1,0 +1,1 @@
+"""Ways into and out of Postgres."""

@@ -1,0 +1,52 @@
+"""Expected frame against actual frame: every value of every column, matched by row key. Pure.
+
+Floats are compared bit by bit, except that any NaN equals any NaN: -0.0 is not 0.0. Null equals only null.
+"""
+
+import polars as pl
+
+
+def in_key_order(frame: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:
+    """Sort a frame by its row key, the order in which `differences` matches rows."""
+    return frame.sort(row_key, nulls_last=True)
+
+
+def differences(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> list[str]:
+    """Return what differs, one line a column; an empty list means that every value is equal.
+
+    Both frames are canonical (same columns and dtypes) and in key order. Where the number of rows differs, only that is
+    said. Raises ValueError when the columns or dtypes differ, as canonicalising should have seen to that.
+    """
+    if expected.schema != actual.schema:
+        raise ValueError(
+            f"expected the schema {expected.schema}, found {actual.schema}; canonicalise both frames first"
+        )
+    if expected.height != actual.height:
+        return [f"expected {expected.height} rows, found {actual.height}"]
+    return [line for name in expected.columns if (line := _difference(expected, actual, name, row_key)) is not None]
+
+
+def _difference(expected: pl.DataFrame, actual: pl.DataFrame, name: str, row_key: tuple[str, ...]) -> str | None:
+    wanted, found = expected[name], actual[name]
+    wrong = _bits(wanted).ne_missing(_bits(found)).arg_true()
+    if wrong.is_empty():
+        return None
+    first = int(wrong[0])
+    key = ", ".join(f"{column}={expected[column][first]!r}" for column in row_key)
+    return (
+        f"{name}: {len(wrong)} of {expected.height} values differ; first at {key}: "
+        f"expected {wanted[first]!r}, found {found[first]!r}"
+    )
+
+
+def _bits(series: pl.Series) -> pl.Series:
+    if not series.dtype.is_float():
+        return series
+    return series.fill_nan(float("nan")).reinterpret(signed=False)
+
+
+def fidelity(converted: dict[str, str]) -> str:
+    """Say how a verified frame came back: `exact`, or `converted` with each column and the dtype it had."""
+    if not converted:
+        return "exact"
+    return "converted: " + ", ".join(f"{name} ({dtype})" for name, dtype in converted.items())
