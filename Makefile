@@ -4,24 +4,60 @@ VENV   := .venv
 LAB    := $(VENV)/bin/lab
 STAMP  := $(VENV)/.installed
 
+# Set on the command line, for example: make bench ROWS=1000000 PASSES=5 ONLY='postgres.*.write_*'
+SUITE  ?= matrix
+ROWS   ?=
+PASSES ?=
+ONLY   ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help install lock clean
+.PHONY: help install bench serve test check format benchmarks lock clean
 
 help: ## Print this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Create .venv from the lock file (nothing happens when it is current)
+install: $(STAMP) ## Create .venv from the lock file; does nothing when it is current
 
 # The stamp is newer than the lock file exactly when the environment is current.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "expected Python >= 3.11, found $$($(PYTHON) --version); run make PYTHON=python3.12" >&2; exit 2; }
+	  { echo "expected Python >= 3.11, found $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements.lock
-	$(VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+bench: $(STAMP) ## Run the suite: ROWS=100000 PASSES=3 ONLY='clickhouse.*.write_*'
+	@$(LAB) run $(SUITE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') $(if $(ONLY),--only '$(ONLY)')
+
+serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
+	@$(LAB) serve
+
+test: $(STAMP) ## Run the tests
+	$(VENV)/bin/pytest
+
+check: $(STAMP) ## Format, lint, types, import layers, generated docs, tests
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(LAB) docs --check
+	$(VENV)/bin/pytest
+
+format: $(STAMP) ## Format the code and write the generated docs
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+	$(LAB) docs
+
+benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of the lab, data generation
+	$(VENV)/bin/python -m benchmarks.harness
 
 lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock again
 	$(VENV)/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-annotate --all-extras --quiet --upgrade --custom-compile-command "make lock" \
 	  pyproject.toml --output-file requirements.lock
+
+clean: ## Remove the environment, generated data and caches; results stay
+	rm -rf $(VENV) .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find datasets -mindepth 1 ! -name README.md -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -74,7 +74,7 @@ def _from_pandas(series: pd.Series) -> pl.Series:
     import polars as pl
 
     if series.dtype != object:
-        return pl.from_pandas(series)
+        return pl.Series(pl.from_pandas(series.to_frame()).to_series())
     values = series.tolist()
     kinds = {type(value) for value in values if value is not None}
     plain = all(issubclass(kind, (str, bytes, bool, int, float)) or kind.__name__ == "date" for kind in kinds)

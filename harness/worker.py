@@ -58,7 +58,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         importlib.import_module(module)
     if entry.direction is Direction.WRITE:
         frame = load_frame(job["dataset"], entry.frame, job["kinds"])
-        calls = [(frame.head(WARMUP_ROWS), job["warmup_table"]), (frame, job["table"])]
+        calls: list[tuple[Any, ...]] = [(frame.head(WARMUP_ROWS), job["warmup_table"]), (frame, job["table"])]
     else:
         calls = [(job["warmup_table"],), (job["table"],)]
     stopwatch, connect_seconds, returned = _measure(entry, job, calls)

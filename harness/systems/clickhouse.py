@@ -60,7 +60,7 @@ def check(endpoints: dict[str, str]) -> Server:
     client = open_connection(endpoints)
     try:
         changed = client.query("SELECT name, value FROM system.settings WHERE changed ORDER BY name").result_rows
-        return Server(client.server_version, frozenset({"clickhouse"}), {name: str(value) for name, value in changed})
+        return Server(str(client.server_version), frozenset({"clickhouse"}), {name: str(value) for name, value in changed})
     finally:
         client.close()
 

@@ -1,0 +1,198 @@
+"""clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+ENDPOINT = "clickhouse_native"
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+# Rows inside the query text: since 26.5 a server parses them itself when it is told not to send the table's structure
+# first; otherwise it waits for native blocks, which never come. (Before 26.5 it parsed them for async_insert=1 only.)
+# precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its last bit.
+TEXT_INSERT_SETTINGS = {
+    **INSERT_SETTINGS,
+    "send_table_structure_on_insert_with_inline_data": "0",
+    "precise_float_parsing": "1",
+}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client with an open, uncompressed connection.
+
+    Settings are marked important: a server older than 26.5 refuses the inline inserts with code 115 (UNKNOWN_SETTING)
+    instead of ignoring a setting it does not know and waiting forever.
+    """
+    from clickhouse_driver import Client
+
+    with Client.from_url(uri + ("&" if "?" in uri else "?") + "settings_is_important=1") as client:
+        client.execute("SELECT 1")  # the client connects with its first query only
+        yield client
+
+
+def _insert_head(table, columns):
+    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)})"
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="clickhouse-driver INSERT FORMAT CSV from Polars delimited text",
+)
+def write_polars_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
+    a null arrive as the column's default.
+    """
+    payload = frame.write_csv(file=None, include_header=False)
+    query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
+    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="clickhouse-driver INSERT FORMAT TSV from Polars delimited text",
+)
+def write_polars_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
+    two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
+    """
+    payload = frame.write_csv(file=None, include_header=False, separator="\t")
+    query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "pandas"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="clickhouse-driver INSERT FORMAT CSV from Pandas delimited text",
+)
+def write_pandas_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
+    NaN and a missing value arrive as the column's default.
+    """
+    payload = frame.to_csv(None, index=False, header=False)
+    query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
+    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "pandas"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="clickhouse-driver INSERT FORMAT TSV from Pandas delimited text",
+)
+def write_pandas_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
+    backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
+    """
+    payload = frame.to_csv(None, index=False, header=False, sep="\t")
+    query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert",
+    payload="columns",
+    requires=["clickhouse_driver", "polars"],
+    settings=INSERT_SETTINGS,
+    published="clickhouse-driver native columnar insert from Polars dataframe",
+)
+def write_polars_columnar(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into typed native blocks.
+
+    The server parses nothing; the client pays with one Python object per value, and parses the UUID texts.
+    """
+    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    query = f"{_insert_head(table, frame.columns)} VALUES"
+    connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert",
+    payload="columns",
+    requires=["clickhouse_driver", "pandas"],
+    settings=INSERT_SETTINGS,
+    published="clickhouse-driver native columnar insert from Pandas dataframe",
+)
+def write_pandas_columnar(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into typed native blocks.
+
+    The server parses nothing; the client pays with one Python object per value (a Timestamp for a date), and parses
+    the UUID texts.
+    """
+    columns = [frame[name].to_list() for name in frame.columns]
+    query = f"{_insert_head(table, frame.columns)} VALUES"
+    connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_driver", "polars"],
+    published="clickhouse-driver native columnar fetch -> Polars dataframe",
+)
+def read_polars_columnar(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
+
+    UUIDs arrive as uuid.UUID, for which polars has only the Object type; integers become Int64.
+    """
+    import polars as pl
+
+    data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+    return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_driver", "pandas"],
+    published="clickhouse-driver native columnar fetch -> Pandas dataframe",
+)
+def read_pandas_columnar(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
+
+    UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64.
+    """
+    import pandas as pd
+
+    data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+    return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})

@@ -1,0 +1,202 @@
+"""httpx, an HTTP client for asyncio: https://www.python-httpx.org/async/"""
+
+import io
+import json
+from contextlib import asynccontextmanager
+
+from harness.registry import transport
+
+ENDPOINT = "clickhouse_http"
+
+# A socket that is silent for so long is broken (the native clients have the same default).
+TIMEOUT_SECONDS = 300
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+# httpx offers every compression it finds installed, and since 25.10 a server takes the offer: without this the bytes on
+# the wire would depend on which other packages are there.
+READ_SETTINGS = {"enable_http_compression": "0"}
+
+# The server's defaults since 24.3, written down because they were different before (lz4, Binary) and may be again.
+PARQUET_READ_SETTINGS = {
+    **READ_SETTINGS,
+    "output_format_parquet_compression_method": "zstd",
+    "output_format_parquet_string_as_string": "1",
+}
+
+
+@asynccontextmanager
+async def connect(uri):
+    """Yield a client that holds one open connection.
+
+    The published code made a client inside every call; that alone costs 20-90 ms, so here the client is the connection.
+    """
+    import httpx
+
+    url = httpx.URL(uri)
+    async with httpx.AsyncClient(
+        base_url=url.copy_with(userinfo=b"", query=None),
+        params=url.params,
+        auth=(url.username, url.password),
+        headers={"Content-Type": "application/octet-stream"},
+        timeout=TIMEOUT_SECONDS,
+    ) as client:
+        await _send(client, "SELECT 1")
+        yield client
+
+
+async def _send(client, query, settings=None, body=b""):
+    """Run one query in one request and return the bytes of the answer; a refusal raises RuntimeError with its text."""
+    response = await client.post("/", params={**(settings or {}), "query": query}, content=body)
+    answer = response.content
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+    _raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
+    return answer
+
+
+def _raise_if_broken_off(answer, tag):
+    """Raise RuntimeError when the answer ends with the server's mark of a failure after the first rows.
+
+    The status is sent before the rows. A server that fails later breaks off the answer (post() raises), and since 25.11
+    it also ends it with a message between two marks that repeat a header. So nothing has to be held back: the other
+    way, wait_end_of_query=1, makes the server keep the whole answer in memory before it sends the first byte.
+    """
+    if tag and tag.encode() in answer[-64:]:
+        raise RuntimeError(f"ClickHouse failed in the middle of its answer: {answer[-2000:].decode(errors='replace')}")
+
+
+async def _insert_parquet(client, table, columns, parquet):
+    names = ", ".join(f"`{name}`" for name in columns)
+    await _send(client, f"INSERT INTO `{table}` ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
+
+
+async def _column_names(client, table):
+    answer = await _send(client, f"DESCRIBE (SELECT * FROM `{table}`) FORMAT JSONCompact", READ_SETTINGS)
+    return [row[0] for row in json.loads(answer)["data"]]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    published="httpx async HTTP INSERT FORMAT Parquet from Polars dataframe",
+)
+async def write_polars_parquet(connection, frame, table):
+    """Send the frame as one zstd Parquet file in the body of a POST request.
+
+    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. zstd is the codec that
+    polars chooses by itself, written out here.
+    """
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    published="httpx async HTTP INSERT FORMAT Parquet from Pandas dataframe",
+)
+async def write_pandas_parquet(connection, frame, table):
+    """Send the frame as one snappy Parquet file in the body of a POST request.
+
+    Typed columns cross the wire; the UUIDs travel as text, the dates as timestamps, and the server converts both.
+    snappy is the codec that pandas chooses by itself, written out here. A NaN is written as a null and arrives as 0.
+    """
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, compression="snappy", index=False)
+    await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=PARQUET_READ_SETTINGS,
+    published="httpx async HTTP SELECT ... FORMAT Parquet -> Polars dataframe",
+)
+async def read_polars_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file and let polars decode it.
+
+    polars has no UUID type: a UUID arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    return pl.read_parquet(io.BytesIO(answer))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=PARQUET_READ_SETTINGS,
+    published="httpx async HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
+)
+async def read_pandas_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file and let pandas (pyarrow) decode it.
+
+    UUIDs and dates become one Python object per value (uuid.UUID, datetime.date): most of the time goes there.
+    """
+    import pandas as pd
+
+    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    return pd.read_parquet(io.BytesIO(answer))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["httpx", "polars"],
+    settings=READ_SETTINGS,
+    published="httpx async HTTP SELECT ... FORMAT CSV -> Polars dataframe",
+)
+async def read_polars_csv(connection, table):
+    """Fetch the table as CSV without a header and let polars guess the types.
+
+    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become Int64, a text
+    column of digits would become numbers, and a NaN makes its float column text.
+    """
+    import polars as pl
+
+    names = await _column_names(connection, table)
+    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
+    return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["httpx", "pandas"],
+    settings=READ_SETTINGS,
+    published="httpx async HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
+)
+async def read_pandas_csv(connection, table):
+    """Fetch the table as CSV without a header and let pandas guess the types.
+
+    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become int64, a text
+    column of digits would become numbers, and a NaN makes its float column text: keep_default_na=False, without which
+    pandas reads an empty text, NA and null as missing.
+    """
+    import pandas as pd
+
+    names = await _column_names(connection, table)
+    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
+    return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)

@@ -1,0 +1,170 @@
+"""SQLAlchemy over clickhouse-driver, dialect clickhouse+native: https://github.com/xzkostyan/clickhouse-sqlalchemy"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+ENDPOINT = "clickhouse_native"
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+# Rows inside the query text: since 26.5 a server parses them itself when it is told not to send the table's structure
+# first; otherwise it waits for native blocks, which never come. (Before 26.5 it parsed them for async_insert=1 only.)
+# precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its last bit.
+TEXT_INSERT_SETTINGS = {
+    **INSERT_SETTINGS,
+    "send_table_structure_on_insert_with_inline_data": "0",
+    "precise_float_parsing": "1",
+}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a SQLAlchemy connection.
+
+    The dialect closes the native connection with every result it has read (clickhouse-sqlalchemy 0.3.2): every read,
+    and the first write, connects anew, and that is part of its time.
+
+    Settings are marked important: a server older than 26.5 refuses the inline inserts with code 115 (UNKNOWN_SETTING)
+    instead of ignoring a setting it does not know and waiting forever.
+    """
+    from sqlalchemy import create_engine, make_url
+
+    url = make_url(uri).set(drivername="clickhouse+native").update_query_dict({"settings_is_important": "1"})
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _insert_text(connection, table, columns, format_name, payload):
+    names = ", ".join(f"`{name}`" for name in columns)
+    query = f"INSERT INTO `{table}` ({names}) FORMAT {format_name}\n{payload}"
+    # The driver fills the parameters in with the % operator, even when there are none: a % of the data must be doubled.
+    connection.exec_driver_sql(query.replace("%", "%%"), execution_options={"settings": TEXT_INSERT_SETTINGS})
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="SQLAlchemy over native driver INSERT FORMAT CSV from Polars delimited text",
+)
+def write_polars_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
+    a null arrive as the column's default.
+    """
+    payload = frame.write_csv(file=None, include_header=False)
+    _insert_text(connection, table, frame.columns, "CSV", payload)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="SQLAlchemy over native driver INSERT FORMAT TSV from Polars delimited text",
+)
+def write_polars_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
+    two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
+    """
+    payload = frame.write_csv(file=None, include_header=False, separator="\t")
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="SQLAlchemy over native driver INSERT FORMAT CSV from Pandas delimited text",
+)
+def write_pandas_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
+    NaN and a missing value arrive as the column's default.
+    """
+    payload = frame.to_csv(None, index=False, header=False)
+    _insert_text(connection, table, frame.columns, "CSV", payload)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    settings=TEXT_INSERT_SETTINGS,
+    published="SQLAlchemy over native driver INSERT FORMAT TSV from Pandas delimited text",
+)
+def write_pandas_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
+    backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
+    """
+    payload = frame.to_csv(None, index=False, header=False, sep="\t")
+    _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="rows",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    published="SQLAlchemy over native driver row fetch -> Polars dataframe",
+)
+def read_polars_rows(connection, table):
+    """Fetch all rows through SQLAlchemy and build the frame from them.
+
+    The wire carries native columns; the driver turns them into rows, and polars turns them back. UUIDs arrive as
+    uuid.UUID, for which polars has only the Object type; integers become Int64.
+    """
+    import polars as pl
+    from sqlalchemy import text
+
+    result = connection.execute(text(f"SELECT * FROM `{table}`"))
+    return pl.DataFrame(result.all(), schema=list(result.keys()), orient="row")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    published="SQLAlchemy over native driver row fetch -> Pandas dataframe",
+)
+def read_pandas_rows(connection, table):
+    """Fetch all rows through SQLAlchemy and build the frame from them.
+
+    The wire carries native columns; the driver turns them into rows, and pandas turns them back. UUIDs and dates stay
+    Python objects (uuid.UUID, datetime.date); integers become int64.
+    """
+    import pandas as pd
+    from sqlalchemy import text
+
+    result = connection.execute(text(f"SELECT * FROM `{table}`"))
+    rows = [tuple(row) for row in result.all()]  # pandas 3.1 takes tuples more than twice as fast as SQLAlchemy's Row
+    return pd.DataFrame(rows, columns=list(result.keys()))

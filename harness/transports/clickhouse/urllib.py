@@ -1,0 +1,202 @@
+"""urllib.request of the standard library, the smallest HTTP client: https://docs.python.org/3/library/urllib.request.html"""
+
+import base64
+import io
+import json
+from contextlib import contextmanager
+from urllib.error import HTTPError
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+from harness.registry import transport
+
+ENDPOINT = "clickhouse_http"
+
+# A socket that is silent for so long is broken (the native clients have the same default).
+TIMEOUT_SECONDS = 300
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+# The server's defaults since 24.3, written down because they were different before (lz4, Binary) and may be again.
+PARQUET_READ_SETTINGS = {
+    "output_format_parquet_compression_method": "zstd",
+    "output_format_parquet_string_as_string": "1",
+}
+
+
+@contextmanager
+def connect(uri):
+    """Yield address, parameters and headers for the requests to come, after one query has proved that they work.
+
+    There is no connection to keep: urllib opens a new TCP connection for every request and closes it after the answer.
+    """
+    parts = urlsplit(uri)
+    credentials = f"{unquote(parts.username or 'default')}:{unquote(parts.password or '')}"
+    headers = {
+        "Authorization": "Basic " + base64.b64encode(credentials.encode()).decode(),
+        "Content-Type": "application/octet-stream",
+    }
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
+    connection = (address, dict(parse_qsl(parts.query)), headers)
+    _send(connection, "SELECT 1")
+    yield connection
+
+
+def _send(connection, query, settings=None, body=b""):
+    """Run one query in one request and return the bytes of the answer; a refusal raises RuntimeError with its text."""
+    address, parameters, headers = connection
+    url = address + "?" + urlencode({**parameters, **(settings or {}), "query": query})
+    try:
+        with urlopen(Request(url, data=body, method="POST", headers=headers), timeout=TIMEOUT_SECONDS) as response:
+            answer = response.read()
+            tag = response.headers.get("X-ClickHouse-Exception-Tag")
+    except HTTPError as error:
+        raise RuntimeError(f"ClickHouse answered {error.code}: {error.read().decode(errors='replace')}") from error
+    _raise_if_broken_off(answer, tag)
+    return answer
+
+
+def _raise_if_broken_off(answer, tag):
+    """Raise RuntimeError when the answer ends with the server's mark of a failure after the first rows.
+
+    The status is sent before the rows. A server that fails later breaks off the answer (read() raises), and since 25.11
+    it also ends it with a message between two marks that repeat a header. So nothing has to be held back: the other
+    way, wait_end_of_query=1, makes the server keep the whole answer in memory before it sends the first byte.
+    """
+    if tag and tag.encode() in answer[-64:]:
+        raise RuntimeError(f"ClickHouse failed in the middle of its answer: {answer[-2000:].decode(errors='replace')}")
+
+
+def _insert_parquet(connection, table, columns, parquet):
+    names = ", ".join(f"`{name}`" for name in columns)
+    _send(connection, f"INSERT INTO `{table}` ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
+
+
+def _column_names(connection, table):
+    answer = _send(connection, f"DESCRIBE (SELECT * FROM `{table}`) FORMAT JSONCompact")
+    return [row[0] for row in json.loads(answer)["data"]]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet",
+    payload="Parquet",
+    requires=["polars"],
+    settings=INSERT_SETTINGS,
+    published="urllib HTTP INSERT FORMAT Parquet from Polars dataframe",
+)
+def write_polars_parquet(connection, frame, table):
+    """Send the frame as one zstd Parquet file in the body of a POST request.
+
+    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. zstd is the codec that
+    polars chooses by itself, written out here. A new TCP connection is part of the time.
+    """
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet",
+    payload="Parquet",
+    requires=["pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    published="urllib HTTP INSERT FORMAT Parquet from Pandas dataframe",
+)
+def write_pandas_parquet(connection, frame, table):
+    """Send the frame as one snappy Parquet file in the body of a POST request.
+
+    Typed columns cross the wire; the UUIDs travel as text, the dates as timestamps, and the server converts both.
+    snappy is the codec that pandas chooses by itself, written out here. A NaN is written as a null and arrives as 0.
+    A new TCP connection is part of the time.
+    """
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, compression="snappy", index=False)
+    _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["polars"],
+    settings=PARQUET_READ_SETTINGS,
+    published="urllib HTTP SELECT ... FORMAT Parquet -> Polars dataframe",
+)
+def read_polars_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file and let polars decode it.
+
+    polars has no UUID type: a UUID arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    return pl.read_parquet(io.BytesIO(answer))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["pandas", "pyarrow.parquet"],
+    settings=PARQUET_READ_SETTINGS,
+    published="urllib HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
+)
+def read_pandas_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file and let pandas (pyarrow) decode it.
+
+    UUIDs and dates become one Python object per value (uuid.UUID, datetime.date): most of the time goes there.
+    """
+    import pandas as pd
+
+    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    return pd.read_parquet(io.BytesIO(answer))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["polars"],
+    published="urllib HTTP SELECT ... FORMAT CSV -> Polars dataframe",
+)
+def read_polars_csv(connection, table):
+    """Fetch the table as CSV without a header and let polars guess the types.
+
+    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become Int64, a text
+    column of digits would become numbers, and a NaN makes its float column text.
+    """
+    import polars as pl
+
+    names = _column_names(connection, table)
+    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
+    return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["pandas"],
+    published="urllib HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
+)
+def read_pandas_csv(connection, table):
+    """Fetch the table as CSV without a header and let pandas guess the types.
+
+    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become int64, a text
+    column of digits would become numbers, and a NaN makes its float column text: keep_default_na=False, without which
+    pandas reads an empty text, NA and null as missing.
+    """
+    import pandas as pd
+
+    names = _column_names(connection, table)
+    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
+    return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)

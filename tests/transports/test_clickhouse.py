@@ -1,0 +1,88 @@
+"""What the ClickHouse transports declare about themselves; none of these tests needs a server."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from harness import registry
+from harness.model import Direction
+from harness.transports.clickhouse import httpx, urllib
+
+CLIENTS = ("asynch", "clickhouse_driver", "httpx", "sqlalchemy", "urllib")
+
+
+def published():
+    return [entry for entry in registry.catalogue().values() if entry.system == "clickhouse" and entry.published]
+
+
+def written():
+    return [entry for entry in published() if entry.direction is Direction.WRITE]
+
+
+def test_the_published_benchmark_has_twenty_writes_and_sixteen_reads_of_clickhouse():
+    descriptions = [entry.published for entry in published()]
+    assert len(written()) == 20
+    assert len(descriptions) == len(set(descriptions)) == 36
+
+
+def test_every_published_insert_switches_asynchronous_inserts_off():
+    assert {entry.settings.get("async_insert") for entry in written()} == {"0"}
+
+
+def test_text_inside_a_native_insert_is_parsed_by_the_server_without_losing_bits():
+    inline = [entry for entry in written() if entry.path in ("native INSERT FORMAT CSV", "native INSERT FORMAT TSV")]
+    assert len(inline) == 12
+    for entry in inline:
+        assert entry.settings["send_table_structure_on_insert_with_inline_data"] == "0"
+        assert entry.settings["precise_float_parsing"] == "1"
+
+
+def test_every_parquet_read_pins_codec_and_text_type():
+    reads = [entry for entry in published() if entry.path == "HTTP SELECT FORMAT Parquet"]
+    assert len(reads) == 4
+    for entry in reads:
+        assert entry.settings["output_format_parquet_compression_method"] == "zstd"
+        assert entry.settings["output_format_parquet_string_as_string"] == "1"
+
+
+def test_httpx_reads_do_not_depend_on_which_compressions_are_installed():
+    reads = [entry for entry in published() if entry.client == "httpx" and entry.direction is Direction.READ]
+    assert [entry.settings["enable_http_compression"] for entry in reads] == ["0"] * 4
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_transports_of_a_client_share_its_style_and_endpoint(client):
+    entries = [entry for entry in published() if entry.client == client]
+    assert {entry.style for entry in entries} == {"async" if client in ("asynch", "httpx") else "sync"}
+    assert {entry.endpoint for entry in entries} == {
+        "clickhouse_http" if client in ("httpx", "urllib") else "clickhouse_native"
+    }
+
+
+def test_every_required_module_can_be_imported():
+    for name in {name for entry in published() for name in entry.requires}:
+        importlib.import_module(name)
+
+
+def test_listing_the_transports_imports_no_client_and_no_dataframe_library():
+    modules = ", ".join(f"harness.transports.clickhouse.{client}" for client in CLIENTS)
+    third_party = {"asynch", "clickhouse_driver", "httpx", "numpy", "pandas", "polars", "pyarrow", "sqlalchemy"}
+    program = f"import sys, {modules}; print(*({third_party!r} & sys.modules.keys()))"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("client", [httpx, urllib], ids=["httpx", "urllib"])
+def test_an_answer_that_ends_with_the_mark_of_a_late_failure_is_refused(client):
+    tag = "rwzhvnamhqcfyfbh"
+    message = f"\r\n__exception__\r\n{tag}\r\nCode: 395. DB::Exception: broke late\n37 {tag}\r\n__exception__\r\n"
+    with pytest.raises(RuntimeError, match="Code: 395"):
+        client._raise_if_broken_off(b"1,2\n" * 1000 + message.encode(), tag)
+
+
+@pytest.mark.parametrize("client", [httpx, urllib], ids=["httpx", "urllib"])
+@pytest.mark.parametrize("tag", [None, "rwzhvnamhqcfyfbh"])
+def test_a_whole_answer_is_accepted_with_and_without_a_tag(client, tag):
+    assert client._raise_if_broken_off(b"1,2\n" * 1000, tag) is None
