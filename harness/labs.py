@@ -35,10 +35,13 @@ class Lab:
 def embedded(settings: Settings) -> Iterator[Lab]:
     """Start the embedded lab, and stop it with everything it started at the end, however that comes."""
     from harness.embedded.lab import EmbeddedLab, stop_on_signals
+    from harness.embedded.lab import LabError as EmbeddedLabError
 
-    with stop_on_signals(), EmbeddedLab(settings.state_dir) as servers:
-        io = SharedFolder(str(settings.io_dir), settings.io_dir_server or str(settings.io_dir))
-        yield Lab("embedded", servers.endpoints, io if settings.io_dir else None, servers.dead, servers.revive)
+    try:
+        with stop_on_signals(), EmbeddedLab(settings.state_dir) as servers:
+            yield Lab("embedded", servers.endpoints, _shared_folder(settings), servers.dead, servers.revive)
+    except EmbeddedLabError as error:
+        raise LabError(str(error)) from None
 
 
 @contextmanager
@@ -57,8 +60,13 @@ def external(settings: Settings) -> Iterator[Lab]:
         )
     if ("clickhouse_http" in endpoints) != ("clickhouse_native" in endpoints):
         raise LabError("expected both LAB_CLICKHOUSE_HTTP_URL and LAB_CLICKHOUSE_NATIVE_URI, found only one of them")
-    io = settings.io_dir and SharedFolder(str(settings.io_dir), settings.io_dir_server or str(settings.io_dir))
-    yield Lab("external", endpoints, io or None, list, list)
+    yield Lab("external", endpoints, _shared_folder(settings), list, list)
+
+
+def _shared_folder(settings: Settings) -> SharedFolder | None:
+    if settings.io_dir is None:
+        return None
+    return SharedFolder(str(settings.io_dir), settings.io_dir_server or str(settings.io_dir))
 
 
 def check(lab: Lab) -> dict[str, Server]:

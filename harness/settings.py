@@ -1,5 +1,6 @@
 """The only reader of the environment: every setting with its default and one line of explanation."""
 
+import os
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -37,7 +38,12 @@ class Settings(BaseSettings):
 
 
 def load() -> Settings:
-    """Read the settings from the environment. Raises LabError naming the first variable that is wrong."""
+    """Read the settings from the environment. Raises LabError naming the first variable that is wrong.
+
+    Proxies are switched off for this process and its workers: the lab talks to its databases directly, and a proxy
+    named in the environment would otherwise carry, and be measured with, the HTTP ways.
+    """
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"
     try:
         return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic fills them
     except ValidationError as error:

@@ -6,9 +6,11 @@ clickhouse-connect is none of the published ways. It speaks HTTP; the native add
 from __future__ import annotations
 
 import time
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlunsplit
+from urllib.parse import SplitResult, unquote, urlencode, urlunsplit
+from urllib.request import urlopen
 
 from harness.model import MARK, NAMESPACE, LabError, Server
 from harness.systems import address
@@ -39,6 +41,7 @@ def open_connection(endpoints: dict[str, str]) -> Client:
     uri = endpoints["clickhouse_http"]
     parts = address.split(uri, "clickhouse_http", _SCHEMES["clickhouse_http"], _PORTS["clickhouse_http"])
     address.reach(parts, "clickhouse_http", _PORTS["clickhouse_http"])
+    _ping(parts)
     try:
         return clickhouse_connect.get_client(
             host=parts.hostname,
@@ -60,7 +63,9 @@ def check(endpoints: dict[str, str]) -> Server:
     client = open_connection(endpoints)
     try:
         changed = client.query("SELECT name, value FROM system.settings WHERE changed ORDER BY name").result_rows
-        return Server(str(client.server_version), frozenset({"clickhouse"}), {name: str(value) for name, value in changed})
+        return Server(
+            str(client.server_version), frozenset({"clickhouse"}), {name: str(value) for name, value in changed}
+        )
     finally:
         client.close()
 
@@ -111,16 +116,33 @@ def settle(client: Client) -> None:
         time.sleep(0.05)
 
 
+def _ping(parts: SplitResult) -> None:
+    """Ask for /ping, which needs no password. Raises LabError when no ClickHouse answers within 5 s.
+
+    clickhouse-connect has one timeout for all answers, and that one must allow for long queries.
+    """
+    port = parts.port or _PORTS["clickhouse_http"]
+    try:
+        url = f"{parts.scheme}://{parts.hostname}:{port}/ping"
+        with urlopen(url, timeout=address.CONNECT_SECONDS) as answer:
+            answer.read()
+    except (OSError, HTTPException) as error:
+        raise LabError(
+            f"clickhouse_http at {parts.hostname}:{port}: expected a ClickHouse server to answer /ping, found: {error}"
+        ) from None
+
+
 def _check_native(uri: str) -> None:
     from clickhouse_driver import Client as NativeClient
     from clickhouse_driver.errors import Error
 
     parts = address.split(uri, "clickhouse_native", _SCHEMES["clickhouse_native"], _PORTS["clickhouse_native"])
     address.reach(parts, "clickhouse_native", _PORTS["clickhouse_native"])
-    client = NativeClient.from_url(f"{urlunsplit(parts._replace(path='', query=''))}?connect_timeout=5")
+    patience = urlencode(dict.fromkeys(("connect_timeout", "send_receive_timeout"), address.CONNECT_SECONDS))
+    client = NativeClient.from_url(urlunsplit(parts._replace(path="", query=patience)))
     try:
         client.execute("SELECT 1")
-    except (Error, EOFError) as error:
+    except (Error, EOFError, OSError) as error:
         raise LabError(_refused(parts.hostname, parts.port, "clickhouse_native", error, uri)) from None
     finally:
         client.disconnect()

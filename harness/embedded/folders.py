@@ -1,0 +1,78 @@
+"""The folders of the embedded labs: one fresh folder per lab, locked while somebody uses it, removed when left over.
+
+The lock is a flock on the folder itself, held by the lab's process and by its keepers: when all of them are gone, even
+by `kill -9`, the kernel has released it, and the next lab can tell a left-over from a neighbour.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from harness.embedded.keeper import remove_folder
+
+PREFIX = "lab-"
+GRACE_SECONDS = 3.0
+PROGRAMS = ("postgres", "initdb")
+GATEWAY = "harness.embedded.clickhouse"
+
+
+def new_lab_folder(root: Path, release: Callable[[Path], None]) -> tuple[Path, int]:
+    """Remove left-overs below `root` and make a lab folder; returns it with the descriptor that holds its lock.
+
+    `release(folder)` is called for each left-over before it is removed. Raises OSError if `root` cannot be used.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    with _locked(root, fcntl.LOCK_EX):  # a folder that its maker has not locked yet would look like a left-over
+        for folder in root.glob(f"{PREFIX}*"):
+            with suppress(BlockingIOError, FileNotFoundError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                end_processes_in(folder)
+                release(folder)
+                remove_folder(str(folder))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        folder.chmod(0o755)  # the account that Postgres runs as has to pass through
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return folder, lock
+
+
+def end_processes_in(folder: Path) -> None:
+    """End the services that still work inside a folder: a keeper or a postmaster that was killed leaves some.
+
+    A busy Postgres backend outlives its killed postmaster until its query ends, and a new postmaster refuses to start
+    beside it. SIGTERM, then after GRACE_SECONDS SIGKILL. A shell that somebody left standing there is not touched.
+    """
+    import psutil
+
+    def works_there(process: psutil.Process) -> bool:  # a zombie has no working folder: it counts as ended
+        with suppress(psutil.Error, OSError):
+            if process.name() in PROGRAMS or GATEWAY in process.cmdline():
+                return Path(process.cwd()).is_relative_to(folder.resolve())
+        return False
+
+    found = [process for process in psutil.process_iter() if works_there(process)]
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        deadline = time.monotonic() + GRACE_SECONDS
+        while found and time.monotonic() < deadline:
+            time.sleep(0.01)
+            found = [process for process in found if works_there(process)]
+
+
+@contextmanager
+def _locked(folder: Path, operation: int) -> Iterator[None]:
+    """Hold a lock on a folder; raises BlockingIOError under LOCK_NB when another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, operation)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,256 @@
+"""The keeper: a small process that runs one service of the lab and stops it when the lab is gone.
+
+The lab (the parent) holds the other end of the keeper's standard input. As soon as something arrives there, or it
+ends because the parent ended, even by `kill -9`, the keeper stops the service in an orderly way and removes its folder.
+
+    lab ──pipe──> keeper (own session) ──> service (own session)
+
+- Standard input: one line, the `Task` as JSON; whatever follows, end of file included, asks for a stop.
+- Standard output: one line, the service's pid, once all preparing commands are done and the service is started.
+- Exit status: 0 after a stop; otherwise the status of the command that ended by itself. Its folder is then kept, so
+  that the parent can read the log and start the service again on the same data.
+
+Own sessions keep the terminal's Ctrl-C away from the services until the lab has decided to stop. On Linux the kernel
+stops the service of a keeper that was itself killed by `kill -9`; elsewhere the lab looks for it (`lab.py`).
+
+The file is run by its path in an isolated interpreter (`python -I -S`), which starts in some 40 ms: it imports the
+standard library only, and nothing of the harness.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from typing import BinaryIO
+
+PARENT_CHECK_SECONDS = 1.0
+REMOVE_SECONDS = 10.0
+STDIN, STDOUT = 0, 1
+
+
+class LabError(RuntimeError):
+    """A service of the embedded lab cannot be found, started or revived; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, the text it reads on its standard input, and the file (if not the log) its standard output goes to."""
+
+    arguments: Sequence[str]
+    text: str = ""
+    output: str | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a keeper needs to know of its service; travels as one line of JSON.
+
+    `folder` is the working folder of every command and is removed after a stop, as is its parent once it is empty.
+    `stop` lists (signal name, seconds to wait); SIGKILL follows. `account` is the (uid, gid) to run as, None for the
+    caller's own; `environment` None inherits the caller's.
+    """
+
+    folder: str
+    log: str
+    prepare: Sequence[Command]
+    service: Command
+    stop: Sequence[tuple[str, float]]
+    account: tuple[int, int] | None = None
+    environment: dict[str, str] | None = None
+
+    def stop_seconds(self) -> float:
+        """Longest time in seconds that an orderly stop can take, the removal of the folder included."""
+        return sum(seconds for _, seconds in self.stop) + REMOVE_SECONDS
+
+
+def launch(task: Task, keep_open: int) -> subprocess.Popen[bytes]:
+    """Start a keeper for the task; called by the lab.
+
+    `keep_open` is a file descriptor that the keeper holds while it lives (the lab's lock), and its service does not.
+    """
+    with open(task.log, "ab") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, os.path.basename(task.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=[keep_open],
+            bufsize=0,
+        )
+    assert keeper.stdin is not None
+    message = {"lab_pid": os.getpid(), "task": asdict(task)}
+    with suppress(BrokenPipeError):  # it died at once: poll() tells, and its log says why
+        keeper.stdin.write(json.dumps(message).encode() + b"\n")
+    return keeper
+
+
+def ask_to_stop(keeper: subprocess.Popen[bytes]) -> None:
+    """Tell a keeper to stop its service; called by the lab, does not wait.
+
+    It says so, rather than only close the pipe: a forked worker may hold a copy of the pipe's end.
+    """
+    assert keeper.stdin is not None
+    with suppress(BrokenPipeError, ValueError):  # the keeper has ended, or was asked before
+        keeper.stdin.write(b"stop\n")
+        keeper.stdin.close()
+
+
+def close(keeper: subprocess.Popen[bytes]) -> None:
+    """Close the lab's ends of a keeper's pipes; an unfinished keeper takes it as a request to stop."""
+    for stream in (keeper.stdin, keeper.stdout):
+        if stream is not None:
+            stream.close()
+
+
+def remove_folder(folder: str) -> None:
+    """Remove a folder whose last writers may be about to end; waits for them at most REMOVE_SECONDS."""
+    deadline = time.monotonic() + REMOVE_SECONDS
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder) or time.monotonic() > deadline:
+            return
+        time.sleep(0.02)
+
+
+def main() -> int:
+    """Prepare and run the service until it ends or a stop is asked for; returns the exit status."""
+    with open(STDIN, "rb", buffering=0, closefd=False) as stdin:
+        line = stdin.readline()
+    if not line.endswith(b"\n"):
+        return 0  # the lab ended before it had said what to do
+    message = json.loads(line)
+    task, lab_pid = _read_task(message["task"]), message["lab_pid"]
+    with _bell() as bell, open(task.log, "ab", buffering=0) as log:
+        for command in task.prepare:
+            process = _start(command, task, log)
+            if _stop_asked(process, bell, lab_pid):
+                _end(process, [])
+                return _clear(task)
+            if process.returncode:
+                return _status(process)
+        process = _start(task.service, task, log)
+        with suppress(BrokenPipeError):  # the lab is gone: found out below
+            os.write(STDOUT, b"%d\n" % process.pid)
+        if not _stop_asked(process, bell, lab_pid):
+            return _status(process)
+        _end(process, task.stop)
+    return _clear(task)
+
+
+def _read_task(fields: dict) -> Task:
+    prepare = [Command(**command) for command in fields.pop("prepare")]
+    return Task(prepare=prepare, service=Command(**fields.pop("service")), **fields)
+
+
+@contextmanager
+def _bell() -> Iterator[int]:
+    """A file descriptor on which the number of every signal received can be read, so that select() wakes up."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: None)
+    try:
+        yield read
+    finally:
+        signal.set_wakeup_fd(-1)
+
+
+def _start(command: Command, task: Task, log: BinaryIO) -> subprocess.Popen[bytes]:
+    """Start a command in its own session, under the task's account, its standard error in the log."""
+    uid, gid = task.account or (None, None)
+    with open(command.output, "wb") if command.output else nullcontext(log) as output:
+        process = subprocess.Popen(
+            command.arguments,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=log,
+            cwd=task.folder,
+            env=task.environment,
+            start_new_session=True,
+            preexec_fn=_death_signal(signal.Signals[task.stop[0][0]]),
+            user=uid,
+            group=gid,
+            extra_groups=[] if task.account else None,
+        )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write(command.text.encode())
+        process.stdin.close()
+    return process
+
+
+def _death_signal(number: int) -> Callable[[], None] | None:
+    """A function for the child, between fork and exec: ask the kernel for a signal when the keeper dies (Linux only).
+
+    It works because the interpreter calls it after it has changed the user, which would clear the setting, and because
+    the keeper has one thread: the kernel watches the thread that forked. See PR_SET_PDEATHSIG(2const).
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    prctl, keeper_pid, pr_set_pdeathsig = ctypes.CDLL(None).prctl, os.getpid(), 1
+
+    def ask() -> None:
+        prctl(pr_set_pdeathsig, number)
+        if os.getppid() != keeper_pid:  # the keeper died before the call above
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return ask
+
+
+def _stop_asked(process: subprocess.Popen[bytes], bell: int, lab_pid: int) -> bool:
+    """Wait until the process has ended by itself (False), or the lab is gone or asks for a stop (True).
+
+    The parent's pid is looked at too: a worker that the lab forked holds a copy of the pipe's other end, and would
+    hide the death of the lab as long as it lives.
+    """
+    while process.poll() is None:
+        if os.getppid() != lab_pid:
+            return True
+        ready, _, _ = select.select([STDIN, bell], [], [], PARENT_CHECK_SECONDS)
+        if STDIN in ready:
+            return True
+        if bell in ready and set(os.read(bell, 4096)) - {signal.SIGCHLD}:
+            return True
+    return False
+
+
+def _end(process: subprocess.Popen[bytes], steps: Sequence[tuple[str, float]]) -> None:
+    """Send each signal in turn until the process has ended; SIGKILL is the last, and ends what it left in its group."""
+    for name, seconds in steps:
+        process.send_signal(signal.Signals[name])
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+            break
+    with suppress(ProcessLookupError, PermissionError):  # macOS answers the latter when only zombies are left
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _clear(task: Task) -> int:
+    """Remove the service's folder, and the lab's if this was the last one in it; returns 0."""
+    remove_folder(task.folder)
+    with suppress(OSError):  # not empty: another keeper's folder is still there, and that keeper will remove it
+        os.rmdir(os.path.dirname(task.folder))
+    return 0
+
+
+def _status(process: subprocess.Popen[bytes]) -> int:
+    """Exit status of an ended process, as a shell gives it: 128 + N after signal N."""
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+"""The embedded lab: starts its services together, watches them, revives them, and stops them in every case.
+
+    with stop_on_signals(), EmbeddedLab(Path(".lab")) as lab:
+        print(lab.endpoints["postgres"])
+
+Every service runs under a keeper (`keeper.py`), which stops it when this process ends, however it ends. All files of a
+lab lie in one folder of its own (`folders.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from harness.embedded import postgres
+from harness.embedded.folders import end_processes_in, new_lab_folder
+from harness.embedded.keeper import Command, LabError, Task, ask_to_stop, close, launch, remove_folder
+
+__all__ = ["EmbeddedLab", "LabError", "stop_on_signals"]
+
+START_SECONDS = 60.0
+POLL_SECONDS = 0.005
+LOG_LINES = 15
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the lab has to know of a service.
+
+    `prepare(folder, ports, password)` fills an empty folder and describes the commands. The service is up when its
+    `ready_file` exists and `is_ready(folder)` says so. `release(folder)` gives back what a killed one leaves outside
+    its folder.
+    """
+
+    ports: int
+    prepare: Callable[[Path, Sequence[int], str], Task]
+    ready_file: str
+    is_ready: Callable[[Path], bool]
+    endpoints: Callable[[Sequence[int], str], dict[str, str]]
+    release: Callable[[Path], None]
+
+
+def prepare_clickhouse(folder: Path, ports: Sequence[int], password: str) -> Task:
+    """Describe the ClickHouse gateway; `ports` are HTTP and native. The password stands in a file, not in a command."""
+    users = folder / "users.json"
+    with open(os.open(users, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        json.dump({"lab": password}, file)
+    (folder / "data").mkdir(mode=0o700)
+    gateway = [sys.executable, "-m", "harness.embedded.clickhouse", "--path", str(folder / "data")]
+    gateway += ["--http-port", str(ports[0]), "--native-port", str(ports[1]), "--users-file", str(users)]
+    return Task(
+        folder=str(folder),
+        log=str(folder / "server.log"),
+        prepare=[],
+        service=Command(gateway, output=str(folder / "ready.json")),
+        stop=[("SIGTERM", 10.0)],
+    )
+
+
+def clickhouse_endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
+    """The gateway's two addresses."""
+    return {
+        "clickhouse_http": f"http://lab:{password}@127.0.0.1:{ports[0]}",
+        "clickhouse_native": f"clickhouse://lab:{password}@127.0.0.1:{ports[1]}",
+    }
+
+
+SERVICES = {
+    "postgres": Service(
+        1, postgres.prepare, postgres.READY_FILE, postgres.is_ready, postgres.endpoints, postgres.release
+    ),
+    "clickhouse": Service(
+        2,
+        prepare_clickhouse,
+        "ready.json",  # the gateway's standard output: one line when it can be used
+        lambda folder: (folder / "ready.json").read_bytes().endswith(b"\n"),
+        clickhouse_endpoints,
+        lambda folder: None,
+    ),
+}
+
+
+@dataclass
+class _Running:
+    """A service under its keeper."""
+
+    task: Task
+    ports: list[int]
+    keeper: subprocess.Popen[bytes]
+    pid: int = 0
+
+
+class EmbeddedLab:
+    """Real services on free loopback ports with generated passwords, in a fresh folder below `folder`.
+
+    A context manager: up after `with`, gone after it. `services` are keys of SERVICES. Raises LabError when a service
+    cannot be started. Use it from one thread. After `start`, `folder` is the lab's own folder: where the given one
+    cannot be reached by the account that Postgres runs as, it lies under the system's temporary folder.
+    """
+
+    def __init__(self, folder: Path, services: Iterable[str] = ("postgres", "clickhouse")) -> None:
+        self.folder = self._root = folder.absolute()
+        self._names = tuple(services)
+        self._password = secrets.token_urlsafe(24)
+        self._running: dict[str, _Running] = {}
+        self._lock: int | None = None
+        if unknown := set(self._names) - set(SERVICES):
+            raise LabError(f"lab: expected services out of {sorted(SERVICES)}, found {sorted(unknown)}")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """Addresses by name, passwords included: "postgres", "clickhouse_http", "clickhouse_native"."""
+        found = [SERVICES[name].endpoints(running.ports, self._password) for name, running in self._running.items()]
+        return {key: address for addresses in found for key, address in addresses.items()}
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Pid by service that has come up: the postmaster and the gateway process."""
+        return {name: running.pid for name, running in self._running.items() if running.pid}
+
+    @property
+    def keepers(self) -> dict[str, int]:
+        """Pid of the keeper by service."""
+        return {name: running.keeper.pid for name, running in self._running.items()}
+
+    def start(self) -> None:
+        """Start all services side by side and wait until they answer (at most START_SECONDS); stops all on failure."""
+        try:
+            root = self._root
+            if "postgres" in self._names:
+                root = postgres.reachable_folder(root, postgres.service_account())
+            self.folder, self._lock = new_lab_folder(root, _release)
+            for name in self._names:
+                self._launch(name)
+            for name in self._names:
+                self._wait_first_time(name)
+        except OSError as error:
+            self.stop()
+            raise LabError(f"lab: expected to start in {self._root}, found {error}; choose another folder") from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def dead(self) -> list[str]:
+        """Names of the services that have ended or whose keeper has; costs microseconds."""
+        return [name for name, running in self._running.items() if running.keeper.poll() is not None]
+
+    def revive(self) -> list[str]:
+        """Start the dead services again: same ports, passwords and data. Returns their names.
+
+        Raises LabError with the service's last log lines if it does not come up again.
+        """
+        names = self.dead()
+        for name in names:
+            running = self._running[name]
+            close(running.keeper)
+            end_processes_in(Path(running.task.folder))
+            self._run(name, replace(running.task, prepare=[]), running.ports)
+        for name in names:
+            self._wait(name)
+        return names
+
+    def stop(self) -> None:
+        """Stop all services and remove the lab's folder; does nothing the second time."""
+        for running in self._running.values():  # all at once, then wait: their stops overlap
+            ask_to_stop(running.keeper)
+        for name, running in self._running.items():
+            with suppress(subprocess.TimeoutExpired):
+                running.keeper.wait(running.task.stop_seconds())
+            if running.keeper.poll() != 0:  # killed, or hanging, or its service had died before
+                running.keeper.kill()
+                running.keeper.wait()
+                end_processes_in(Path(running.task.folder))
+                SERVICES[name].release(Path(running.task.folder))
+            close(running.keeper)
+        self._running.clear()
+        if self._lock is not None:
+            remove_folder(str(self.folder))
+            os.close(self._lock)
+            self._lock = None
+
+    def _launch(self, name: str) -> None:
+        """Prepare a service in a new folder and hand it to a keeper."""
+        assert self._lock is not None
+        folder, ports = self.folder / name, free_ports(SERVICES[name].ports)
+        folder.mkdir()
+        folder.chmod(0o755)
+        self._run(name, SERVICES[name].prepare(folder, ports, self._password), ports)
+
+    def _run(self, name: str, task: Task, ports: list[int]) -> None:
+        assert self._lock is not None
+        (Path(task.folder) / SERVICES[name].ready_file).unlink(missing_ok=True)  # of a former life
+        self._running[name] = _Running(task, ports, launch(task, keep_open=self._lock))
+
+    def _wait_first_time(self, name: str) -> None:
+        """Wait for a service; start it once more on new ports if somebody took one between choosing and starting."""
+        try:
+            self._wait(name)
+        except LabError:
+            running = self._running[name]
+            if running.keeper.poll() is None or all(map(_is_free, running.ports)):
+                raise
+            close(running.keeper)
+            remove_folder(running.task.folder)
+            self._launch(name)
+            self._wait(name)
+
+    def _wait(self, name: str) -> None:
+        """Wait until a service answers. Raises LabError if it ends, or takes more than START_SECONDS."""
+        service, running = SERVICES[name], self._running[name]
+        folder, deadline = Path(running.task.folder), time.monotonic() + START_SECONDS
+        while not ((folder / service.ready_file).exists() and service.is_ready(folder)):
+            ended = running.keeper.poll()
+            if ended is not None or time.monotonic() > deadline:
+                found = "it still starting" if ended is None else f"it ended with status {ended}"
+                ports = " and ".join(map(str, running.ports))
+                raise LabError(
+                    f"{name}: expected it to answer on 127.0.0.1, port {ports}, within {START_SECONDS:.0f} s, "
+                    f"found {found}. Its last lines:\n{_last_lines(Path(running.task.log))}\n"
+                    f"Remove the cause they name (disk full, memory, a program that took the port) and start again."
+                )
+            time.sleep(POLL_SECONDS)
+        assert running.keeper.stdout is not None
+        running.pid = running.pid or int(running.keeper.stdout.readline())
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit(128 + signal) in the main thread, so that `with` blocks end in order.
+
+    Without it these signals end the process at once, and the keepers clean up on their own: this adds the parent's own
+    `finally`. Only the first signal counts, the stop it begins is not interrupted. SIGINT stays KeyboardInterrupt.
+    """
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+
+    def leave(number: int, frame: object) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    previous = [(number, signal.signal(number, leave)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in previous:
+            signal.signal(number, handler)
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on at this moment, all different."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: closing connections do not count
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _release(folder: Path) -> None:
+    """Give back what the killed services of a left-over lab folder still hold outside it."""
+    for name, service in SERVICES.items():
+        service.release(folder / name)
+
+
+def _last_lines(log: Path) -> str:
+    with suppress(FileNotFoundError):
+        return "\n".join("  " + line for line in log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+    return "  (no log)"

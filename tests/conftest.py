@@ -1,0 +1,59 @@
+"""Fixtures for tests that need real engines: one embedded lab for the whole session."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.embedded.lab import EmbeddedLab
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
+    """A running embedded lab, shared by all tests of the session."""
+    with EmbeddedLab(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="session")
+def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for datasets that tests build once and share."""
+    return tmp_path_factory.mktemp("datasets")
+
+
+@pytest.fixture
+def environment(tmp_path: Path, dataset_folder: Path) -> dict[str, str]:
+    """Environment variables for a `lab` command that leaves everything below the test's own folder."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}
+    return inherited | {
+        "LAB_DATASETS_DIR": str(dataset_folder),
+        "LAB_RESULTS_DIR": str(tmp_path / "results"),
+        "LAB_STATE_DIR": str(tmp_path / "state"),
+    }
+
+
+@pytest.fixture
+def on_embedded_lab(environment: dict[str, str], embedded_lab: EmbeddedLab) -> dict[str, str]:
+    """The same environment, with the session's embedded lab as the servers for `--external`."""
+    endpoints = embedded_lab.endpoints
+    return environment | {
+        "LAB_POSTGRES_URI": endpoints["postgres"],
+        "LAB_CLICKHOUSE_HTTP_URL": endpoints["clickhouse_http"],
+        "LAB_CLICKHOUSE_NATIVE_URI": endpoints["clickhouse_native"],
+    }
+
+
+@pytest.fixture
+def lab() -> Command:
+    """Run the `lab` command as a person does, in a process of its own."""
+
+    def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "harness.cli", *arguments)
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=170, check=False)
+
+    return run

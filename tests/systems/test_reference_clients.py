@@ -1,0 +1,206 @@
+"""The reference clients on real engines: what they make, refuse and bring back."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+import pytest
+
+from harness.datasets import store
+from harness.embedded.lab import EmbeddedLab
+from harness.model import MARK, NAMESPACE, LabError
+from harness.systems import clickhouse, postgres
+from harness.systems.tables import SYSTEMS, Tables
+
+SPEC = store.specification("analytics_metrics")
+BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+
+
+@pytest.fixture
+def tables(embedded_lab: EmbeddedLab, dataset_folder: Path) -> Iterator[Tables]:
+    dataset, warmup = (store.ensure(dataset_folder, SPEC.name, rows, 1) for rows in (3_000, 1_000))
+    made = Tables(embedded_lab.endpoints, SPEC, dataset, warmup)
+    yield made
+    made.close(drop=True)
+
+
+def connection(system: str, lab: EmbeddedLab) -> Any:
+    opened = SYSTEMS[system].open_connection(lab.endpoints)
+    SYSTEMS[system].ensure_namespace(opened)
+    return opened
+
+
+def run_sql(system: str, lab: EmbeddedLab, statement: str) -> None:
+    if system == "postgres":
+        with psycopg.connect(lab.endpoints["postgres"], autocommit=True) as direct:
+            direct.execute(statement)  # type: ignore[arg-type]
+    else:
+        clickhouse.open_connection(lab.endpoints).command(statement)
+
+
+@BOTH
+def test_what_is_loaded_comes_back_with_every_value(system: str, tables: Tables) -> None:
+    table, _ = tables.for_read(system)
+    assert tables.differences_in_table(system, table) == []
+
+
+@BOTH
+def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    table, _ = tables.for_read(system)
+    frame = pl.read_parquet(tables._dataset.path)
+    key = frame["entity_key"][1234]
+    change = {
+        "postgres": f"UPDATE {NAMESPACE}.{table} SET metric_3 = -1 WHERE entity_key = '{key}'",
+        "clickhouse": f"ALTER TABLE {NAMESPACE}.{table} UPDATE metric_3 = -1 WHERE entity_key = '{key}' "
+        "SETTINGS mutations_sync = 1",
+    }
+    run_sql(system, embedded_lab, change[system])
+    (line,) = tables.differences_in_table(system, table)
+    assert line.startswith("metric_3: 1 of 3000 values differ")
+    assert key in line
+
+
+@BOTH
+def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    table, _ = tables.for_read(system)
+    key = pl.read_parquet(tables._dataset.path)["entity_key"][7]
+    where = f"{NAMESPACE}.{table} WHERE entity_key = '{key}'"
+    run_sql(system, embedded_lab, f"DELETE FROM {where}")
+    assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
+
+
+@BOTH
+def test_tables_for_writes_are_empty_again_each_time(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    table, _ = tables.for_write(system)
+    opened = connection(system, embedded_lab)
+    SYSTEMS[system].load(opened, table, tables._dataset.path, SPEC.kinds)
+    tables.for_write(system)
+    assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 0"]
+
+
+@BOTH
+def test_a_table_without_the_labs_mark_is_never_touched(system: str, embedded_lab: EmbeddedLab) -> None:
+    opened = connection(system, embedded_lab)
+    definition = {
+        "postgres": f"CREATE TABLE {NAMESPACE}.precious (id integer)",
+        "clickhouse": f"CREATE TABLE {NAMESPACE}.precious (id Int32) ENGINE = MergeTree ORDER BY id",
+    }
+    run_sql(system, embedded_lab, definition[system])
+    try:
+        run_sql(system, embedded_lab, f"INSERT INTO {NAMESPACE}.precious VALUES (1)")
+        for refused in (
+            lambda: SYSTEMS[system].drop(opened, "precious"),
+            lambda: SYSTEMS[system].create(opened, "precious", SPEC.tables[system]),
+        ):
+            with pytest.raises(LabError, match="was not made by the lab"):
+                refused()
+        assert SYSTEMS[system].fetch(opened, "precious").num_rows == 1
+    finally:
+        run_sql(system, embedded_lab, f"DROP TABLE {NAMESPACE}.precious")
+
+
+@BOTH
+def test_a_namespace_without_the_labs_mark_is_refused(system: str, embedded_lab: EmbeddedLab) -> None:
+    opened = connection(system, embedded_lab)
+    strip, restore = {
+        "postgres": (f"COMMENT ON SCHEMA {NAMESPACE} IS NULL", f"COMMENT ON SCHEMA {NAMESPACE} IS '{MARK}'"),
+        "clickhouse": (
+            f"ALTER DATABASE {NAMESPACE} MODIFY COMMENT ''",
+            f"ALTER DATABASE {NAMESPACE} MODIFY COMMENT '{MARK}'",
+        ),
+    }[system]
+    run_sql(system, embedded_lab, strip)
+    try:
+        with pytest.raises(LabError, match="was not made by the lab"):
+            SYSTEMS[system].ensure_namespace(opened)
+    finally:
+        run_sql(system, embedded_lab, restore)
+
+
+def test_the_table_has_the_published_shape_in_postgres(tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    table, _ = tables.for_write("postgres")
+    with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
+        columns = direct.execute(
+            "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
+            "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+            (NAMESPACE, table),
+        ).fetchall()
+        (key,) = direct.execute(
+            "SELECT array_length(conkey, 1) FROM pg_constraint WHERE contype = 'p' AND conrelid = %s::regclass",
+            (f"{NAMESPACE}.{table}",),
+        ).fetchone() or (None,)
+    assert [name for name, _, _ in columns] == list(SPEC.kinds)
+    assert {name: kind for name, kind, _ in columns}["entity_key"] == "uuid"
+    assert {nullable for _, _, nullable in columns} == {"NO"}
+    assert key == 9
+
+
+def test_the_table_has_the_published_shape_in_clickhouse(tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    table, _ = tables.for_write("clickhouse")
+    client = clickhouse.open_connection(embedded_lab.endpoints)
+    ((engine, partition, sorting),) = client.query(
+        "SELECT engine, partition_key, sorting_key FROM system.tables "
+        f"WHERE database = '{NAMESPACE}' AND name = '{table}'"
+    ).result_rows
+    types = dict(
+        client.query(
+            f"SELECT name, type FROM system.columns WHERE database = '{NAMESPACE}' AND table = '{table}'"
+        ).result_rows
+    )
+    assert (engine, partition, sorting.count(",") + 1) == ("MergeTree", "toYYYYMM(event_date)", 9)
+    assert (types["dimension_a"], types["dimension_b"]) == ("LowCardinality(String)", "String")
+    assert (types["entity_key"], types["event_date"]) == ("UUID", "Date")
+
+
+def test_a_wrong_password_is_reported_without_the_password(embedded_lab: EmbeddedLab) -> None:
+    for name, check in (
+        ("postgres", postgres.check),
+        ("clickhouse_http", clickhouse.check),
+        ("clickhouse_native", clickhouse.check),
+    ):
+        uri = embedded_lab.endpoints[name]
+        user, _, rest = uri.partition("://")[2].partition(":")
+        wrong = f"{uri.partition('://')[0]}://{user}:wr0ng-secret@{rest.partition('@')[2]}"
+        with pytest.raises(LabError, match=r"(?i)password|authentication") as caught:
+            check(embedded_lab.endpoints | {name: wrong})
+        assert "wr0ng-secret" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["postgres", "clickhouse_http", "clickhouse_native"])
+def test_an_unreachable_server_is_reported_at_once_with_host_and_port(name: str, embedded_lab: EmbeddedLab) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        port = taken.getsockname()[1]
+        scheme = embedded_lab.endpoints[name].partition("://")[0]
+        endpoints = embedded_lab.endpoints | {name: f"{scheme}://lab:secret@127.0.0.1:{port}/"}
+        with pytest.raises(LabError, match=f"cannot reach 127.0.0.1:{port}"):
+            SYSTEMS["postgres" if name == "postgres" else "clickhouse"].check(endpoints)
+
+
+@pytest.mark.parametrize("name", ["postgres", "clickhouse_http", "clickhouse_native"])
+def test_a_server_that_accepts_and_says_nothing_is_given_up_within_seconds(
+    name: str, embedded_lab: EmbeddedLab
+) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        scheme = embedded_lab.endpoints[name].partition("://")[0]
+        uri = f"{scheme}://lab:secret@127.0.0.1:{silent.getsockname()[1]}/"
+        started = time.monotonic()
+        with pytest.raises(LabError, match=f"127.0.0.1:{silent.getsockname()[1]}"):
+            SYSTEMS["postgres" if name == "postgres" else "clickhouse"].check(embedded_lab.endpoints | {name: uri})
+        assert time.monotonic() - started < 8
+
+
+def test_the_servers_lock_names_the_run_that_holds_it(embedded_lab: EmbeddedLab) -> None:
+    first, second = (postgres.open_connection(embedded_lab.endpoints) for _ in range(2))
+    assert postgres.lock(first, "run-1") is None
+    assert postgres.lock(second, "run-2") == "run-1"
+    first.close()
+    assert postgres.lock(second, "run-2") is None
+    second.close()

@@ -1,0 +1,114 @@
+"""The whole matrix on the embedded lab: every one of the 56 ways leaves a verified row."""
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness import results
+from harness.model import Status
+
+PG_PARQUET = {
+    f"postgres.pg_parquet.{direction}_{frame}_parquet_file"
+    for direction in ("write", "read")
+    for frame in ("pandas", "polars")
+}
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of one pass over all ways at 2,000 rows, through the command line."""
+    import os
+    import subprocess
+    import sys
+
+    home = tmp_path_factory.mktemp("matrix")
+    env = os.environ | {
+        "LAB_DATASETS_DIR": str(home / "datasets"),
+        "LAB_RESULTS_DIR": str(home / "results"),
+        "LAB_STATE_DIR": str(home / "state"),
+    }
+    command = (sys.executable, "-m", "harness.cli", "run", "matrix", "--rows", "2000", "--passes", "1")
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = (home / "results").iterdir()
+    (folder / "output.txt").write_text(done.stdout)
+    return folder
+
+
+def rows_of(folder: Path) -> list[dict]:
+    return results.load(folder / "runs.csv")
+
+
+def test_every_published_way_leaves_a_row_and_all_but_pg_parquet_are_ok(run_folder: Path) -> None:
+    by_status = {
+        status: {row["transport"] for row in rows_of(run_folder) if row["status"] == status} for status in Status
+    }
+    assert len(rows_of(run_folder)) == 56
+    assert by_status[Status.UNAVAILABLE] == PG_PARQUET
+    assert len(by_status[Status.OK]) == 52
+
+
+def test_unavailable_rows_say_why_and_have_no_numbers(run_folder: Path) -> None:
+    for row in rows_of(run_folder):
+        if row["status"] is Status.UNAVAILABLE:
+            assert "does not offer pg_parquet" in row["error"]
+            assert all(row[name] is None for name in (*results.OF_MEASUREMENT, "rows_per_s", "cpu_seconds"))
+
+
+def test_ok_rows_have_plausible_numbers(run_folder: Path) -> None:
+    for row in results.ok_rows(rows_of(run_folder)):
+        assert 0 < row["seconds"] < 60
+        assert row["rows_per_s"] == pytest.approx(row["rows"] / row["seconds"], rel=1e-6)
+        assert 0 <= row["cpu_seconds"] < 60
+        assert 0 <= row["peak_rss_bytes"] < 500e6
+        assert row["fidelity"] == "exact" or row["fidelity"].startswith("converted: ")
+        assert row["lab"] == "embedded"
+
+
+def test_every_clickhouse_insert_records_that_async_insert_is_off(run_folder: Path) -> None:
+    inserts = [row for row in rows_of(run_folder) if row["system"] == "clickhouse" and row["direction"] == "write"]
+    assert len(inserts) == 20
+    assert all("async_insert=0" in row["pinned"].split("; ") for row in inserts)
+
+
+def test_the_summary_ranks_every_database_and_direction_from_one(run_folder: Path) -> None:
+    with (run_folder / "summary.csv").open(newline="") as file:
+        summaries = list(csv.DictReader(file))
+    ranks: dict[tuple[str, str], list[int]] = {}
+    for summary in summaries:
+        if summary["rank"]:
+            ranks.setdefault((summary["system"], summary["direction"]), []).append(int(summary["rank"]))
+    sizes = Counter({key: len(places) for key, places in ranks.items()})
+    assert sizes == {
+        ("postgres", "write"): 6,
+        ("postgres", "read"): 10,
+        ("clickhouse", "write"): 20,
+        ("clickhouse", "read"): 16,
+    }
+    assert all(places == list(range(1, len(places) + 1)) for places in ranks.values())
+
+
+def test_the_output_says_which_lab_what_is_skipped_and_why(run_folder: Path) -> None:
+    output = (run_folder / "output.txt").read_text()
+    assert output.startswith("lab: embedded (postgres 18.")
+    assert output.count("skipped: postgres.pg_parquet.") == 4
+    assert "ETA" in output
+    assert "ClickHouse read: 2,000 rows" in output
+
+
+def test_the_environment_describes_the_run_without_secrets(run_folder: Path) -> None:
+    text = (run_folder / "environment.json").read_text()
+    facts = json.loads(text)
+    assert facts["servers"]["postgres"]["version"].startswith("18.")
+    assert facts["packages"]["polars"]
+    assert facts["dataset"]["content_hash"]
+    assert "://" not in text
+    assert "password" not in text.lower().replace("password_encryption", "")
+
+
+def test_no_scratch_file_and_no_log_of_a_good_run_stays(run_folder: Path) -> None:
+    assert not (run_folder / "result.arrow").exists()
+    assert not any((run_folder / "logs").iterdir())
