@@ -27,10 +27,10 @@ def main() -> None:
     app()
 
 
-def _console(stderr: bool = False) -> Console:
-    console = Console(stderr=stderr)
+def _console() -> Console:
+    console = Console()
     # Tables are for reading: a pipe or file has no width of its own.
-    return console if console.is_terminal else Console(stderr=stderr, width=200)
+    return console if console.is_terminal else Console(width=200)
 
 
 def _explained(command: Callable[..., None]) -> Callable[..., None]:
@@ -41,10 +41,10 @@ def _explained(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except LabError as error:
-            _console(stderr=True).out(f"lab: {error}", highlight=False)
+            typer.echo(f"lab: {error}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            _console(stderr=True).out("lab: stopped", highlight=False)
+            typer.echo("lab: stopped", err=True)
             raise typer.Exit(130) from None
 
     return wrapper
@@ -54,17 +54,16 @@ def _explained(command: Callable[..., None]) -> Callable[..., None]:
 @_explained
 def list_(pattern: Annotated[str, typer.Argument(help="glob over ids, e.g. 'clickhouse.*.write_*'")] = "*") -> None:
     """Print the catalogue of transports, or a part of it."""
-    console = _console()
     if not sys.stdout.isatty():
         for entry in registry.select(pattern):
-            console.out(f"{entry.id}\t{entry.summary}", highlight=False)
+            typer.echo(f"{entry.id}\t{entry.summary}")
         return
     table = Table(box=None)
     for name in ("id", "what it does", "published"):
         table.add_column(name)
     for entry in registry.select(pattern):
         table.add_row(entry.id, entry.summary, "yes" if entry.origin is Origin.PUBLISHED else "")
-    console.print(table)
+    _console().print(table)
 
 
 @app.command()
@@ -118,24 +117,24 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
 
     console = _console()
     with open_run(chosen, request) as suite_run:
-        _announce(console, suite_run, request)
+        _announce(suite_run, request)
         try:
             with progress.shown(console, len(suite_run.todo)) as on_row:
                 runner.perform(suite_run.session, suite_run.todo, on_row)
         except (KeyboardInterrupt, SystemExit):
-            console.out(f"lab: stopped; go on with: lab run --resume {suite_run.session.run_id}", highlight=False)
+            typer.echo(f"lab: stopped; go on with: lab run --resume {suite_run.session.run_id}")
             raise
         folder = suite_run.session.folder
     return _report(console, folder, suite)
 
 
-def _announce(console: Console, suite_run: Any, request: Any) -> None:
+def _announce(suite_run: Any, request: Any) -> None:
     """Say which lab is used, what will be run, and what will be skipped and why."""
     from harness.availability import reason_unavailable
 
     session, plan = suite_run.session, request.plan
     versions = ", ".join(f"{name} {server.version}" for name, server in session.servers.items())
-    console.out(f"lab: {session.lab.kind} ({versions}); run {session.run_id}", highlight=False)
+    typer.echo(f"lab: {session.lab.kind} ({versions}); run {session.run_id}")
     transports = {run.case.transport.id: run.case.transport for run in suite_run.todo}
     skipped = {
         name: reason
@@ -143,13 +142,12 @@ def _announce(console: Console, suite_run: Any, request: Any) -> None:
         if (reason := reason_unavailable(entry, session.lab, session.servers))
     }
     done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
-    console.out(
+    typer.echo(
         f"{len(transports) - len(skipped)} ways, {plan.rows:,} rows, {plan.passes} passes: "
-        f"{len(suite_run.todo)} runs{done}; seed {plan.seed}",
-        highlight=False,
+        f"{len(suite_run.todo)} runs{done}; seed {plan.seed}"
     )
     for name, reason in sorted(skipped.items()):
-        console.out(f"skipped: {name}: {reason}", highlight=False)
+        typer.echo(f"skipped: {name}: {reason}")
 
 
 def _report(console: Console, folder: Path, suite: Any) -> bool:
@@ -161,11 +159,11 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
     summary.write(folder / "summary.csv", summaries)
     for table in tables.tables(summaries):
         console.print(table)
-    console.out(f"published: {suite.citation}; {suite.conditions}", highlight=False)
-    console.out(f"results: {folder}/ (runs.csv, summary.csv, environment.json)", highlight=False)
+    typer.echo(f"published: {suite.citation}; {suite.conditions}")
+    typer.echo(f"results: {folder}/ (runs.csv, summary.csv, environment.json)")
     bad = [row for row in rows if row["status"] not in _FINE]
     if bad:
-        console.out(f"{len(bad)} of {len(rows)} runs are not ok; see {folder}/logs", highlight=False)
+        typer.echo(f"{len(bad)} of {len(rows)} runs are not ok; see {folder}/logs")
     return not bad
 
 
@@ -187,10 +185,9 @@ def serve() -> None:
     """Keep the embedded lab up in the foreground and print its URIs."""
     from harness import labs
 
-    console = _console()
     with labs.embedded(settings.load()) as lab:
         for name, uri in lab.endpoints.items():
-            console.out(f"{name}\t{uri}", highlight=False)
+            typer.echo(f"{name}\t{uri}")
         sys.stdout.flush()
         while True:
             signal.pause()
@@ -206,7 +203,7 @@ def docs(
 
     stale = pages.stale() if check else pages.write()
     for path in stale:
-        _console().out(f"{'stale' if check else 'written'}: {path}", highlight=False)
+        typer.echo(f"{'stale' if check else 'written'}: {path}")
     if check and stale:
         raise LabError('generated pages are stale; run "lab docs" and commit them')
 

@@ -52,6 +52,7 @@ def _plain(console: Console, total: int) -> OnRow:
         finished += 1
         left = (time.monotonic() - started) / finished * (total - finished)
         eta = f"{int(left) // 60}:{int(left) % 60:02d}"
-        console.out(f"[{finished}/{total}, ETA {eta}] pass {row['pass']}  {line(row)}", highlight=False)
+        console.file.write(f"[{finished}/{total}, ETA {eta}] pass {row['pass']}  {line(row)}\n")
+        console.file.flush()
 
     return on_row

@@ -1,0 +1,139 @@
+"""What dies in the middle of a run leaves a row that says so; the lab is repaired and the run goes on."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness import runner
+from harness.model import Status
+from harness.plan import Plan
+from harness.settings import Settings
+from harness.suite_run import Request, open_run
+
+ROWS = 300_000  # enough for the chosen ways to take more than a second
+
+
+def descendants(words: tuple[str, ...]) -> list[psutil.Process]:
+    """Processes below this one whose command line has all the words."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = process.cmdline()
+        except psutil.NoSuchProcess:
+            continue
+        if all(any(word in part for part in command) for word in words):
+            found.append(process)
+    return found
+
+
+def worker() -> psutil.Process | None:
+    return next(iter(descendants(("harness.worker",))), None)
+
+
+def postmaster() -> psutil.Process:
+    return next(p for p in descendants(("postgres", "-D")) if p.name() == "postgres" and not _is_backend(p))
+
+
+def _is_backend(process: psutil.Process) -> bool:
+    parent = process.parent()
+    return parent is not None and parent.name() == "postgres"
+
+
+def gateway() -> psutil.Process:
+    return next(
+        p for p in descendants(("harness.embedded.clickhouse", "--native-port")) if "keeper" not in str(p.cmdline())
+    )
+
+
+def busy_worker(deadline: float) -> psutil.Process:
+    """Wait for a worker that has been talking to its server for a moment."""
+    while time.monotonic() < deadline:
+        found = worker()
+        try:
+            if found and any(c.status == psutil.CONN_ESTABLISHED for c in found.net_connections("tcp")):
+                time.sleep(0.2)
+                return found
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        time.sleep(0.01)
+    raise AssertionError("no worker connected to a server in time")
+
+
+@contextmanager
+def killing(victim: Callable[[psutil.Process], psutil.Process]) -> Iterator[list[int]]:
+    """In the background, kill one process once, as soon as a worker is busy; yields the list its pid goes into."""
+    killed: list[int] = []
+
+    def kill() -> None:
+        pid = victim(busy_worker(time.monotonic() + 60)).pid
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield killed
+    thread.join()
+
+
+def run_with(tmp_path: Path, datasets: Path, select: str, victim: Callable[[psutil.Process], psutil.Process]) -> Any:
+    settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
+    plan = Plan("matrix", select, "analytics_metrics", ROWS, 2, 1, 60.0)
+    rows: list[dict[str, Any]] = []
+    with open_run(settings, Request(plan, "embedded")) as suite_run, killing(victim) as killed:
+        runner.perform(suite_run.session, suite_run.todo, rows.append)
+    assert len(killed) == 1
+    return rows
+
+
+def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
+    first, second = run_with(tmp_path, dataset_folder, "postgres.asyncpg.write_pandas_copy_text", lambda found: found)
+    assert (first["status"], first["error"]) == (Status.KILLED, "the worker was killed by SIGKILL")
+    assert first.get("seconds") is None
+    assert second["status"] is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("select", "victim", "name"),
+    [
+        ("postgres.asyncpg.write_pandas_copy_text", lambda _: postmaster(), "postgres"),
+        ("postgres.psycopg.read_pandas_rows", lambda _: postmaster(), "postgres"),
+        ("clickhouse.asynch.write_pandas_columnar", lambda _: gateway(), "clickhouse"),
+        ("clickhouse.clickhouse_driver.read_pandas_columnar", lambda _: gateway(), "clickhouse"),
+    ],
+)
+def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
+    tmp_path: Path, dataset_folder: Path, select: str, victim: Callable[..., psutil.Process], name: str
+) -> None:
+    first, second = run_with(tmp_path, dataset_folder, select, victim)
+    assert first["status"] is Status.ERROR
+    assert first["error"].startswith(f"the {name} server died during this run and was restarted")
+    assert first.get("seconds") is None
+    assert second["status"] is Status.OK, second["error"]
+
+
+def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
+    tmp_path: Path, dataset_folder: Path
+) -> None:
+    """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
+    settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
+    plan = Plan("matrix", "postgres.asyncpg.write_pandas_copy_text", "analytics_metrics", ROWS, 2, 1, 12.0)
+    rows: list[dict[str, Any]] = []
+
+    def stop_worker() -> None:
+        busy_worker(time.monotonic() + 60).suspend()
+
+    with open_run(settings, Request(plan, "embedded")) as suite_run:
+        thread = threading.Thread(target=stop_worker)
+        thread.start()
+        runner.perform(suite_run.session, suite_run.todo, rows.append)
+        thread.join()
+    assert (rows[0]["status"], rows[0]["error"]) == (Status.TIMEOUT, "ended after the time limit of 12 s")
+    assert rows[1]["status"] is Status.OK, rows[1]["error"]
