@@ -14,7 +14,7 @@ def in_key_order(frame: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:
 def differences(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> list[str]:
     """Return what differs, one line a column; an empty list means that every value is equal.
 
-    Both frames are canonical (same columns and dtypes) and in key order. Where the number of rows differs, only that is
+    Both frames are canonical (same columns and dtypes); `expected` is in key order, `actual` in any. Where the number of rows differs, only that is
     said. Raises ValueError when the columns or dtypes differ, as canonicalising should have seen to that.
     """
     if expected.schema != actual.schema:
@@ -23,11 +23,14 @@ def differences(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str
         )
     if expected.height != actual.height:
         return [f"expected {expected.height} rows, found {actual.height}"]
-    return [line for name in expected.columns if (line := _difference(expected, actual, name, row_key)) is not None]
+    # One column at a time is brought into key order, so that no second copy of the frame is ever in memory.
+    order = actual.select(pl.arg_sort_by(row_key, nulls_last=True)).to_series()
+    lines = (_difference(expected, name, actual[name].gather(order), row_key) for name in expected.columns)
+    return [line for line in lines if line is not None]
 
 
-def _difference(expected: pl.DataFrame, actual: pl.DataFrame, name: str, row_key: tuple[str, ...]) -> str | None:
-    wanted, found = expected[name], actual[name]
+def _difference(expected: pl.DataFrame, name: str, found: pl.Series, row_key: tuple[str, ...]) -> str | None:
+    wanted = expected[name]
     wrong = _bits(wanted).ne_missing(_bits(found)).arg_true()
     if wrong.is_empty():
         return None
@@ -40,9 +43,8 @@ def _difference(expected: pl.DataFrame, actual: pl.DataFrame, name: str, row_key
 
 
 def _bits(series: pl.Series) -> pl.Series:
-    if not series.dtype.is_float():
-        return series
-    return series.fill_nan(float("nan")).reinterpret(signed=False)
+    integer = {pl.Float32(): pl.UInt32, pl.Float64(): pl.UInt64}.get(series.dtype)
+    return series if integer is None else series.fill_nan(float("nan")).reinterpret(dtype=integer)
 
 
 def fidelity(converted: dict[str, str]) -> str:
