@@ -49,36 +49,50 @@ def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, di
     """Turn a returned pandas, polars or Arrow frame into the canonical polars frame.
 
     Returns the frame and, for every column that came back with another dtype than the canonical one, that dtype.
-    Raises NotConvertible when columns are missing or surplus, or a value does not survive the conversion.
+    Raises NotConvertible for anything but a whole frame in memory (the work of a lazy one would fall outside the
+    clock), when columns are missing or surplus, or a value does not survive the conversion.
     """
     import polars as pl
 
-    if type(returned).__module__.startswith("pandas"):
-        dtypes = {name: str(dtype) for name, dtype in returned.dtypes.items()}
-        wanted = {name: PANDAS_DTYPES[kind] for name, kind in kinds.items()}
-        columns = {str(name): _from_pandas(returned[name]) for name in returned.columns}
+    library = library_of(returned)
+    names = list(map(str, returned.column_names if library == "pyarrow" else returned.columns))
+    if names != list(kinds):
+        raise NotConvertible(f"expected columns {', '.join(kinds)}; found {', '.join(names) or 'none'}")
+    if library == "pandas":
+        dtypes = [str(dtype) for dtype in returned.dtypes]
+        canonical = [_from_pandas(returned[name], kind) for name, kind in kinds.items()]
     else:
-        frame = returned if isinstance(returned, pl.DataFrame) else pl.from_arrow(returned)
-        assert isinstance(frame, pl.DataFrame)
-        dtypes = {name: str(dtype) for name, dtype in frame.schema.items()}
-        wanted = {name: POLARS_DTYPES[kind] for name, kind in kinds.items()}
-        columns = {series.name: series for series in frame.iter_columns()}
-    if list(dtypes) != list(kinds):
-        raise NotConvertible(f"expected columns {', '.join(kinds)}; found {', '.join(map(str, dtypes)) or 'none'}")
-    converted = {name: dtype for name, dtype in dtypes.items() if dtype != wanted[name]}
-    return pl.DataFrame([_canonical(columns[name], kind).alias(name) for name, kind in kinds.items()]), converted
+        frame = pl.DataFrame(pl.from_arrow(returned)) if library == "pyarrow" else returned
+        dtypes = [str(dtype) for dtype in frame.dtypes]
+        canonical = [_canonical(frame[name], kind) for name, kind in kinds.items()]
+    wanted = PANDAS_DTYPES if library == "pandas" else POLARS_DTYPES
+    converted = {
+        name: dtype for (name, kind), dtype in zip(kinds.items(), dtypes, strict=True) if dtype != wanted[kind]
+    }
+    return pl.DataFrame(canonical), converted
 
 
-def _from_pandas(series: pd.Series) -> pl.Series:
-    """Bring one pandas column over unchanged in value; Python objects stay objects where they are not text or bytes."""
+def library_of(returned: Any) -> str:
+    """Return the library of a whole frame in memory: polars, pandas or pyarrow. Raises NotConvertible for all else."""
+    found = (type(returned).__module__.partition(".")[0], type(returned).__name__)
+    if found not in (("polars", "DataFrame"), ("pandas", "DataFrame"), ("pyarrow", "Table")):
+        raise NotConvertible(f"expected a whole dataframe in memory, found {'.'.join(found)}")
+    return found[0]
+
+
+def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
+    """Turn one pandas column into its canonical one; what is missing is null, but a NaN among floats stays NaN."""
     import polars as pl
 
-    if series.dtype != object:
-        return pl.Series(pl.from_pandas(series.to_frame()).to_series())
-    values = series.tolist()
-    kinds = {type(value) for value in values if value is not None}
-    plain = all(issubclass(kind, (str, bytes, bool, int, float)) or kind.__name__ == "date" for kind in kinds)
-    return pl.Series(values, strict=True) if plain and len(kinds) == 1 else pl.Series(values, dtype=pl.Object)
+    try:
+        if series.dtype != object:
+            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind != "float64").to_series(), kind)
+        # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.
+        missing = series.isna().tolist() if kind != "float64" else [value is None for value in series]
+        values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
+        return _canonical(pl.Series(series.name, values, dtype=pl.Object), kind)
+    except NotImplementedError as error:  # what Arrow raises for a dtype it does not have
+        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {kind}: {error}") from None
 
 
 def _canonical(series: pl.Series, kind: str) -> pl.Series:
@@ -87,6 +101,8 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
     try:
         if series.dtype == pl.Object:
             series = _from_objects(series, kind)
+        elif isinstance(series.dtype, pl.Categorical | pl.Enum):
+            series = series.cast(pl.String)
         if kind == "uuid" and series.dtype != pl.String:
             return _uuid_text(series)
         if kind == "date" and series.dtype == pl.String:
@@ -106,12 +122,12 @@ def _from_objects(series: pl.Series, kind: str) -> pl.Series:
     import polars as pl
 
     values = series.to_list()
-    if kind in ("uuid", "text"):
-        values = [
-            None if value is None else value.hex() if isinstance(value, bytes) else str(value) for value in values
-        ]
-        text = pl.Series(series.name, values, dtype=pl.String)
-        return _dashes(text) if kind == "uuid" else text
+    if kind == "uuid":
+        values = [value.hex() if isinstance(value, bytes) else value and str(value) for value in values]
+        return _dashes(pl.Series(series.name, values, dtype=pl.String))
+    if kind == "text":
+        values = [value.decode() if isinstance(value, bytes) else value for value in values]
+        return pl.Series(series.name, values, dtype=pl.String, strict=True)
     return pl.Series(series.name, values, strict=True)
 
 

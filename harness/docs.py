@@ -21,6 +21,7 @@ def write() -> list[Path]:
     paths = stale()
     for path, text in _pages():
         if path in paths:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     return paths
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from harness.measure import SAMPLE_SECONDS, Sample, read_memory
 from harness.model import Status
 
+_SIGNALS = {number.value: number.name for number in signal.Signals}
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
 
 
@@ -36,7 +38,7 @@ def execute(
     """Run a job in a fresh process; `log` receives its standard error.
 
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
-    signal ended it, `error` when it ended without an answer or its server died.
+    signal ended it, `error` when it ended without an answer, gave one that is none, or its server died.
     """
     with log.open("wb") as errors:
         process = subprocess.Popen(
@@ -45,7 +47,9 @@ def execute(
     try:
         samples, output, ended = _watch(process, job, time_limit, server_died)
     finally:
-        _end(process)
+        ended_itself = _end(process)
+    if ended == "closed" and not ended_itself:
+        ended = "closed its output"
     return Execution(_answer(output, ended, process.returncode, time_limit, log), samples)
 
 
@@ -71,6 +75,8 @@ def _watch(
                 if not chunk:
                     return samples, output, "closed"
                 output += chunk
+                if chunk.endswith(b"\n"):  # the answer; something the worker started may hold the pipe open
+                    return samples, output, "closed"
             _sample(process.pid, samples)
             if reason == "timeout" and server_died():
                 deadline, reason = min(deadline, now + GRACE_SECONDS), "server died"
@@ -84,30 +90,47 @@ def _sample(pid: int, samples: list[Sample]) -> None:
         return  # it has just ended; closing its output says the rest
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and everything it started; reap it and close the pipes."""
+def _end(process: subprocess.Popen[bytes]) -> bool:
+    """End the process and everything it started; reap it and close the pipes; return whether it had ended itself."""
     try:
-        process.wait(timeout=0 if process.poll() is not None else 0.2)
+        process.wait(timeout=0.2)
+        ended_itself = True
     except subprocess.TimeoutExpired:
+        ended_itself = False
+    with suppress(ProcessLookupError):  # nobody is left in its group
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe:
             try:
                 pipe.close()
             except BrokenPipeError:
                 continue  # an unread job of a dead worker
+    return ended_itself
 
 
 def _answer(output: bytes, ended: str, code: int, time_limit: float, log: Path) -> dict[str, Any]:
     if output.endswith(b"\n"):
-        return json.loads(output)
+        return _parsed(output)
+    if ended == "closed its output":
+        return {"status": Status.ERROR, "error": "the worker closed its output without an answer and was ended"}
     if ended == "timeout":
         return {"status": Status.TIMEOUT, "error": f"ended after the time limit of {time_limit:g} s"}
     if ended == "server died":
         return {"status": Status.ERROR, "error": "the worker did not notice that its server died; it was ended"}
     if code < 0:
-        return {"status": Status.KILLED, "error": f"the worker was killed by {signal.Signals(-code).name}"}
+        name = _SIGNALS.get(-code, f"signal {-code}")
+        return {"status": Status.KILLED, "error": f"the worker was killed by {name}"}
     lines = log.read_text(errors="replace").strip().splitlines()
     said = f': "{lines[-1]}"' if lines else ""
     return {"status": Status.ERROR, "error": f"the worker ended with exit code {code} and no answer{said}"}
+
+
+def _parsed(output: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict) and answer.get("status") in list(Status):
+        return answer
+    return {"status": Status.ERROR, "error": f"expected one line of JSON as the worker's answer, found {output[:80]!r}"}

@@ -1,5 +1,6 @@
 """The plan of a suite run: which cases, in which shuffled order. Pure."""
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +22,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name, value in (("rows", self.rows), ("passes", self.passes)):
-            if value < 1:
-                raise LabError(f"expected {name} of at least 1, found {value}")
+            if type(value) is not int or value < 1:
+                raise LabError(f"expected {name} to be a whole number of at least 1, found {value!r}")
+        if not isinstance(self.time_limit, int | float) or not 0 < self.time_limit < math.inf:
+            raise LabError(f"expected time_limit in seconds above 0, found {self.time_limit!r}")
 
 
 def shuffled_runs(plan: Plan, transports: Sequence[Transport]) -> list[Run]:

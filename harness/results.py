@@ -87,7 +87,8 @@ def _as_text(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.9g}"
-    return str(value).replace("\r", " ").replace("\n", " ")
+    text = str(value).replace("\r", " ").replace("\n", " ")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair has no UTF-8
 
 
 def load(path: Path) -> list[dict[str, Any]]:
@@ -95,8 +96,9 @@ def load(path: Path) -> list[dict[str, Any]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
-            found = tuple(reader.fieldnames or ())
-            if found != NAMES:
+            if reader.fieldnames is None:  # killed, or the disk full, before the first row
+                return []
+            if tuple(reader.fieldnames) != NAMES:
                 raise LabError(f"{path}: expected the columns of this version, found others; see docs/columns.md")
             return [_typed(path, line, row) for line, row in enumerate(reader, start=2)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -33,7 +33,10 @@ class Settings(BaseSettings):
     state_dir: Path = Field(ROOT / ".lab", description="Where the embedded lab keeps its servers' data while it runs")
     seed: int = Field(20260407, ge=0, description="Seed of the generated data and of the shuffle of runs")
     time_limit: float | None = Field(
-        None, gt=0, description="Seconds after which a run is ended, instead of the suite's own limit"
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds after which a run is ended, instead of the suite's own limit",
     )
 
 

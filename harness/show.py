@@ -31,12 +31,17 @@ def script(entry: Transport) -> str:
         imports.append("import asyncio")
     parts = [_docstring(entry), "\n".join(sorted({*imports, "import sys"}, key=_import_order))]
     parts += [_source(source, node) for node in tree.body if _defined_names(node) & wanted]
+    if any("Unsupported" in _used_names(node) for node in tree.body if _defined_names(node) & wanted):
+        parts.insert(1, _UNSUPPORTED)
     if "shared_io" in entry.needs:
         parts.append(_SHARED_FOLDER)
     parts.append(_main(entry))
     return "\n\n\n".join(parts) + "\n"
 
 
+_UNSUPPORTED = dedent('''\
+    class Unsupported(Exception):
+        """Raised where this way cannot do what it is asked; its text is the reason."""''')
 _SHARED_FOLDER = dedent('''\
     class SharedFolder:
         """A folder both sides see: `here` as this process names it, `there` as the server names it."""
@@ -49,7 +54,8 @@ def _docstring(entry: Transport) -> str:
     needed = ", ".join(sorted({module.partition(".")[0] for module in entry.requires}))
     usage = f"Usage: python script.py {' '.join(name.upper() for name in _arguments(entry))}"
     uri = f"URI as in ${_URIS[entry.endpoint]}; the table exists, with the frame's columns. Needs: {needed}."
-    return f'"""{entry.summary}\n\n{usage}\n{uri}\n"""'
+    text = f"{entry.summary}\n\n{usage}\n{uri}\n".replace("\\", "\\\\").replace('"""', '\\"""')
+    return f'"""{text}"""'
 
 
 def _arguments(entry: Transport) -> list[str]:
@@ -96,7 +102,7 @@ def _defined_names(node: ast.stmt) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
 
 
 def _used_names(node: ast.stmt) -> set[str]:

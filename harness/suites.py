@@ -3,8 +3,9 @@
 import csv
 import difflib
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from harness.model import LabError
 
@@ -44,8 +45,22 @@ def load(folder: Path, name: str) -> Suite:
         raise LabError(
             f'no suite "{name}" in {folder}; nearest: "{nearest[0]}"' if nearest else f"no suites in {folder}"
         )
-    data = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+    path = folder / f"{name}.toml"
+    try:
+        return _suite(path, tomllib.loads(path.read_text(encoding="utf-8")))
+    except KeyError as error:
+        raise LabError(f"{path}: expected an entry {error}, found none") from None
+    except (OSError, ValueError) as error:
+        raise LabError(f"{path}: {error}") from None
+
+
+def _suite(path: Path, data: dict[str, Any]) -> Suite:
     published, defaults = data["published"], data["defaults"]
+    if data["name"] != path.stem:
+        raise ValueError(f'expected name = "{path.stem}" as the file is called, found "{data["name"]}"')
+    for entry, types in (("rows", (int,)), ("passes", (int,)), ("time_limit_seconds", (int, float))):
+        if type(defaults[entry]) not in types or defaults[entry] <= 0:
+            raise ValueError(f"expected {entry} to be a number above 0, found {defaults[entry]!r}")
     return Suite(
         name=data["name"],
         title=data["title"],
@@ -56,19 +71,20 @@ def load(folder: Path, name: str) -> Suite:
         rows=defaults["rows"],
         passes=defaults["passes"],
         time_limit=defaults["time_limit_seconds"],
-        published=_figures(folder / published["figures"]),
+        published=_figures(path.parent / published["figures"]),
     )
 
 
 def _figures(path: Path) -> dict[str, PublishedFigure]:
     with path.open(newline="", encoding="utf-8") as file:
-        return {
-            row["description"]: PublishedFigure(
-                row["description"],
-                float(row["mean_seconds"]),
-                float(row["mean_rows_per_s"]),
-                float(row["min_rows_per_s"]),
-                float(row["max_rows_per_s"]),
-            )
-            for row in csv.DictReader(file)
+        rows = list(csv.DictReader(file))
+    numbers = [field.name for field in fields(PublishedFigure)][1:]
+    try:
+        found = {
+            row["description"]: PublishedFigure(row["description"], *(float(row[n]) for n in numbers)) for row in rows
         }
+    except (KeyError, TypeError, ValueError) as error:
+        raise LabError(f"{path}: expected a description and {', '.join(numbers)} in every row: {error}") from None
+    if not found:
+        raise LabError(f"{path}: expected the figures of a published benchmark, found none")
+    return found

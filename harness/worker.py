@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
 from harness import registry
-from harness.canonical import NotConvertible, canonicalise, load_frame
+from harness.canonical import NotConvertible, canonicalise, library_of, load_frame
 from harness.measure import Stopwatch
 from harness.model import Direction, SharedFolder, Status, Transport
 
@@ -64,7 +64,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     stopwatch, connect_seconds, returned = _measure(entry, job, calls)
     answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
     if entry.direction is Direction.READ:
-        answer |= _hand_over(returned, job)
+        answer |= _hand_over(returned, entry.frame, job)
     return answer
 
 
@@ -102,8 +102,10 @@ async def _measure_async(
     return stopwatch, connect_seconds, returned
 
 
-def _hand_over(returned: Any, job: dict[str, Any]) -> dict[str, Any]:
+def _hand_over(returned: Any, library: str, job: dict[str, Any]) -> dict[str, Any]:
     try:
+        if (found := library_of(returned)) != library:  # the way to the library it names would not have been timed
+            return {"status": Status.ERROR, "error": f"expected a {library} DataFrame, found one of {found}"}
         frame, converted = canonicalise(returned, job["kinds"])
     except NotConvertible as error:
         return {"status": Status.MISMATCH, "error": str(error)}

@@ -117,4 +117,4 @@ def _figures(good: list[dict[str, Any]]) -> dict[str, Any]:
 def _as_text(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

@@ -4,6 +4,7 @@ from itertools import groupby
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 _TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse"}
 
@@ -30,7 +31,7 @@ def _table(system: str, direction: str, summaries: list[dict[str, Any]]) -> Tabl
         table.add_column(name, justify="right")
     table.add_column("values", overflow="fold")
     for summary in summaries:
-        table.add_row(*_cells(summary))
+        table.add_row(*map(Text, _cells(summary)))  # as Text: a bracket in a reason is no markup
     return table
 
 
@@ -38,7 +39,8 @@ def _cells(summary: dict[str, Any]) -> list[str]:
     name = summary["published_row"] or summary["transport"]
     if not summary["n"]:
         published = _number(summary["published_mean_rows_per_s"], ",.0f")
-        return ["", name, "", "", "", "", "", published, "", f"{summary['status']}: {summary['error']}"]
+        reason = ": ".join(filter(None, (summary["status"], summary["error"])))
+        return ["", name, "", "", "", "", "", published, "", reason]
     peak = summary["peak_rss_bytes"]
     values = (summary["fidelity"] or "").partition(":")[0]
     if summary["status"] != "ok":

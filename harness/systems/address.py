@@ -27,8 +27,9 @@ def reach(parts: SplitResult, name: str, port: int) -> None:
     address = (parts.hostname or "", parts.port or port)
     try:
         socket.create_connection(address, timeout=CONNECT_SECONDS).close()
-    except OSError as error:
-        reason = "no answer within 5 s" if isinstance(error, TimeoutError) else error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's, such as "a..b"
+        said = getattr(error, "strerror", None) or str(error)
+        reason = "no answer within 5 s" if isinstance(error, TimeoutError) else said
         raise LabError(
             f"{name}: cannot reach {address[0]}:{address[1]} ({reason}); is the server up and the port right?"
         ) from None
@@ -36,9 +37,16 @@ def reach(parts: SplitResult, name: str, port: int) -> None:
 
 def redact(text: str, uris: Iterable[str]) -> str:
     """Replace every password of the given URIs in a text, raw and percent-decoded, by `***`."""
-    for uri in uris:
-        password = urlsplit(uri).password
-        for secret in {password, unquote(password)} if password else ():
-            # Very short passwords are replaced only where they stand as one, or every "a" of a message would go.
-            text = text.replace(secret, "***") if len(secret) > 3 else text.replace(f":{secret}@", ":***@")
+    # Longest first: a password may be the beginning of another.
+    for secret in sorted({secret for uri in uris for secret in _secrets(uri)}, key=len, reverse=True):
+        # Very short passwords are replaced only where they stand as one, or every "a" of a message would go.
+        text = text.replace(secret, "***") if len(secret) > 3 else text.replace(f":{secret}@", ":***@")
     return text
+
+
+def _secrets(uri: str) -> set[str]:
+    """Return the passwords in a URI, before the host or in the query, each as written and percent-decoded."""
+    parts = urlsplit(uri)
+    queried = (item.partition("=") for item in parts.query.split("&"))
+    written = {parts.password or "", *(value for name, _, value in queried if name == "password")} - {""}
+    return written | {unquote(secret) for secret in written}

@@ -1,0 +1,120 @@
+"""The analytics_metrics data are what their documentation says, the same everywhere and for ever."""
+
+import datetime
+import hashlib
+import re
+import uuid
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from harness.datasets.analytics_metrics import CHUNK_ROWS, KINDS, SPECIFICATION, build
+
+ARROW_TYPES = {
+    "uuid": pa.string(),
+    "date": pa.date32(),
+    "int32": pa.int32(),
+    "text": pa.string(),
+    "float64": pa.float64(),
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A thousand rows with seed 1."""
+    return pa.Table.from_batches(build(1_000, 1))
+
+
+def of_kind(table, kind):
+    return {name: table[name].to_pylist() for name, its_kind in KINDS.items() if its_kind == kind}
+
+
+def test_there_are_the_13_columns_of_the_published_table_in_its_order(table):
+    assert table.column_names == [
+        "entity_key",
+        "event_date",
+        "source_id",
+        *(f"dimension_{letter}" for letter in "abcdef"),
+        "metric_1",
+        "metric_2",
+        "metric_3",
+        "metric_value",
+    ]
+    assert table.column_names == list(KINDS)
+
+
+def test_every_column_has_the_arrow_type_of_its_kind(table):
+    assert {field.name: field.type for field in table.schema} == {n: ARROW_TYPES[k] for n, k in KINDS.items()}
+
+
+def test_nothing_is_null_and_no_text_is_empty(table):
+    assert sum(column.null_count for column in table.columns) == 0
+    assert all(all(values) for values in of_kind(table, "text").values())
+
+
+def test_a_key_is_the_canonical_text_of_a_random_version_4_uuid(table):
+    for text in table["entity_key"].to_pylist():
+        parsed = uuid.UUID(text)
+        assert (str(parsed), parsed.version, parsed.variant) == (text, 4, uuid.RFC_4122)
+
+
+def test_keys_are_unique_over_chunks():
+    keys = [key for batch in build(2 * CHUNK_ROWS + 1, 1) for key in batch["entity_key"].to_pylist()]
+    assert len(set(keys)) == len(keys) == 2 * CHUNK_ROWS + 1
+
+
+def test_dates_lie_within_2025_and_reach_both_ends():
+    dates = pa.Table.from_batches(build(20_000, 1))["event_date"].to_pylist()
+    assert min(dates) == datetime.date(2025, 1, 1)
+    assert max(dates) == datetime.date(2025, 12, 31)
+
+
+def test_numbers_stay_within_their_bounds(table):
+    integers = of_kind(table, "int32")
+    assert all(0 <= value < 500 for value in integers.pop("source_id"))
+    assert all(0 <= value < 1_000_000 for values in integers.values() for value in values)
+    assert all(0 <= value < 1_000 for value in table["metric_value"].to_pylist())
+
+
+def test_texts_are_words_with_a_number_that_need_no_quoting_in_any_format():
+    table = pa.Table.from_batches(build(20_000, 1))
+    for values in of_kind(table, "text").values():
+        assert all(re.fullmatch(r"[a-z_]+_\d+", value) for value in values)
+        assert {len(value) for value in values} <= set(range(5, 22))
+    distinct = [len(set(values)) for values in of_kind(table, "text").values()]
+    assert distinct[0] == 12
+    assert max(distinct) <= 20_000
+
+
+def test_a_thousand_rows_with_seed_1_have_the_values_they_have_always_had(table):
+    rows = "\n".join(",".join(map(repr, row.values())) for row in table.to_pylist())
+    assert hashlib.sha256(rows.encode()).hexdigest() == (
+        "0adb6eafb8389f11851e5699d08e93bc7eef05ef3650744975b74b4e1f0d2f56"
+    )
+
+
+def test_another_seed_gives_other_rows_in_every_column(table):
+    other = pa.Table.from_batches(build(1_000, 2))
+    assert all(table[name] != other[name] for name in table.column_names)
+
+
+@pytest.mark.parametrize("rows", [1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 7])
+def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(rows):
+    heights = [batch.num_rows for batch in build(rows, 1)]
+    assert sum(heights) == rows
+    assert all(height == CHUNK_ROWS for height in heights[:-1])
+
+
+def test_chunks_differ_from_one_another():
+    chunks = [batch.slice(0, 100) for batch in build(3 * CHUNK_ROWS, 1)]
+    assert not any(first.equals(second) for first, second in pairwise(chunks))
+
+
+def test_every_database_table_names_every_column_once():
+    for statement in SPECIFICATION.tables.values():
+        assert re.findall(r"(?:\(|, )(\w+) (?=[A-Za-z])", statement.partition("ENGINE")[0])[: len(KINDS)] == list(KINDS)
+
+
+def test_the_row_key_is_among_the_columns():
+    assert set(SPECIFICATION.row_key) <= set(KINDS)

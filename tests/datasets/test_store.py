@@ -1,0 +1,231 @@
+"""Datasets on disk: the same content everywhere, built once, rebuilt when damaged, nothing half-made left behind."""
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+from collections import namedtuple
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.datasets import analytics_metrics, store
+from harness.model import LabError
+
+NAME = "analytics_metrics"
+HASH_OF_SEED_1 = "b1ec335e9c9160102836589f3d483ecf5ca445d7aa9e753bb4509b6f160e9cbd"
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def built(tmp_path):
+    """A dataset of 1,000 rows with seed 1 in a new folder."""
+    return store.ensure(tmp_path, NAME, 1_000, 1)
+
+
+@pytest.fixture
+def use_specification(monkeypatch):
+    """Put another version or builder in the place of the dataset's own."""
+
+    def use(**changes):
+        changed = dataclasses.replace(analytics_metrics.SPECIFICATION, **changes)
+        monkeypatch.setattr(analytics_metrics, "SPECIFICATION", changed)
+
+    return use
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 1 MB, where mounting is allowed."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this user may not mount a small tmpfs")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def manifest_of(dataset):
+    return Path(dataset.path).with_suffix(".json")
+
+
+def one_line(caught):
+    return "\n" not in str(caught.value)
+
+
+def test_the_same_rows_and_seed_have_the_same_hash_in_any_folder(tmp_path):
+    first, second = (store.ensure(tmp_path / name, NAME, 1_000, 1) for name in ("a", "b"))
+    assert first.content_hash == second.content_hash
+    assert Path(first.path).read_bytes() == Path(second.path).read_bytes()
+
+
+def test_the_hash_of_a_thousand_rows_with_seed_1_is_known(built):
+    assert built.content_hash == HASH_OF_SEED_1
+
+
+@pytest.mark.parametrize(("rows", "seed"), [(1_000, 2), (1_001, 1), (999, 1)])
+def test_another_seed_or_size_has_another_hash(built, tmp_path, rows, seed):
+    assert store.ensure(tmp_path, NAME, rows, seed).content_hash != built.content_hash
+
+
+def test_the_content_hash_is_over_values_and_finds_one_changed_value(built):
+    batch = next(analytics_metrics.build(1_000, 1))
+    index = batch.schema.get_field_index("metric_1")
+    values = batch.column(index).to_pylist()
+    values[500] ^= 1
+    changed = batch.set_column(index, "metric_1", pa.array(values, pa.int32()))
+    assert store.content_hash(iter([changed])) != store.content_hash(iter([batch]))
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd", "snappy", "none"])
+def test_the_hash_does_not_depend_on_parquet_and_its_codec(tmp_path, built, codec):
+    path = tmp_path / "again.parquet"
+    pq.write_table(pq.read_table(built.path), path, compression=codec)
+    again = store.content_hash(pq.ParquetFile(path).iter_batches(analytics_metrics.CHUNK_ROWS))
+    assert again == built.content_hash
+
+
+def test_the_hash_of_a_slice_is_the_hash_of_its_values():
+    batch = next(analytics_metrics.build(1_000, 1))
+    whole = pa.Table.from_batches([batch.slice(0, 10), batch.slice(10)]).combine_chunks().to_batches()[0]
+    copied = pa.RecordBatch.from_pylist(whole.slice(0, 10).to_pylist(), schema=whole.schema)
+    assert store.content_hash(iter([whole.slice(0, 10)])) == store.content_hash(iter([copied]))
+
+
+def test_rows_over_a_chunk_are_written_and_read_in_order(tmp_path):
+    dataset = store.ensure(tmp_path, NAME, analytics_metrics.CHUNK_ROWS + 7, 1)
+    written = pa.Table.from_batches(analytics_metrics.build(analytics_metrics.CHUNK_ROWS + 7, 1))
+    assert pq.read_table(dataset.path).equals(written)
+
+
+def test_the_manifest_says_what_was_built(built):
+    manifest = json.loads(manifest_of(built).read_text())
+    assert manifest["kinds"] == analytics_metrics.KINDS
+    assert manifest["bytes"] == Path(built.path).stat().st_size
+    assert (manifest["name"], manifest["rows"], manifest["seed"]) == (NAME, 1_000, 1)
+    assert manifest["content_hash"] == built.content_hash
+
+
+def test_a_dataset_is_built_once_and_reused(built, tmp_path):
+    before = Path(built.path).stat().st_mtime_ns, manifest_of(built).stat().st_mtime_ns
+    assert store.ensure(tmp_path, NAME, 1_000, 1) == built
+    assert (Path(built.path).stat().st_mtime_ns, manifest_of(built).stat().st_mtime_ns) == before
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def fill_with_garbage(path):
+    path.write_bytes(os.urandom(path.stat().st_size))
+
+
+def flip_one_bit_of_a_value(path):
+    content = bytearray(path.read_bytes())
+    start = pq.read_metadata(path).row_group(0).column(12).data_page_offset
+    content[start + 2_000] ^= 1
+    path.write_bytes(content)
+
+
+def put_other_rows_in_its_place(path):
+    pq.write_table(pq.read_table(path).slice(1), path)
+
+
+@pytest.mark.parametrize(
+    "damage", [truncate, fill_with_garbage, Path.unlink, flip_one_bit_of_a_value, put_other_rows_in_its_place]
+)
+def test_a_damaged_parquet_file_is_rebuilt(built, tmp_path, damage):
+    good = Path(built.path).read_bytes()
+    damage(Path(built.path))
+    assert store.ensure(tmp_path, NAME, 1_000, 1) == built
+    assert Path(built.path).read_bytes() == good
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b'{"version": 1', b"\xff\xfe\x00", b"null", b"[]", b"7", b"{}", b'{"version": 1}']
+)
+def test_a_damaged_manifest_is_rebuilt(built, tmp_path, text):
+    good = manifest_of(built).read_bytes()
+    manifest_of(built).write_bytes(text)
+    assert store.ensure(tmp_path, NAME, 1_000, 1) == built
+    assert manifest_of(built).read_bytes() == good
+
+
+def test_a_manifest_without_the_hash_is_rebuilt(built, tmp_path):
+    manifest = json.loads(manifest_of(built).read_text())
+    del manifest["content_hash"]
+    manifest_of(built).write_text(json.dumps(manifest))
+    assert store.ensure(tmp_path, NAME, 1_000, 1) == built
+
+
+def test_a_dataset_of_an_older_generator_is_rebuilt(built, tmp_path, use_specification):
+    use_specification(
+        version=analytics_metrics.SPECIFICATION.version + 1, build=lambda rows, _: build_with_seed_2(rows)
+    )
+    rebuilt = store.ensure(tmp_path, NAME, 1_000, 1)
+    assert rebuilt.content_hash != built.content_hash
+    assert store.ensure(tmp_path, NAME, 1_000, 1) == rebuilt
+
+
+def build_with_seed_2(rows):
+    return analytics_metrics.build(rows, 2)
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("the builder broke"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
+def test_a_builder_that_raises_leaves_no_file_behind(tmp_path, use_specification, failure):
+    def build(rows, seed):
+        yield from analytics_metrics.build(rows, seed)
+        raise failure
+
+    use_specification(build=build)
+    with pytest.raises(type(failure)):
+        store.ensure(tmp_path, NAME, 1_000, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_one_line_that_names_it(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(LabError, match="file/datasets") as caught:
+        store.ensure(tmp_path / "file" / "datasets", NAME, 1_000, 1)
+    assert one_line(caught)
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_line_that_names_it(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(LabError, match=str(tmp_path / "file")) as caught:
+        store.ensure(tmp_path / "file", NAME, 1_000, 1)
+    assert one_line(caught)
+
+
+def test_a_disk_that_is_too_small_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 100_000, 100_000))
+    with pytest.raises(LabError, match=r"1000 rows need up to .* MB .* found 0 MB free; make room") as caught:
+        store.ensure(tmp_path, NAME, 1_000, 1)
+    assert one_line(caught)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bound_for_the_disk_is_an_upper_bound_of_what_rows_take(tmp_path):
+    dataset = store.ensure(tmp_path, NAME, 10_000, 1)
+    assert Path(dataset.path).stat().st_size < 10_000 * store.BYTES_PER_ROW
+
+
+def test_a_disk_that_fills_up_is_one_line_and_leaves_no_partial_file(small_disk, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, 10**12))
+    with pytest.raises(LabError, match="No space left on device") as caught:
+        store.ensure(small_disk, NAME, 50_000, 1)
+    assert one_line(caught)
+    assert list(small_disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["nothing", "store", "specification", "__init__", "../secret", ""])
+def test_an_unknown_dataset_is_refused_with_the_names_of_datasets_alone(name):
+    with pytest.raises(LabError) as caught:
+        store.specification(name)
+    assert NAME in str(caught.value)
+    assert not any(word in str(caught.value).partition("there are")[2] for word in ("store", "__init__"))
+    assert one_line(caught)

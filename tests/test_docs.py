@@ -1,0 +1,101 @@
+"""The generated pages name everything the code has, keep their tables whole, and know when they are stale."""
+
+import re
+
+import pytest
+
+from harness import docs, registry, results
+from harness.report import summary
+from harness.settings import Settings
+
+PAGES = {path.name: text for path, text in docs._pages()}
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    """Two pages in a folder of the test's own instead of the real ones."""
+    made = [(tmp_path / "a.md", "first\n"), (tmp_path / "b.md", "second é\n")]
+    monkeypatch.setattr(docs, "_pages", lambda: iter(made))
+    return [path for path, _ in made]
+
+
+def cells(line):
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def test_every_transport_stands_once_in_the_catalogue_with_its_summary():
+    rows = [cells(line) for line in PAGES["catalogue.md"].splitlines() if line.startswith("| `")]
+    assert {row[0]: row[1] for row in rows} == {
+        f"`{entry.id}`": entry.summary.replace("|", "\\|") for entry in registry.select()
+    }
+    assert len(rows) == len(registry.select())
+
+
+def test_the_catalogue_counts_its_transports_by_system_and_direction():
+    counts = re.findall(r"^## (\w+) (\w+) \((\d+)\)$", PAGES["catalogue.md"], re.MULTILINE)
+    assert sum(int(count) for *_, count in counts) == len(registry.select())
+    assert len(counts) == 4
+
+
+def test_every_column_of_both_files_stands_in_the_page_of_columns():
+    names = re.findall(r"^\| `(\w+)`", PAGES["columns.md"], re.MULTILINE)
+    assert names == [*results.NAMES, *summary.COLUMNS]
+
+
+def test_every_setting_stands_in_the_page_and_in_the_example_file():
+    variables = [f"LAB_{name.upper()}" for name in Settings.model_fields]
+    assert re.findall(r"^\| `(\w+)`", PAGES["settings.md"], re.MULTILINE) == variables
+    assert re.findall(r"^(\w+)=$", PAGES[".env.example"], re.MULTILINE) == variables
+
+
+def test_the_example_file_is_comments_and_empty_variables_only():
+    assert all(re.fullmatch(r"#.*|\w+=|", line) for line in PAGES[".env.example"].splitlines())
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_no_page_names_a_path_of_this_machine(name):
+    assert str(docs.ROOT) not in PAGES[name]
+
+
+@pytest.mark.parametrize("name", ["catalogue.md", "columns.md", "settings.md"])
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(name):
+    width = None
+    for line in PAGES[name].splitlines():
+        if not line.startswith("|"):
+            width = None
+        elif width is None:
+            width = len(cells(line))
+        else:
+            assert len(cells(line)) == width, line
+
+
+def test_a_pipe_in_a_cell_does_not_split_it():
+    assert docs._table(("a", "b"), iter([("x|y", "z")])).splitlines()[2] == "| x\\|y | z |"
+
+
+def test_pages_are_the_same_each_time():
+    assert {path.name: text for path, text in docs._pages()} == PAGES
+
+
+def test_missing_and_changed_pages_are_stale_and_written_and_then_fresh(pages):
+    assert docs.stale() == pages
+    assert docs.write() == pages
+    assert docs.stale() == []
+    pages[1].write_text("edited by hand\n")
+    assert docs.stale() == [pages[1]]
+    assert docs.write() == [pages[1]]
+    assert pages[1].read_text(encoding="utf-8") == "second é\n"
+
+
+def test_writing_what_is_fresh_touches_nothing(pages):
+    docs.write()
+    before = [path.stat().st_mtime_ns for path in pages]
+    assert docs.write() == []
+    assert [path.stat().st_mtime_ns for path in pages] == before
+
+
+def test_a_page_in_a_folder_that_is_not_there_yet_is_written(tmp_path, monkeypatch):
+    page = tmp_path / "docs" / "a.md"
+    monkeypatch.setattr(docs, "_pages", lambda: iter([(page, "first\n")]))
+    assert docs.write() == [page]
+    assert page.read_text() == "first\n"

@@ -1,0 +1,178 @@
+"""The clock adds nothing to a call, and memory is seen where it is: anonymous or file-backed, also when given back."""
+
+import mmap
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from harness.measure import Memory, Sample, Stopwatch, peaks_above_start, read_memory, reset_high_water
+
+MB = 1_000_000
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous from file-backed memory")
+
+
+def sample_now():
+    return Sample(time.monotonic_ns(), read_memory())
+
+
+def known_peaks(stopwatch, samples):
+    """The three peaks on a system that tells them all."""
+    rss, anon, file = peaks_above_start(stopwatch.report(), samples)
+    assert anon is not None
+    assert file is not None
+    return rss, anon, file
+
+
+def report_of(before, after, high_water=None, started_ns=100, ended_ns=200):
+    return {
+        "started_ns": started_ns,
+        "ended_ns": ended_ns,
+        "before": memory(*before),
+        "after": memory(*after),
+        "high_water": high_water,
+    }
+
+
+def memory(rss, anon=None, file=None, high_water=None):
+    return {"rss": rss, "anon": anon, "file": file, "high_water": high_water}
+
+
+def sample(at_ns, *sizes):
+    return Sample(at_ns, Memory(*sizes))
+
+
+def test_a_body_that_does_nothing_takes_less_than_50_microseconds():
+    code = textwrap.dedent("""
+        import statistics
+        from harness.measure import Stopwatch
+        seconds = []
+        for _ in range(101):
+            with Stopwatch() as stopwatch:
+                pass
+            seconds.append(stopwatch.seconds)
+        print(statistics.median(seconds))
+    """)
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    assert 0 <= float(done.stdout) < 50e-6
+
+
+def test_wall_and_cpu_time_are_told_apart():
+    with Stopwatch() as busy:
+        until = time.process_time() + 0.1
+        while time.process_time() < until:
+            pass
+    with Stopwatch() as idle:
+        time.sleep(0.1)
+    assert busy.cpu_user_seconds + busy.cpu_system_seconds >= 0.08
+    assert idle.seconds >= 0.1
+    assert idle.cpu_user_seconds + idle.cpu_system_seconds < 0.05
+
+
+def test_a_body_that_raises_is_not_swallowed():
+    with pytest.raises(ZeroDivisionError), Stopwatch():
+        _ = 1 / 0
+
+
+@linux
+def test_an_allocation_is_seen_as_anonymous_memory():
+    with Stopwatch() as stopwatch:
+        held = np.ones(8 * MB)
+        samples = [sample_now()]
+    rss, anon, file = known_peaks(stopwatch, samples)
+    assert 64 * MB <= rss < 80 * MB
+    assert 64 * MB <= anon < 80 * MB
+    assert file < 8 * MB
+    assert held.nbytes == 64 * MB
+
+
+@linux
+def test_a_mapped_file_that_is_read_is_seen_as_file_backed_memory(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(bytes(32 * MB))
+    with (
+        path.open("rb") as opened,
+        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        Stopwatch() as stopwatch,
+    ):
+        total = sum(mapped[at] for at in range(0, len(mapped), mmap.PAGESIZE))
+        samples = [sample_now()]
+    _, anon, file = known_peaks(stopwatch, samples)
+    assert 32 * MB <= file < 40 * MB
+    assert anon < 8 * MB
+    assert total == 0
+
+
+@linux
+def test_memory_given_back_before_the_end_is_in_the_peak_even_between_samples():
+    if not reset_high_water():
+        pytest.skip("this system does not let a process reset its high-water mark")
+    with Stopwatch() as stopwatch:
+        held = np.ones(8 * MB)
+        del held
+    rss, _, _ = peaks_above_start(stopwatch.report(), [])
+    assert stopwatch.after.rss - stopwatch.before.rss < 8 * MB
+    assert 60 * MB <= rss < 80 * MB
+
+
+@linux
+def test_memory_given_back_before_the_start_is_not_in_the_peak():
+    if not reset_high_water():
+        pytest.skip("this system does not let a process reset its high-water mark")
+    held = np.ones(8 * MB)
+    del held
+    with Stopwatch() as stopwatch:
+        pass
+    rss, _, _ = peaks_above_start(stopwatch.report(), [])
+    assert rss < 8 * MB
+
+
+def test_samples_outside_the_call_do_not_count():
+    report = report_of((1_000, 600, 400), (1_100, 650, 450))
+    outside = [sample(99, 9_000, 8_000, 1_000), sample(201, 9_000, 8_000, 1_000)]
+    assert peaks_above_start(report, outside) == (100, 50, 50)
+
+
+def test_samples_inside_the_call_count_from_the_first_to_the_last_nanosecond():
+    report = report_of((1_000, 600, 400), (1_000, 600, 400))
+    assert peaks_above_start(report, [sample(100, 1_500, 1_100, 400)]) == (500, 500, 0)
+    assert peaks_above_start(report, [sample(200, 1_500, 600, 900)]) == (500, 0, 500)
+
+
+def test_the_peaks_of_the_parts_need_not_fall_together():
+    report = report_of((1_000, 600, 400), (1_000, 600, 400))
+    samples = [sample(120, 1_300, 900, 400), sample(150, 1_200, 600, 600)]
+    assert peaks_above_start(report, samples) == (300, 300, 200)
+
+
+def test_the_high_water_mark_counts_where_it_is_above_the_samples():
+    assert peaks_above_start(report_of((1_000, 600, 400), (1_000, 600, 400), 1_700), [])[0] == 700
+    report = report_of((1_000, 600, 400), (1_000, 600, 400), 1_200)
+    assert peaks_above_start(report, [sample(150, 1_900, 1_500, 400)])[0] == 900
+
+
+def test_a_call_that_only_gives_memory_back_has_a_peak_of_0():
+    report = report_of((1_000, 600, 400), (200, 100, 100), 1_000)
+    assert peaks_above_start(report, [sample(150, 500, 300, 200)]) == (0, 0, 0)
+
+
+def test_where_the_system_does_not_split_memory_the_parts_are_missing_and_not_0():
+    assert peaks_above_start(report_of((1_000,), (1_400,)), [sample(150, 1_500)]) == (500, None, None)
+
+
+def test_a_process_that_has_ended_has_no_memory():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(ProcessLookupError):  # not reaped yet: a zombie
+        read_memory(process.pid)
+    process.wait()
+    with pytest.raises(ProcessLookupError):
+        read_memory(process.pid)
+
+
+def test_the_memory_of_another_process_is_read():
+    assert 0 < read_memory(os.getppid()).rss != read_memory().rss

@@ -1,0 +1,210 @@
+"""The catalogue: ids, declarations and published rows agree with one another and with the article's table."""
+
+import csv
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from harness import registry
+from harness.canonical import PANDAS_DTYPES, POLARS_DTYPES
+from harness.model import Direction, LabError, Origin
+from harness.registry import connect_of, one, select, transport
+from harness.settings import ROOT
+
+CATALOGUE = registry.catalogue()
+ENTRIES = tuple(CATALOGUE.values())
+PUBLISHED = [entry for entry in ENTRIES if entry.published]
+ARTICLE = list(csv.DictReader((ROOT / "suites" / "published" / "matrix.csv").open(encoding="utf-8")))
+ENDPOINTS = {"postgres": {"postgres"}, "clickhouse": {"clickhouse_http", "clickhouse_native"}}
+
+
+@pytest.fixture
+def empty(monkeypatch):
+    """An empty catalogue to register in."""
+    monkeypatch.setattr(registry, "_CATALOGUE", {})
+
+
+def register(direction="write", **more):
+    return transport(direction, **({"frame": "polars", "path": "", "payload": ""} | more))
+
+
+def every(entries=ENTRIES):
+    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
+
+
+def test_every_published_row_has_exactly_one_transport_and_every_published_transport_a_row():
+    rows = [(row["database"], row["direction"], row["description"]) for row in ARTICLE]
+    ours = [(entry.system, str(entry.direction), entry.published) for entry in PUBLISHED]
+    assert sorted(ours) == sorted(rows)
+    assert len(set(ours)) == len(ours) == 56
+
+
+@every(PUBLISHED)
+def test_the_declarations_agree_with_the_published_description(entry):
+    described = entry.published.lower()
+    assert entry.frame in described
+    assert ("pandas" if entry.frame == "polars" else "polars") not in described
+    assert ("-> " in described) == (entry.direction is Direction.READ)
+    assert f"{entry.frame}" in described.rpartition("from " if entry.direction is Direction.WRITE else "-> ")[2]
+
+
+@every()
+def test_the_name_of_a_function_says_direction_and_frame(entry):
+    assert entry.function.__name__.startswith(f"{entry.direction}_{entry.frame}_")
+
+
+@every()
+def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
+    assert entry.id == f"{entry.system}.{entry.client}.{entry.function.__name__}"
+    assert entry.function.__module__ == f"harness.transports.{entry.system}.{entry.client}"
+    assert one(entry.id) is CATALOGUE[entry.id] is entry
+
+
+@every()
+def test_direction_and_signature_agree(entry):
+    wanted = ["frame", "table"] if entry.direction is Direction.WRITE else ["table"]
+    assert list(inspect.signature(entry.function).parameters)[1:] == wanted  # the first is the connection
+    shared = ["uri", "io"] if "shared_io" in entry.needs else ["uri"]
+    assert list(inspect.signature(connect_of(entry)).parameters) == shared
+
+
+@every()
+def test_what_a_transport_declares_is_complete(entry):
+    assert entry.summary.endswith(".")
+    assert entry.path
+    assert entry.payload
+    assert entry.frame in ("pandas", "polars")
+    assert entry.frame in entry.requires
+    assert entry.endpoint in ENDPOINTS[entry.system]
+    assert set(entry.needs) <= {"pg_parquet", "shared_io"}
+    assert (entry.origin is Origin.PUBLISHED) == bool(entry.published)
+    assert all(isinstance(text, str) for item in entry.settings.items() for text in item)
+
+
+@every()
+def test_an_async_function_has_an_async_connect_and_a_sync_one_a_sync_connect(entry):
+    connect = inspect.unwrap(connect_of(entry))
+    assert inspect.isasyncgenfunction(connect) == inspect.iscoroutinefunction(entry.function)
+    assert entry.style == ("async" if inspect.iscoroutinefunction(entry.function) else "sync")
+
+
+def test_ids_are_unique_and_in_order():
+    assert list(CATALOGUE) == sorted(set(CATALOGUE))
+    assert select("*") == list(CATALOGUE.values())
+
+
+def test_the_catalogue_lists_without_importing_any_client_or_dataframe_library():
+    modules = sorted({name.partition(".")[0] for entry in CATALOGUE.values() for name in entry.requires})
+    code = (
+        "import sys; from harness import registry; entries = registry.catalogue(); "
+        f"print(len(entries), *[name for name in {modules!r} if name in sys.modules])"
+    )
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(len(CATALOGUE))]
+
+
+def test_one_imports_no_other_transport_module():
+    code = (
+        "import sys; from harness import registry; registry.one('postgres.psycopg.read_polars_rows'); "
+        "print(*[n for n in sys.modules if n.startswith('harness.transports.') and n.count('.') == 3])"
+    )
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["harness.transports.postgres.psycopg"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("postgres.psycopg.read_polars_rows", {"postgres.psycopg.read_polars_rows"}),
+        ("postgres.psycopg.*_rows", {"postgres.psycopg.read_pandas_rows", "postgres.psycopg.read_polars_rows"}),
+        ("*.psycopg.read_p[ao]*s_rows", {"postgres.psycopg.read_pandas_rows", "postgres.psycopg.read_polars_rows"}),
+        (
+            "postgres.psycopg.read_polars_rows, postgres.psycopg.read_pol*_rows ,*psycopg.write_polars*",
+            {"postgres.psycopg.read_polars_rows", "postgres.psycopg.write_polars_copy_text"},
+        ),
+    ],
+)
+def test_a_glob_or_several_select_each_transport_once(pattern, expected):
+    chosen = [entry.id for entry in select(pattern)]
+    assert set(chosen) == expected
+    assert chosen == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "nothing", "*.nothing", "POSTGRES.*", "postgres.*,nothing", "postgres.*,", "["]
+)
+def test_a_pattern_that_matches_nothing_is_one_line_that_names_the_nearest(pattern):
+    with pytest.raises(LabError, match=r'^no transport matches ".*"; nearest: ".+"; run "lab list"') as caught:
+        select(pattern)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_misspelt_id_names_the_one_that_was_meant():
+    for find in (one, select):
+        with pytest.raises(LabError, match=r'nearest: "postgres\.psycopg\.write_polars_copy_text"'):
+            find("postgres.psycopg.write_polar_copytext")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..x", "postgres", "postgres.psycopg", "postgres.psycopg.connect", "os.path.join", "../x", "a b.c.d"],
+)
+def test_what_is_no_id_of_a_transport_is_one_line(name):
+    with pytest.raises(LabError, match="no transport matches"):
+        one(name)
+
+
+def test_a_package_that_a_transport_module_lacks_is_not_taken_for_an_unknown_transport(tmp_path, monkeypatch):
+    package = tmp_path / "broken"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "client.py").write_text("import no_such_package")
+    import harness.transports
+
+    monkeypatch.setattr(harness.transports, "__path__", [*harness.transports.__path__, str(tmp_path)])
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        one("broken.client.write")
+
+
+def test_registering_returns_the_function_itself(empty):
+    def write(connection, frame, table):
+        """Say it.
+
+        More.
+        """
+
+    write.__module__ = "harness.transports.postgres.made_up"
+    assert register()(write) is write
+    (entry,) = registry._CATALOGUE.values()
+    assert (entry.id, entry.summary, entry.origin) == ("postgres.made_up.write", "Say it.", Origin.BEYOND)
+
+
+def test_an_id_that_is_taken_is_refused(empty):
+    def write(connection, frame, table): ...
+
+    register()(write)
+    with pytest.raises(ValueError, match="registered twice"):
+        register()(write)
+
+
+@pytest.mark.parametrize("wrong", [{"direction": "sideways"}, {"origin": "elsewhere"}])
+def test_an_unknown_direction_or_origin_is_refused(empty, wrong):
+    def write(connection, frame, table): ...
+
+    with pytest.raises(ValueError, match="is not a valid"):
+        register(**wrong)(write)
+
+
+def test_both_dataframe_libraries_have_a_dtype_for_every_kind():
+    assert POLARS_DTYPES.keys() == PANDAS_DTYPES.keys()
+
+
+def test_every_transport_module_registers_something():
+    for path in (ROOT / "harness" / "transports").glob("*/*.py"):
+        if path.stem != "__init__":
+            name = f"harness.transports.{path.parent.name}.{path.stem}"
+            importlib.import_module(name)
+            assert any(entry.function.__module__ == name for entry in CATALOGUE.values()), name

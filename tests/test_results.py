@@ -1,0 +1,179 @@
+"""runs.csv: what was appended is read back, damage is one line of explanation, and missing is never 0."""
+
+import csv
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from harness import results
+from harness.model import LabError, Status
+
+EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
+FULL = {column.name: EXAMPLES[column.type] for column in results.COLUMNS}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs.csv"
+
+
+def test_a_full_row_is_read_back_with_its_types(path):
+    results.append(path, FULL)
+    assert results.load(path) == [FULL]
+    assert type(results.load(path)[0]["status"]) is Status
+
+
+def test_the_header_is_written_once_and_names_every_column(path):
+    for _ in range(3):
+        results.append(path, FULL)
+    lines = path.read_text().splitlines()
+    assert len(lines) == 4
+    assert tuple(lines[0].split(",")) == results.NAMES
+
+
+def test_what_is_missing_is_empty_in_the_file_and_none_when_read_never_0(path):
+    results.append(path, {"run_id": "r", "status": Status.TIMEOUT, "seconds": None, "error": ""})
+    (cells,) = csv.DictReader(path.open())
+    assert {name for name, cell in cells.items() if cell} == {"run_id", "status"}
+    (row,) = results.load(path)
+    assert {name for name, value in row.items() if value is not None} == {"run_id", "status"}
+
+
+def test_a_measured_0_is_0_and_not_missing(path):
+    results.append(path, {"status": Status.OK, "peak_file_bytes": 0, "cpu_system_seconds": 0.0})
+    (row,) = results.load(path)
+    assert (row["peak_file_bytes"], row["cpu_system_seconds"], row["peak_anon_bytes"]) == (0, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a "quoted", comma',
+        "tab\tand \\ backslash",
+        "unicode é \U0001f600   \x85 \x0b \x0c \x1c",
+        "=1+1",
+        " spaces ",
+        "nul \x00 inside",
+        "None",
+        "0",
+    ],
+)
+def test_any_text_is_read_back_as_it_was(path, text):
+    results.append(path, FULL | {"error": text})
+    assert results.load(path)[0]["error"] == text
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r", "\r\n", "\n\n"])
+def test_a_newline_in_an_error_stays_within_one_row(path, newline):
+    results.append(path, FULL | {"error": f"first{newline}second"})
+    results.append(path, FULL)
+    assert len(path.read_bytes().splitlines()) == 3
+    assert results.load(path)[0]["error"].split() == ["first", "second"]
+
+
+def test_half_a_surrogate_pair_in_an_error_still_becomes_a_row(path):
+    results.append(path, FULL | {"error": "bad byte \udcff"})
+    assert results.load(path)[0]["error"].startswith("bad byte ")
+
+
+def test_a_column_that_does_not_exist_is_refused_and_nothing_is_written(path):
+    with pytest.raises(KeyError, match=r"no such column in runs\.csv: speed"):
+        results.append(path, FULL | {"speed": 1})
+    assert not path.exists()
+
+
+def test_seconds_keep_nine_digits(path):
+    results.append(path, FULL | {"seconds": 0.123456789012, "rows_per_s": 1234567.891})
+    assert results.load(path)[0]["seconds"] == 0.123456789
+    assert results.load(path)[0]["rows_per_s"] == 1234567.89
+
+
+def test_a_row_is_on_disk_when_append_returns(path):
+    code = "import os, sys, pathlib; from harness import results; " + (
+        "results.append(pathlib.Path(sys.argv[1]), {'run_id': 'r'}); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run((sys.executable, "-c", code, str(path)), check=False)
+    assert [row["run_id"] for row in results.load(path)] == ["r"]
+
+
+@pytest.mark.parametrize("keep", [1, 5, 20])
+def test_a_torn_last_line_is_dropped_and_nothing_else(path, keep):
+    for number in (1, 2, 3):
+        results.append(path, FULL | {"pass": number})
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:keep])
+    results.drop_torn_line(path)
+    assert path.read_bytes() == b"".join(lines[:-1])
+    results.append(path, FULL | {"pass": 4})
+    assert [row["pass"] for row in results.load(path)] == [1, 2, 4]
+
+
+def test_a_whole_file_loses_nothing_to_the_torn_line_check(path):
+    results.append(path, FULL)
+    before = path.read_bytes()
+    results.drop_torn_line(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("left", [b"", b"run_id,sui"], ids=["nothing", "half a header"])
+def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(path, left):
+    path.write_bytes(left)
+    results.drop_torn_line(path)
+    assert results.load(path) == []
+    results.append(path, FULL)
+    assert results.load(path) == [FULL]
+
+
+def header():
+    return ",".join(results.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n", "expected the columns of this version"),
+        (",".join(reversed(results.NAMES)) + "\n", "expected the columns of this version"),
+        (header() + ",more\n", "expected the columns of this version"),
+        (header() + "\n1,2\n", "line 2: expected 31 columns, found another number"),
+        (header() + "\n" + "," * 31 + "\n", "line 2: expected 31 columns, found another number"),
+        (header() + "\n" + "," * 30 + '"\n', "unexpected end of data"),
+    ],
+)
+def test_a_foreign_or_damaged_file_is_one_line_that_names_it(path, text, said):
+    path.write_text(text)
+    with pytest.raises(LabError, match=said) as caught:
+        results.load(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"), [("rows", "many"), ("rows", "1.5"), ("status", "fine"), ("seconds", "0,5"), ("pass", "1e3")]
+)
+def test_a_value_of_another_type_is_one_line_with_its_line_number(path, column, text):
+    results.append(path, FULL)
+    results.append(path, FULL | {column: text})
+    with pytest.raises(LabError, match=r"line 3: .*is the file damaged") as caught:
+        results.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_or_binary_file_is_one_line(path):
+    with pytest.raises(LabError, match="No such file"):
+        results.load(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(LabError, match="cannot read"):
+        results.load(path)
+
+
+def test_only_ok_rows_have_numbers():
+    rows = [{"status": status} for status in Status]
+    assert results.ok_rows(rows) == [{"status": Status.OK}]
+
+
+def test_column_names_are_unique_and_every_column_has_a_meaning():
+    assert len(set(results.NAMES)) == len(results.COLUMNS) == 31
+    assert all(column.meaning for column in results.COLUMNS)
+    assert {*results.OF_TRANSPORT, *results.OF_MEASUREMENT} <= set(results.NAMES)

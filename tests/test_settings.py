@@ -1,0 +1,85 @@
+"""Settings come from LAB_ variables, have defaults, and a wrong one is one line that names it."""
+
+from pathlib import Path
+from urllib.request import getproxies_environment
+
+import pytest
+
+from harness import settings
+from harness.model import LabError
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    """Nothing set, whatever the shell of the person has."""
+    for name in settings.Settings.model_fields:
+        monkeypatch.delenv(f"LAB_{name.upper()}", raising=False)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "")  # loading sets them; this puts them back afterwards
+
+
+def test_without_variables_every_setting_has_its_default():
+    chosen = settings.load()
+    assert chosen.seed == 20260407
+    assert chosen.datasets_dir == settings.ROOT / "datasets"
+    assert (chosen.postgres_uri, chosen.time_limit) == (None, None)
+
+
+def test_an_empty_variable_means_the_default(monkeypatch):
+    default = settings.load()
+    for name in settings.Settings.model_fields:
+        monkeypatch.setenv(f"LAB_{name.upper()}", "")
+    assert settings.load() == default
+
+
+def test_variables_are_read_with_their_types(monkeypatch):
+    monkeypatch.setenv("LAB_SEED", "7")
+    monkeypatch.setenv("LAB_TIME_LIMIT", "0.5")
+    monkeypatch.setenv("LAB_RESULTS_DIR", "elsewhere")
+    chosen = settings.load()
+    assert (chosen.seed, chosen.time_limit, chosen.results_dir) == (7, 0.5, Path("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LAB_SEED", "abc"),
+        ("LAB_SEED", "-1"),
+        ("LAB_SEED", "1.5"),
+        ("LAB_TIME_LIMIT", "0"),
+        ("LAB_TIME_LIMIT", "-3"),
+        ("LAB_TIME_LIMIT", "soon"),
+        ("LAB_TIME_LIMIT", "nan"),
+        ("LAB_TIME_LIMIT", "inf"),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_its_variable(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(LabError, match=f"^{name}: ") as caught:
+        settings.load()
+    assert "\n" not in str(caught.value)
+
+
+def test_loading_switches_every_proxy_off_for_the_databases_are_reached_directly():
+    settings.load()
+    assert getproxies_environment()["no"] == "*"
+
+
+def test_settings_cannot_be_changed_after_they_were_read():
+    with pytest.raises(ValueError, match="frozen"):
+        settings.load().seed = 1
+
+
+def test_every_setting_has_one_line_of_explanation():
+    for field in settings.Settings.model_fields.values():
+        assert field.description
+        assert "\n" not in field.description
+
+
+def test_nothing_else_in_the_package_reads_the_environment():
+    readers = {
+        path.relative_to(settings.ROOT).as_posix()
+        for path in (settings.ROOT / "harness").rglob("*.py")
+        if any(word in path.read_text(encoding="utf-8") for word in ("os.environ[", "os.environ.get", "os.getenv"))
+    }
+    assert readers <= {"harness/settings.py"}

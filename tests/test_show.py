@@ -1,0 +1,164 @@
+"""Every transport as a script: it compiles, stands alone, defines what it uses and is the same every time."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from harness import registry
+from harness.model import Direction
+from harness.show import script
+
+CATALOGUE = list(registry.catalogue().values())
+MADE_UP = '''"""A client."""
+
+import io as buffers, os.path as paths
+from contextlib import contextmanager
+from functools import cache
+
+from harness.registry import Unsupported, transport
+
+ENDPOINT = "postgres"
+FIRST, SECOND = 1, 2
+LIMIT: int = FIRST
+NOTHING = "not used"
+
+
+@cache
+def _twice(number):
+    return number * SECOND
+
+
+@contextmanager
+def connect(uri):
+    yield uri
+
+
+@transport("write", frame="polars", path="p", payload="q")
+def write_polars_made_up(connection, frame, table):
+    r"""Send \\N and "quotes" to C:\\users.
+
+    More.
+    """
+    paths.join(connection, str(_twice(LIMIT)), buffers.__name__)
+
+
+@transport("write", frame="polars", path="p", payload="q")
+def write_polars_refused(connection, frame, table):
+    """Refuse."""
+    raise Unsupported("no")
+'''
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """Transports of a module with everything that is awkward to cut out of its file, by function name."""
+    monkeypatch.setattr(registry, "_CATALOGUE", {})
+    path = tmp_path / "made_up.py"
+    path.write_text(MADE_UP)
+    name = "harness.transports.postgres.made_up"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return {entry.function.__name__: entry for entry in registry._CATALOGUE.values()}
+
+
+def faults(folder):
+    """Undefined, unused and redefined names of all scripts in a folder, as ruff (pyflakes) sees them."""
+    command = (sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F", "--quiet", folder)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def docstring(tree):
+    return ast.get_docstring(tree) or ""
+
+
+def imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+def test_the_script_compiles_and_imports_nothing_of_the_lab(entry):
+    text = script(entry)
+    tree = ast.parse(text)
+    compile(text, entry.id, "exec")
+    assert not [name for name in imported(tree) if name.partition(".")[0] == "harness"]
+    assert "@transport" not in text
+    assert docstring(tree).partition("\n")[0] == entry.summary
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+def test_the_script_imports_at_its_top_only_what_python_brings(entry):
+    top = [node for node in ast.parse(script(entry)).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {name.partition(".")[0] for node in top for name in imported(ast.Module([node], []))}
+    assert names <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+def test_every_package_the_script_imports_is_in_requires(entry):
+    names = {name.partition(".")[0] for name in imported(ast.parse(script(entry)))} - set(sys.stdlib_module_names)
+    assert names <= {name.partition(".")[0] for name in entry.requires}
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
+    tree = ast.parse(script(entry))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    (main,) = [node for node in functions if node.name == "main"]
+    arguments = [argument.arg for argument in main.args.args]
+    assert f"Usage: python script.py {' '.join(arguments).upper()}" in docstring(tree)
+    assert ("parquet" in arguments) == (entry.direction is Direction.WRITE)
+    assert isinstance(main, ast.AsyncFunctionDef) == (entry.style == "async")
+
+
+def test_every_script_defines_each_name_it_uses_and_uses_each_it_defines(tmp_path):
+    for entry in CATALOGUE:
+        (tmp_path / f"{entry.id}.py").write_text(script(entry))
+    assert faults(tmp_path) == ""
+
+
+def test_the_check_for_faults_finds_a_name_that_is_not_defined(tmp_path):
+    (tmp_path / "wrong.py").write_text("print(nothing)\n")
+    assert "F821" in faults(tmp_path)
+
+
+def test_scripts_are_the_same_in_every_process():
+    code = "from harness import registry, show; print(*map(show.script, registry.select()))"
+    texts = {
+        subprocess.run(
+            (sys.executable, "-c", code), env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert texts == {" ".join(map(script, CATALOGUE)) + "\n"}
+
+
+def test_a_summary_with_backslashes_and_quotes_does_not_break_the_script(made_up):
+    tree = ast.parse(script(made_up["write_polars_made_up"]))
+    assert docstring(tree).startswith('Send \\N and "quotes" to C:\\users.')
+
+
+def test_all_that_a_function_refers_to_comes_along_and_nothing_else(made_up, tmp_path):
+    text = script(made_up["write_polars_made_up"])
+    assert "NOTHING" not in text
+    assert "ENDPOINT" not in text
+    assert "@cache\ndef _twice" in text
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "made_up.py").write_text(text)
+    assert faults(tmp_path / "scripts") == ""
+
+
+def test_a_transport_that_raises_unsupported_still_makes_a_script_that_stands_alone(made_up, tmp_path):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "refused.py").write_text(script(made_up["write_polars_refused"]))
+    assert faults(tmp_path / "scripts") == ""

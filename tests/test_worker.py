@@ -1,0 +1,262 @@
+"""The worker without any database: its events in order, what it says of failures, and that it outlives no parent."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from harness.execution import execute
+from harness.model import Status
+
+KINDS = {"k": "uuid", "i": "int32"}
+# A transport module that exists in the worker only; `log` writes a word and the time to a file.
+MODULE = """
+import os, time
+from contextlib import asynccontextmanager, contextmanager
+from harness.registry import Unsupported, transport
+
+def log(*words):
+    with open({events!r}, "a") as file:
+        print(time.monotonic_ns(), *words, file=file)
+
+@contextmanager
+def connect(uri):
+    log("connect", uri)
+    yield "connection"
+    log("close")
+
+@transport("write", frame="polars", path="", payload="", requires=["needed"])
+def write_polars(connection, frame, table):
+    log("write", connection, len(frame), table)
+
+@transport("write", frame="pandas", path="", payload="")
+def write_pandas(connection, frame, table):
+    log("write", type(frame).__module__, len(frame), table)
+
+@transport("read", frame="polars", path="", payload="", requires=["needed"])
+def read_polars(connection, table):
+    import polars
+    log("read", connection, table)
+    return polars.DataFrame({{"k": ["a"], "i": [7]}})
+
+@transport("read", frame="polars", path="", payload="")
+def read_arrow(connection, table):
+    import polars
+    return polars.DataFrame({{"k": ["a"], "i": [7]}}).to_arrow()
+
+@transport("read", frame="polars", path="", payload="")
+def read_half(connection, table):
+    import polars
+    return polars.DataFrame({{"k": ["a"], "i": [7.5]}})
+
+@transport("read", frame="polars", path="", payload="")
+def read_unsupported(connection, table):
+    raise Unsupported("no such format")
+
+@transport("read", frame="polars", path="", payload="")
+def read_error(connection, table):
+    raise RuntimeError("server said: \\udcff no")
+
+@transport("read", frame="polars", path="", payload="")
+def read_exit(connection, table):
+    raise SystemExit("left")
+
+@transport("read", frame="polars", path="", payload="", requires=["no_such_package"])
+def read_missing(connection, table):
+    pass
+
+@transport("read", frame="polars", path="", payload="")
+def read_noisy(connection, table):
+    print("from Python")
+    os.system("echo from a child")
+    os.write(1, b"from C\\n")
+    return read_polars(connection, table)
+
+@transport("read", frame="polars", path="", payload="")
+def read_forever(connection, table):
+    pipe = open(os.environ["ALIVE"], "w")
+    print(os.getpid(), file=pipe, flush=True)
+    time.sleep(60)
+"""
+ASYNC = """
+from contextlib import asynccontextmanager
+from harness.registry import transport
+from harness.transports.made.up import log
+
+@asynccontextmanager
+async def connect(uri):
+    log("connect", uri)
+    yield "connection"
+    log("close")
+
+@transport("read", frame="polars", path="", payload="", requires=["needed"])
+async def read_polars(connection, table):
+    import asyncio, polars
+    await asyncio.sleep(0)
+    log("read", connection, table)
+    return polars.DataFrame({"k": ["a"], "i": [7]})
+"""
+START = """
+import importlib.util, sys
+sys.path.insert(0, {folder!r})
+import harness.transports
+harness.transports.__path__.append({folder!r} + "/transports")
+from harness import worker
+worker.main()
+"""
+
+
+class Lab:
+    """A folder with a made-up transport, its events, and a worker that knows it."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.events_file = folder, folder / "events"
+        package = folder / "transports" / "made"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "up.py").write_text(MODULE.format(events=str(self.events_file)))
+        (package / "up_async.py").write_text(ASYNC)
+        (folder / "needed.py").write_text("from harness.transports.made.up import log\nlog('import')\n")
+        (folder / "start.py").write_text(START.format(folder=str(folder)))
+        self.command = (sys.executable, str(folder / "start.py"))
+        self.frame = pl.DataFrame(
+            {"k": [str(n) for n in range(1_500)], "i": range(1_500)}, schema_overrides={"i": pl.Int32}
+        )
+        self.frame.write_parquet(folder / "data.parquet")
+
+    def job(self, function, module="up"):
+        return {
+            "transport": f"made.{module}.{function}",
+            "uri": "made://up",
+            "io": None,
+            "table": "measured",
+            "warmup_table": "warmup",
+            "dataset": str(self.folder / "data.parquet"),
+            "kinds": KINDS,
+            "result": str(self.folder / "result.arrow"),
+        }
+
+    def run(self, function, module="up"):
+        return execute(self.job(function, module), 30, self.folder / "log", command=self.command).answer
+
+    def events(self):
+        lines = [line.split() for line in self.events_file.read_text().splitlines()]
+        return [" ".join(words) for _, *words in lines], [int(at) for at, *_ in lines]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return Lab(tmp_path)
+
+
+def test_a_write_imports_connects_warms_up_with_1000_rows_and_measures_all_rows_once(lab):
+    answer = lab.run("write_polars")
+    words, times = lab.events()
+    assert words == [
+        "import",
+        "connect made://up",
+        "write connection 1000 warmup",
+        "write connection 1500 measured",
+        "close",
+    ]
+    assert answer["status"] == Status.OK
+    assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
+
+
+def test_a_pandas_transport_is_handed_a_pandas_frame(lab):
+    lab.run("write_pandas")
+    assert lab.events()[0][1:3] == ["write pandas 1000 warmup", "write pandas 1500 measured"]
+
+
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(lab, module):
+    answer = lab.run("read_polars", module)
+    words, times = lab.events()
+    assert words == ["import", "connect made://up", "read connection warmup", "read connection measured", "close"]
+    assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
+    assert answer["connect_seconds"] < 1
+
+
+def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(lab):
+    answer = lab.run("read_polars")
+    assert answer["converted"] == {"i": "Int64"}
+    assert pl.read_ipc(lab.folder / "result.arrow").to_dicts() == [{"k": "a", "i": 7}]
+
+
+def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(lab):
+    answer = lab.run("read_arrow")
+    assert answer["status"] != Status.OK
+    assert "polars" in answer["error"]
+
+
+def test_values_that_cannot_be_kept_are_a_mismatch(lab):
+    answer = lab.run("read_half")
+    assert (answer["status"], answer["error"]) == (
+        Status.MISMATCH,
+        "i: Float64 changes values when converted to int32",
+    )
+    assert not (lab.folder / "result.arrow").exists()
+
+
+def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(lab):
+    assert lab.run("read_unsupported") == {"status": Status.UNSUPPORTED, "error": "no such format"}
+
+
+def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(lab):
+    assert lab.run("read_error") == {"status": Status.ERROR, "error": "RuntimeError: server said: \udcff no"}
+    assert "in read_error" in (lab.folder / "log").read_text()
+
+
+def test_a_transport_that_leaves_the_process_is_an_error(lab):
+    assert lab.run("read_exit") == {
+        "status": Status.ERROR,
+        "error": 'the worker ended with exit code 1 and no answer: "left"',
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport matches "made.up')]
+)
+def test_a_missing_package_or_transport_is_an_error_that_names_it(lab, function, said):
+    answer = lab.run(function)
+    assert answer["status"] == Status.ERROR
+    assert said in answer["error"]
+
+
+def test_what_a_client_prints_is_in_the_log_and_not_in_the_answer(lab):
+    assert lab.run("read_noisy")["status"] == Status.OK
+    log = (lab.folder / "log").read_text()
+    assert all(log.count(text) == 2 for text in ("from Python", "from a child", "from C"))
+
+
+def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
+    os.mkfifo(lab.folder / "alive")
+    parent = textwrap.dedent(f"""
+        import json, pathlib
+        from harness.execution import execute
+        job = json.loads({json.dumps(lab.job("read_forever"))!r})
+        execute(job, 60, pathlib.Path({str(lab.folder / "log")!r}), command={lab.command!r})
+    """)
+    environment = os.environ | {"ALIVE": str(lab.folder / "alive")}
+    with (
+        subprocess.Popen((sys.executable, "-c", parent), env=environment) as process,
+        (lab.folder / "alive").open() as alive,
+    ):
+        worker = int(alive.readline())
+        process.kill()
+        assert ends(worker, alive)
+
+
+def ends(worker, alive):
+    """Wait for the pipe that the worker holds to close; end a worker that stays."""
+    if select.select([alive], [], [], 3)[0]:
+        return alive.read() == ""
+    os.kill(worker, signal.SIGKILL)
+    return False
