@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 
+from harness.labs import Lab
 from harness.model import Dataset, Server
 from harness.plan import Plan
 from harness.settings import ROOT
@@ -19,7 +20,7 @@ from harness.settings import ROOT
 IDENTITY = ("plan", "dataset", "lab", "machine", "python", "packages")
 
 
-def describe(plan: Plan, dataset: Dataset, lab: str, servers: dict[str, Server]) -> dict[str, Any]:
+def describe(plan: Plan, dataset: Dataset, lab: Lab, servers: dict[str, Server]) -> dict[str, Any]:
     """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password."""
     return {
         "plan": asdict(plan),
@@ -29,9 +30,10 @@ def describe(plan: Plan, dataset: Dataset, lab: str, servers: dict[str, Server])
             "seed": dataset.seed,
             "content_hash": dataset.content_hash,
         },
-        "lab": lab,
+        "lab": lab.kind,
         "servers": {name: {"version": server.version, "settings": server.settings} for name, server in servers.items()},
         "machine": _machine(),
+        "server_filesystem": _filesystem(lab.folder) if lab.folder else None,
         "python": platform.python_version(),
         "packages": dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions())),
         "code": _code(),
@@ -61,7 +63,6 @@ def _machine() -> dict[str, Any]:
         "system": platform.system(),
         "kernel": platform.release(),
         "architecture": platform.machine(),
-        "filesystem": _filesystem(ROOT),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.model import LabError, Server, SharedFolder
 from harness.settings import Settings
@@ -15,11 +16,13 @@ from harness.systems.tables import SYSTEMS
 class Lab:
     """Addresses, the folder shared with Postgres (if any), and what to do about servers that died.
 
+    `folder` holds the data of servers that are ours; None for others.
     `dead` names the services whose process is gone, cheaply; `revive` brings them back and returns their names.
     Both are always empty for servers that are not ours.
     """
 
     kind: str
+    folder: Path | None
     endpoints: dict[str, str]
     io: SharedFolder | None
     dead: Callable[[], list[str]]
@@ -39,7 +42,9 @@ def embedded(settings: Settings) -> Iterator[Lab]:
 
     try:
         with stop_on_signals(), EmbeddedLab(settings.state_dir) as servers:
-            yield Lab("embedded", servers.endpoints, _shared_folder(settings), servers.dead, servers.revive)
+            yield Lab(
+                "embedded", servers.folder, servers.endpoints, _shared_folder(settings), servers.dead, servers.revive
+            )
     except EmbeddedLabError as error:
         raise LabError(str(error)) from None
 
@@ -60,7 +65,7 @@ def external(settings: Settings) -> Iterator[Lab]:
         )
     if ("clickhouse_http" in endpoints) != ("clickhouse_native" in endpoints):
         raise LabError("expected both LAB_CLICKHOUSE_HTTP_URL and LAB_CLICKHOUSE_NATIVE_URI, found only one of them")
-    yield Lab("external", endpoints, _shared_folder(settings), list, list)
+    yield Lab("external", None, endpoints, _shared_folder(settings), list, list)
 
 
 def _shared_folder(settings: Settings) -> SharedFolder | None:

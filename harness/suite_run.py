@@ -76,7 +76,7 @@ def open_run(settings: Settings, request: Request) -> Iterator[SuiteRun]:
         dataset, warmup = (
             store.ensure(settings.datasets_dir, plan.dataset, rows, plan.seed) for rows in (plan.rows, WARMUP_ROWS)
         )
-        facts = environment.describe(plan, dataset, lab.kind, servers)
+        facts = environment.describe(plan, dataset, lab, servers)
         folder = settings.results_dir / run_id
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
         spec = store.specification(plan.dataset)

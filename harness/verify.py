@@ -14,8 +14,8 @@ def in_key_order(frame: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:
 def differences(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> list[str]:
     """Return what differs, one line a column; an empty list means that every value is equal.
 
-    Both frames are canonical (same columns and dtypes); `expected` is in key order, `actual` in any. Where the number of
-    rows differs, only that is said. Raises ValueError when the columns or dtypes differ: canonicalise both first.
+    Both frames are canonical (same columns and dtypes); `expected` is in key order, `actual` in any. Where the number
+    of rows differs, only that is said. Raises ValueError when the columns or dtypes differ: canonicalise both first.
     """
     if expected.schema != actual.schema:
         raise ValueError(
