@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -38,19 +39,18 @@ def worker() -> psutil.Process | None:
     return next(iter(descendants(("harness.worker",))), None)
 
 
-def postmaster() -> psutil.Process:
-    return next(p for p in descendants(("postgres", "-D")) if p.name() == "postgres" and not _is_backend(p))
+def server_at(uri: str) -> psutil.Process:
+    """The process below this one that listens at an address: the first of a family that inherits the socket."""
+    port = urlsplit(uri).port
+    found = {process.pid: process for process in psutil.Process().children(recursive=True) if _listens(process, port)}
+    return next(process for process in found.values() if process.ppid() not in found)
 
 
-def _is_backend(process: psutil.Process) -> bool:
-    parent = process.parent()
-    return parent is not None and parent.name() == "postgres"
-
-
-def gateway() -> psutil.Process:
-    return next(
-        p for p in descendants(("harness.embedded.clickhouse", "--native-port")) if "keeper" not in str(p.cmdline())
-    )
+def _listens(process: psutil.Process, port: int | None) -> bool:
+    try:
+        return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
+    except psutil.NoSuchProcess:
+        return False
 
 
 def busy_worker(deadline: float) -> psutil.Process:
@@ -83,38 +83,41 @@ def killing(victim: Callable[[psutil.Process], psutil.Process]) -> Iterator[list
     thread.join()
 
 
-def run_with(tmp_path: Path, datasets: Path, select: str, victim: Callable[[psutil.Process], psutil.Process]) -> Any:
+def run_with(tmp_path: Path, datasets: Path, select: str, victim: str) -> Any:
+    """Run one way twice; in its first run kill the worker, or the server at the endpoint that `victim` names."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     plan = Plan("matrix", select, "analytics_metrics", ROWS, 2, 1, 60.0)
     rows: list[dict[str, Any]] = []
-    with open_run(settings, Request(plan, "embedded")) as suite_run, killing(victim) as killed:
-        runner.perform(suite_run.session, suite_run.todo, rows.append)
+    with open_run(settings, Request(plan, "embedded")) as suite_run:
+        endpoints = suite_run.session.lab.endpoints
+        with killing(lambda worker: worker if victim == "worker" else server_at(endpoints[victim])) as killed:
+            runner.perform(suite_run.session, suite_run.todo, rows.append)
     assert len(killed) == 1
     return rows
 
 
 def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
-    first, second = run_with(tmp_path, dataset_folder, "postgres.asyncpg.write_pandas_copy_text", lambda found: found)
+    first, second = run_with(tmp_path, dataset_folder, "postgres.asyncpg.write_pandas_copy_text", "worker")
     assert (first["status"], first["error"]) == (Status.KILLED, "the worker was killed by SIGKILL")
     assert first.get("seconds") is None
     assert second["status"] is Status.OK
 
 
 @pytest.mark.parametrize(
-    ("select", "victim", "name"),
+    ("select", "victim"),
     [
-        ("postgres.asyncpg.write_pandas_copy_text", lambda _: postmaster(), "postgres"),
-        ("postgres.psycopg.read_pandas_rows", lambda _: postmaster(), "postgres"),
-        ("clickhouse.asynch.write_pandas_columnar", lambda _: gateway(), "clickhouse"),
-        ("clickhouse.clickhouse_driver.read_pandas_columnar", lambda _: gateway(), "clickhouse"),
+        ("postgres.asyncpg.write_pandas_copy_text", "postgres"),
+        ("postgres.psycopg.read_pandas_rows", "postgres"),
+        ("clickhouse.asynch.write_pandas_columnar", "clickhouse_native"),
+        ("clickhouse.clickhouse_driver.read_pandas_columnar", "clickhouse_native"),
     ],
 )
 def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
-    tmp_path: Path, dataset_folder: Path, select: str, victim: Callable[..., psutil.Process], name: str
+    tmp_path: Path, dataset_folder: Path, select: str, victim: str
 ) -> None:
     first, second = run_with(tmp_path, dataset_folder, select, victim)
     assert first["status"] is Status.ERROR
-    assert first["error"].startswith(f"the {name} server died during this run and was restarted")
+    assert first["error"].startswith(f"the {select.partition('.')[0]} server died during this run and was restarted")
     assert first.get("seconds") is None
     assert second["status"] is Status.OK, second["error"]
 

@@ -44,6 +44,7 @@ COLUMNS = {
     "published_mean_rows_per_s": "the author's figure",
     "ratio_to_published": "mean_rows_per_s / published_mean_rows_per_s: above 1 is faster than the author's machine",
 }
+TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse"}
 _SAME_IN_ALL = tuple(COLUMNS)[:11]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-_TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse"}
+from harness.report.summary import TITLES
 
 
 def tables(summaries: list[dict[str, Any]]) -> list[Table]:
@@ -20,7 +20,7 @@ def tables(summaries: list[dict[str, Any]]) -> list[Table]:
 def _table(system: str, direction: str, summaries: list[dict[str, Any]]) -> Table:
     rows, samples = summaries[0]["rows"], max(summary["n"] for summary in summaries)
     table = Table(
-        title=f"{_TITLES.get(system, system)} {direction}: {rows:,} rows, mean of up to {samples} runs, by median time",
+        title=f"{TITLES.get(system, system)} {direction}: {rows:,} rows, mean of up to {samples} runs, by median time",
         title_justify="left",
         title_style="bold",
         header_style="",

@@ -63,7 +63,7 @@ def test_transports_are_ranked_by_median_and_not_by_mean_time():
     assert [(summary["transport"], summary["rank"]) for summary in ranked] == [("lucky", 1), ("steady", 2)]
 
 
-def test_ranks_are_counted_within_database_and_direction_and_writes_come_first():
+def test_ranks_are_counted_within_database_and_direction_with_postgres_and_writes_first():
     rows = [
         row("d", seconds=1.0, direction="read"),
         row("c", seconds=3.0),
@@ -71,10 +71,10 @@ def test_ranks_are_counted_within_database_and_direction_and_writes_come_first()
         row("a", seconds=9.0, system="clickhouse", direction="read"),
     ]
     assert [(summary["transport"], summary["rank"]) for summary in summarise(rows, {})] == [
-        ("a", 1),
         ("b", 1),
         ("c", 2),
         ("d", 1),
+        ("a", 1),
     ]
 
 

@@ -1,0 +1,21 @@
+"""The ClickHouse engine from the chdb wheel, behind ClickHouse's own HTTP and native TCP protocols.
+
+    python -m harness.embedded.clickhouse --path DIR --users-file FILE [--http-port N] [--native-port N]
+
+Clients work against it unchanged. What differs from a ClickHouse server:
+
+- INSERT is always synchronous. ``async_insert`` and ``wait_for_async_insert`` are passed to the engine and change
+  nothing: with 1 as with 0, an INSERT with data answers when its rows are in the table, and nothing is batched.
+- All users are the engine's one user: names and passwords open the door, rights and quotas do not exist. A query may
+  read the files that the process may read, with ``file()``.
+- The engine counts its queries under ids of its own: ``query_id`` comes back in the answer but not in system tables.
+  A streamed query's text ends with a comment in ``system.processes``, by which it can be stopped.
+- A client that closes its sending side is taken for gone: its running SELECT is stopped.
+- Results stream in bounded memory, a few of the engine's blocks (65,409 rows each). Parquet holds several row groups of
+  ``output_format_parquet_row_group_size`` rows; what is no SELECT (SHOW, DESCRIBE, EXPLAIN) is held as a whole.
+- Native protocol revision 54429; types without a layout known here (JSON, Dynamic, Variant, AggregateFunction) cannot
+  be inserted as native blocks, nor columns with EPHEMERAL values; external tables are refused (code 48).
+- Response encodings zstd, lz4, gzip and deflate; no TLS, no HTTP/2, no roles, no ``X-ClickHouse-Progress``.
+- In a session that lives on, ``readonly`` as a setting of one query stays until the session ends.
+- Statements must be UTF-8; INSERT data may be any bytes.
+"""

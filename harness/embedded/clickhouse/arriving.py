@@ -1,0 +1,64 @@
+"""The text of a query on its way in over the native protocol, which may carry hundreds of megabytes of inline data."""
+
+from collections.abc import Callable, Iterator
+
+from .blocks import Block
+from .errors import NOT_IMPLEMENTED, QUERY_IS_TOO_LARGE, refusal
+from .wire import Reader
+
+HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
+MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held as a whole
+_PIECE_BYTES = 1 << 20
+
+
+class ArrivingText:
+    """A query's text of a known length, and the Data packets of its external tables behind it."""
+
+    def __init__(self, reader: Reader, size: int, read_data: Callable[[], tuple[str, Block]]) -> None:
+        """Take the beginning of the text from the reader; ``read_data`` reads one Data packet."""
+        self._reader = reader
+        self._read_data = read_data
+        self._left = size
+        self._drained = False
+        self._has_tables = False
+        self.beginning = self._piece(HEAD_BYTES)
+
+    def _piece(self, most: int) -> bytes:
+        data = self._reader.exact(min(self._left, most))
+        self._left -= len(data)
+        return data
+
+    def whole(self) -> bytes:
+        """Return all of the text. Raises ClickHouseError with code 229 when it is too long for a statement."""
+        if self._left > MAX_QUERY_BYTES:
+            size = len(self.beginning) + self._left
+            raise refusal(QUERY_IS_TOO_LARGE, f"Query of {size} bytes: expected at most {MAX_QUERY_BYTES} bytes")
+        return self.beginning + self._piece(self._left)
+
+    def has_payload(self, start: int) -> bool:
+        """Tell whether more than white space and semicolons stands behind an offset."""
+        return self._left > 0 or bool(self.beginning[start:].strip(b" \t\r\n;"))
+
+    def payload(self, start: int) -> Iterator[bytes]:
+        """Yield the text behind an offset while it arrives, then take in what follows it."""
+        yield self.beginning[start:]
+        while self._left:
+            yield self._piece(_PIECE_BYTES)
+        self.finish()
+
+    def finish(self) -> None:
+        """Go to the end of what the client sends with a query. Raises ClickHouseError for an external table."""
+        self.drain()
+        if self._has_tables:
+            raise refusal(NOT_IMPLEMENTED, "External tables are not supported here: use a temporary table")
+
+    def drain(self) -> None:
+        """Go to the end of what the client sends with a query, whatever it is."""
+        while self._left:
+            self._piece(_PIECE_BYTES)
+        while not self._drained:
+            name, block = self._read_data()
+            if block.columns or name:
+                self._has_tables = True
+            else:
+                self._drained = True

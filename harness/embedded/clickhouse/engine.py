@@ -1,0 +1,74 @@
+"""The embedded engine: one per process and data path."""
+
+import fcntl
+import json
+import threading
+from pathlib import Path
+
+import chdb
+
+from .errors import BAD_ARGUMENTS, CANNOT_OPEN_FILE, ClickHouseError, from_engine, refusal
+from .session import Session, quote_name
+
+
+class Engine:
+    """The engine on one data path, for this process alone.
+
+    Raises ClickHouseError when the path cannot be used, for instance because another process has it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Start the engine; the folder is made when it is missing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        _check_unused(folder)
+        path = str(folder.resolve())
+        if "?" in path:
+            raise refusal(
+                BAD_ARGUMENTS, f"data path {path!r}: expected a path without '?', which chdb reads as options"
+            )
+        # chdb turns implicit_select on ("1 + 1" is a query); a server has it off and reports a syntax error.
+        self._connection_string = f"{path}?implicit_select=0"
+        self._control_lock = threading.Lock()
+        try:
+            self._control = chdb.connect(self._connection_string)  # open all the time: it keeps the engine alive
+        except RuntimeError as error:
+            raise from_engine(error) from error
+        self.version: str
+        self.timezone: str
+        select = "SELECT version(), timezone(), toString(getSetting('network_compression_method'))"
+        facts = self._control.query(select, "JSONCompactEachRow").bytes()
+        self.version, self.timezone, self._compression_method = json.loads(facts)
+
+    def session(self, database: str = "") -> Session:
+        """Open a session of its own: settings, temporary tables and current database."""
+        connection = chdb.connect(self._connection_string)
+        session = Session(connection, self.kill_queries, self._compression_method)
+        if database and database != "default":
+            try:
+                session.execute(f"USE {quote_name(database)}")
+            except ClickHouseError:
+                session.close()
+                raise
+        return session
+
+    def kill_queries(self, condition: str) -> bool:
+        """Stop the queries that meet a condition on system.processes; chdb offers no query ids to name one by.
+
+        Returns whether there was something to stop.
+        """
+        with self._control_lock:
+            killed = self._control.query(f"KILL QUERY WHERE {condition} ASYNC", "TabSeparated")
+        return bool(killed.bytes())
+
+
+def _check_unused(folder: Path) -> None:
+    """Raise ClickHouseError when another process has the folder; the engine itself would write more than one line."""
+    status = folder / "status"
+    if not status.exists():
+        return
+    with status.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that ClickHouse's StatusFile.cpp takes
+        except BlockingIOError:
+            text = f"data path {folder} is in use by another process: stop it, or choose another path"
+            raise refusal(CANNOT_OPEN_FILE, text) from None

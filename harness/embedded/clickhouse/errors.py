@@ -1,0 +1,83 @@
+"""ClickHouse errors: their codes and names, and the HTTP status a ClickHouse server gives for each."""
+
+import re
+
+AUTHENTICATION_FAILED = 516
+BAD_ARGUMENTS = 36
+CANNOT_DECOMPRESS = 271
+CANNOT_OPEN_FILE = 76
+CANNOT_READ_ALL_DATA = 33
+CHECKSUM_DOESNT_MATCH = 40
+INCORRECT_DATA = 117
+INTO_OUTFILE_NOT_ALLOWED = 358
+INVALID_SESSION_TIMEOUT = 374
+NOT_IMPLEMENTED = 48
+QUERY_IS_TOO_LARGE = 229
+QUERY_WAS_CANCELLED = 394
+READONLY = 164
+SESSION_IS_LOCKED = 373
+SESSION_NOT_FOUND = 372
+SYNTAX_ERROR = 62
+TOO_LARGE_STRING_SIZE = 131
+UNEXPECTED_PACKET_FROM_CLIENT = 101
+UNKNOWN_COMPRESSION_METHOD = 89
+UNKNOWN_EXCEPTION = 1002
+UNKNOWN_FORMAT = 73
+UNKNOWN_SETTING = 115
+UNKNOWN_TYPE_OF_QUERY = 78
+
+NAMES = {value: name for name, value in globals().items() if name.isupper() and isinstance(value, int)}
+
+# ClickHouse's src/Server/HTTP/exceptionCodeToHTTPStatus.cpp, as numbers; every code not listed is a 500.
+_CODES_OF_HTTP_STATUS = {
+    400: (6, 8, 15, 25, 26, 27, 36, 37, 38, 41, 44, 53, 62, 72, 117, 123, 167, 168, 223, 321, 376, 427, 441, 675, 676),
+    401: (194,),
+    403: (192, 193, 497, 512, 516),
+    404: (46, 47, 50, 56, 60, 63, 73, 78, 81, 115, 152, 336, 511),
+    408: (159,),
+    411: (381,),
+    413: (229,),
+    415: (779,),
+    501: (48,),
+    503: (76, 209, 439),
+}
+_HTTP_STATUS_OF_CODE = {code: status for status, codes in _CODES_OF_HTTP_STATUS.items() for code in codes}
+
+_ENGINE_TEXT = re.compile(
+    r"Code: (?P<code>\d+)\. (?:DB::Exception: )?(?P<text>.*?)(?: \(version [^()]*(?:\([^()]*\))?\))?\s*$", re.DOTALL
+)
+_REPEATED_TEXT = re.compile(
+    r"Code: (?P<code>\d+)\. DB::Exception: (?P<text>.*) \(version [^()]*(?:\([^()]*\))?\)\. \([A-Z0-9_]+\)", re.DOTALL
+)
+
+
+class ClickHouseError(Exception):
+    """An error with a ClickHouse code; ``text`` ends with the code's name, as in ``... (SYNTAX_ERROR)``."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"Code: {code}. DB::Exception: {text}")
+        self.code = code
+        self.text = text
+
+
+def refusal(code: int, text: str) -> ClickHouseError:
+    """Build an error of the gateway's own, with the name that belongs to its code."""
+    return ClickHouseError(code, f"{text} ({NAMES[code]})")
+
+
+def from_engine(error: Exception) -> ClickHouseError:
+    """Turn what chdb raised (the code and name stand only in its text) into a ClickHouseError."""
+    # An error's text may quote bytes of the data that are no UTF-8; chdb then fails to hand it over as text.
+    message = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
+    found = _ENGINE_TEXT.search(message)
+    if found is None:
+        return refusal(UNKNOWN_EXCEPTION, message)
+    code, text = int(found["code"]), found["text"]
+    while inner := _REPEATED_TEXT.fullmatch(text):  # what a thread of the engine wrapped once more on its way up
+        code, text = int(inner["code"]), inner["text"]
+    return ClickHouseError(code, text)
+
+
+def http_status(code: int) -> int:
+    """Return the HTTP status that ClickHouse's HTTP handler gives for an error code."""
+    return _HTTP_STATUS_OF_CODE.get(code, 500)

@@ -1,0 +1,256 @@
+"""ClickHouse's HTTP protocol: one thread per connection, one engine session per request or per session_id."""
+
+import contextlib
+import io
+import json
+import re
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+
+from . import sql, transfer
+from .codecs import FrameEncoder, body_encoder, choose_encoding, method_of_setting
+from .errors import BAD_ARGUMENTS, QUERY_IS_TOO_LARGE, READONLY, UNKNOWN_FORMAT, ClickHouseError, refusal
+from .http_request import Body, Request, parse_request, read_form
+from .http_response import PLAIN_TEXT, Response, content_type
+from .http_sessions import DEFAULT_TIMEOUT_SECONDS, parse_timeout
+from .server import LoopbackServer
+from .session import Session, Written
+from .watch import client_left
+from .wire import ProtocolError, TimedSocket
+
+IDLE_SECONDS = 3600.0  # between requests, and between the bytes of a body
+SEND_SECONDS = 300.0  # for a megabyte (send_timeout of a server)
+MAX_TARGET_BYTES = 1 << 20  # http_max_uri_size of a server
+MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held as a whole
+_HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
+_SEND_BYTES = 1 << 20
+_DEFAULT_COMPRESSION_LEVEL = "3"  # http_zlib_compression_level
+_READONLY = {"readonly": "2"}
+_READING_METHODS = ("GET", "HEAD")
+_FORMAT_NAME = re.compile(r"\w+")
+
+
+class HttpConnection(BaseHTTPRequestHandler):
+    """One client; serves its requests one after the other."""
+
+    server: LoopbackServer
+    connection: socket.socket
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        """Read through limits of time."""
+        super().setup()
+        self.input = TimedSocket(self.connection, IDLE_SECONDS)
+        self.rfile = self.received = io.BufferedReader(self.input, 1 << 20)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: a URL may hold a password."""
+
+    def handle(self) -> None:
+        """Serve requests until the client leaves or breaks the protocol."""
+        with contextlib.suppress(ConnectionError, EOFError, TimeoutError):
+            super().handle()
+
+    def handle_one_request(self) -> None:
+        """Read one request within its time, and answer it."""
+        self.input.deadline = None
+        if not self.received.peek(1):
+            self.close_connection = True
+            return
+        self.input.deadline = time.monotonic() + self.server.greeting_seconds
+        self.raw_requestline = self.rfile.readline(MAX_TARGET_BYTES + 1)
+        if len(self.raw_requestline) > MAX_TARGET_BYTES:
+            self.requestline, self.request_version, self.command = "", "", ""
+            self.send_error(414)
+            return
+        if not self.parse_request():
+            return
+        self.input.deadline = None
+        if self.command not in ("GET", "HEAD", "POST", "PUT"):
+            self.send_error(501)
+            return
+        self._respond()
+
+    def _send(self, data: bytes) -> None:
+        self.connection.settimeout(SEND_SECONDS)
+        view = memoryview(data)
+        for start in range(0, len(data), _SEND_BYTES):
+            self.connection.sendall(view[start : start + _SEND_BYTES])
+
+    def _respond(self) -> None:
+        response = Response(self._send, self.command != "HEAD", self.request_version >= "HTTP/1.1")
+        body = None
+        try:
+            response.headers |= self._common_headers()
+            body = Body(self.received, self.headers)
+            self._answer(parse_request(self.command, self.path, self.headers), body, response)
+            self._keep_alive(body, response)
+            response.finish()
+        except ClickHouseError as error:
+            self._keep_alive(body, response)
+            self.close_connection |= not response.fail(error, self.server.engine.version)
+        except (ValueError, ProtocolError) as error:  # a body that breaks the framing
+            self.close_connection = True
+            response.headers["Connection"] = "close"
+            response.fail(refusal(BAD_ARGUMENTS, str(error)), self.server.engine.version)
+        finally:
+            response.abandon()
+
+    def _common_headers(self) -> dict[str, str]:
+        return {
+            "Date": self.date_time_string(),
+            "Connection": "close" if self.close_connection else "Keep-Alive",
+            "Content-Type": PLAIN_TEXT,
+            "X-ClickHouse-Server-Display-Name": "chdb",
+            "X-ClickHouse-Timezone": self.server.engine.timezone,
+        }
+
+    def _keep_alive(self, body: Body | None, response: Response) -> None:
+        """Read the rest of the request, so that the next one can be found, or announce the connection's end."""
+        if body is None or not body.drain():
+            self.close_connection = True
+        if self.close_connection:
+            response.headers["Connection"] = "close"
+
+    # ------------------------------------------------------------ one request
+
+    def _answer(self, request: Request, body: Body, response: Response) -> None:
+        """Fill the response. Raises ClickHouseError."""
+        if request.path in ("/ping", "/replicas_status"):
+            response.write(b"Ok.\n")
+            return
+        response.headers["X-ClickHouse-Query-Id"] = request.params.get("query_id") or str(uuid.uuid4())
+        user, password = request.credentials()
+        self.server.users.check(user, password)
+        chunks = body.decoded(request.flag("decompress"))
+        if self.headers.get("Content-Type", "").startswith("multipart/form-data"):
+            request, chunks = read_form(request, chunks), iter(())
+        if not request.params.get("query") and self.command in _READING_METHODS:
+            response.write(b"Ok.\n")
+            return
+        text = _Text(request.params.get("query", ""), chunks)
+        insert = text.insert_head()
+        with self._session(request, user) as session:
+            if insert is not None:
+                if self.command in _READING_METHODS:
+                    raise refusal(READONLY, f"{user}: Cannot execute query in readonly mode.")
+                _summarise(
+                    response, transfer.insert(session, insert, insert.format, text.payload(insert.payload_start))
+                )
+                return
+            query = sql.parse_query(text.whole())
+            if self.command in _READING_METHODS and not query.reads_only:
+                raise refusal(READONLY, f"{user}: Cannot execute query in readonly mode.")
+            with self.server.watch.watching(self.connection, client_left, session.stop):
+                self._run(session, query, request, response)
+
+    @contextlib.contextmanager
+    def _session(self, request: Request, user: str) -> Iterator[Session]:
+        """Open the engine session of a request, or take the one it names, with the request's settings."""
+        settings = request.settings
+        database = request.params.get("database") or self.headers.get("X-ClickHouse-Database") or ""
+        name = request.params.get("session_id")
+        if not name:
+            with contextlib.closing(self.server.engine.session(database)) as session:
+                session.set(settings | (_READONLY if self.command in _READING_METHODS else {}))
+                yield session
+            return
+        timeout = parse_timeout(request.params.get("session_timeout", str(DEFAULT_TIMEOUT_SECONDS)))
+        session = self.server.sessions.acquire(self.server.engine, user, name, request.flag("session_check"))
+        try:
+            session.begin()
+            with session.changed_for_request(settings, database):
+                yield session
+        finally:
+            self.server.sessions.release(user, name, timeout)
+
+    def _run(self, session: Session, query: sql.Query, request: Request, response: Response) -> None:
+        parameters = request.query_parameters
+        if not query.has_result:
+            _summarise(response, session.run(query, parameters))
+            return
+        format = (
+            query.format
+            or request.params.get("default_format")
+            or self.headers.get("X-ClickHouse-Format")
+            or "TabSeparated"
+        )
+        if not _FORMAT_NAME.fullmatch(format):
+            raise refusal(UNKNOWN_FORMAT, f"Unknown format {format}")
+        response.headers |= {"Content-Type": content_type(format), "X-ClickHouse-Format": format}
+        self._choose_compression(session, request, response)
+        if request.flag("wait_end_of_query"):
+            response.hold_to_the_end()
+        started = time.perf_counter_ns()
+        size = 0
+        with contextlib.closing(transfer.stream(session, query, format, parameters)) as pieces:
+            for piece in pieces:
+                size += len(piece)
+                response.write(piece)
+        elapsed = time.perf_counter_ns() - started
+        response.headers["X-ClickHouse-Summary"] = json.dumps({"result_bytes": str(size), "elapsed_ns": str(elapsed)})
+
+    def _choose_compression(self, session: Session, request: Request, response: Response) -> None:
+        if request.flag("compress"):
+            response.encode_with(FrameEncoder(method_of_setting(session.compression_method(request.settings))))
+            return
+        if request.params.get("enable_http_compression", "1") in ("1", "true"):
+            encoding = choose_encoding(self.headers.get("Accept-Encoding", ""))
+            if encoding:
+                level = request.params.get("http_zlib_compression_level", _DEFAULT_COMPRESSION_LEVEL)
+                response.encode_with(body_encoder(encoding, int(level)))
+                response.headers["Content-Encoding"] = encoding
+
+
+class _Text:
+    """The text of a statement: the query parameter, and behind it the body while it arrives."""
+
+    def __init__(self, beginning: str, chunks: Iterator[bytes]) -> None:
+        self._data = beginning.encode("utf-8", "surrogateescape") + b"\n" if beginning else b""
+        self._chunks = chunks
+
+    def _more(self) -> bool:
+        chunk = next(self._chunks, b"")
+        self._data += chunk
+        return bool(chunk)
+
+    def insert_head(self) -> sql.InsertHead | None:
+        """Read on until it is clear whether this is an INSERT with data of its own; returns its head or None."""
+        while not (word := sql.first_word(self._data)) and self._more():
+            pass
+        if word != b"INSERT":
+            return None
+        while (head := sql.parse_insert(self._data)) is None and len(self._data) < _HEAD_BYTES and self._more():
+            pass
+        return head
+
+    def whole(self) -> bytes:
+        """Return all of the text. Raises ClickHouseError with code 229 when it is too long for a statement."""
+        while len(self._data) <= MAX_QUERY_BYTES and self._more():
+            pass
+        if len(self._data) > MAX_QUERY_BYTES:
+            raise refusal(QUERY_IS_TOO_LARGE, f"Query: expected at most {MAX_QUERY_BYTES} bytes, found more")
+        return self._data
+
+    def payload(self, start: int) -> Iterator[bytes]:
+        """Yield the text behind an offset while it arrives."""
+        yield self._data[start:]
+        yield from self._chunks
+
+
+def _summarise(response: Response, written: Written) -> None:
+    """Tell the client what was written."""
+    response.headers["X-ClickHouse-Summary"] = json.dumps(
+        {
+            "read_rows": "0",
+            "read_bytes": "0",
+            "written_rows": str(written.rows),
+            "written_bytes": str(written.bytes),
+            "result_rows": str(written.rows),
+            "elapsed_ns": str(int(written.seconds * 1e9)),
+        }
+    )

@@ -1,0 +1,200 @@
+"""An HTTP request taken apart: credentials, parameters, settings and the body as a stream."""
+
+import base64
+import binascii
+import email.parser
+import email.policy
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from .codecs import decode_body, decode_frames
+from .errors import (
+    AUTHENTICATION_FAILED,
+    BAD_ARGUMENTS,
+    CANNOT_READ_ALL_DATA,
+    NOT_IMPLEMENTED,
+    QUERY_IS_TOO_LARGE,
+    refusal,
+)
+
+# Parameters of the protocol itself. Every other one, but param_..., is a setting and goes to the engine.
+TRANSPORT_PARAMETERS = {
+    "query": "the statement, or its beginning; the body is its continuation",
+    "database": "the current database of the request",
+    "default_format": "the format of a result whose query names none",
+    "user": "who asks",
+    "password": "the user's password",
+    "query_id": "given back in X-ClickHouse-Query-Id; the engine counts its queries under ids of its own",
+    "session_id": "the session to use, or to begin",
+    "session_timeout": "seconds after which an unused session ends",
+    "session_check": "1: the session must exist",
+    "compress": "1: the response's body is in compressed frames of the native protocol",
+    "decompress": "1: the request's body is in compressed frames of the native protocol",
+    "wait_end_of_query": "1: the response begins when the query has ended",
+    "buffer_size": "bytes of a response that are held in memory before a file is used, with wait_end_of_query",
+    "quota_key": "accepted without effect: the engine has no quotas",
+    "stacktrace": "accepted without effect: errors never carry stack traces",
+    "client_protocol_version": "accepted without effect: Native is always written as for version 0",
+}
+_MAX_PARAMETERS = 10_000
+_MAX_FORM_BYTES = 64 << 20
+_MAX_DRAINED_BYTES = 1 << 30
+_PIECE_BYTES = 1 << 20
+_MAX_CHUNK_HEAD_BYTES = 1 << 12
+_PARAMETER_PREFIX = "param_"
+
+
+@dataclass(frozen=True, repr=False)
+class Request:
+    """One request; has no repr, because its parameters may hold a password."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    headers: Message
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The parameters that are settings of the engine."""
+        return {
+            name: value
+            for name, value in self.params.items()
+            if name not in TRANSPORT_PARAMETERS and not name.startswith(_PARAMETER_PREFIX)
+        }
+
+    @property
+    def query_parameters(self) -> dict[str, str]:
+        """The values for ``{name:Type}`` in the query, from param_name."""
+        start = len(_PARAMETER_PREFIX)
+        return {name[start:]: value for name, value in self.params.items() if name.startswith(_PARAMETER_PREFIX)}
+
+    def flag(self, name: str) -> bool:
+        """Tell whether a parameter is set to 1 or true."""
+        return self.params.get(name, "0").lower() in ("1", "true")
+
+    def credentials(self) -> tuple[str, str]:
+        """Return the user and the password. Raises ClickHouseError (516) when they come in more than one way."""
+        header_user, header_key = self.headers.get("X-ClickHouse-User"), self.headers.get("X-ClickHouse-Key")
+        authorization = self.headers.get("Authorization")
+        ways = (
+            bool(header_user or header_key),
+            bool(authorization),
+            "user" in self.params or "password" in self.params,
+        )
+        if sum(ways) > 1:
+            text = "Invalid authentication: it is not allowed to use more than one of X-ClickHouse headers"
+            raise refusal(AUTHENTICATION_FAILED, f"{text}, Authorization header and parameters")
+        if authorization:
+            return _basic(authorization)
+        if header_user or header_key:
+            return header_user or "default", header_key or ""
+        return self.params.get("user", "default"), self.params.get("password", "")
+
+
+def parse_request(method: str, target: str, headers: Message) -> Request:
+    """Take a request line and its headers apart. Raises ClickHouseError (36) for parameters that are no parameters."""
+    url = urlsplit(target)
+    try:
+        pairs = parse_qsl(url.query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS, errors="surrogateescape")
+    except ValueError as error:
+        raise refusal(BAD_ARGUMENTS, f"the URL's parameters cannot be read: {error}") from error
+    return Request(method, url.path, dict(pairs), headers)
+
+
+def _basic(authorization: str) -> tuple[str, str]:
+    scheme, _, encoded = authorization.partition(" ")
+    try:
+        if scheme.lower() != "basic":
+            raise ValueError(scheme)
+        user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        raise refusal(AUTHENTICATION_FAILED, "Invalid authentication: expected Basic credentials") from None
+    return user, password
+
+
+class Body:
+    """A request's body, read from the connection piece by piece."""
+
+    def __init__(self, source: "io.BufferedReader[Any]", headers: Message) -> None:
+        """Take the framing from the headers. Raises ClickHouseError (36) when it cannot be understood."""
+        self._source = source
+        self._headers = headers
+        transfer = headers.get("Transfer-Encoding", "identity").strip().lower()
+        length = headers.get("Content-Length", "0").strip()
+        if transfer not in ("identity", "chunked"):
+            raise refusal(BAD_ARGUMENTS, f"Transfer-Encoding {transfer!r}: expected chunked or none")
+        if not (length.isascii() and length.isdecimal()):
+            raise refusal(BAD_ARGUMENTS, f"Content-Length {length!r}: expected a number")
+        self._raw = self._chunks() if transfer == "chunked" else self._counted(int(length))
+
+    def decoded(self, in_frames: bool) -> Iterator[bytes]:
+        """Yield the body without its Content-Encoding and, if it is in native frames, without them."""
+        plain = decode_body(self._raw, self._headers.get("Content-Encoding", "").strip().lower())
+        return decode_frames(plain) if in_frames else plain
+
+    def drain(self) -> bool:
+        """Read what is left, so that the connection can go on; returns False when it cannot."""
+        size = 0
+        try:
+            for piece in self._raw:
+                size += len(piece)
+                if size > _MAX_DRAINED_BYTES:
+                    return False
+        except (EOFError, OSError, ValueError):
+            return False
+        return True
+
+    def _counted(self, left: int) -> Iterator[bytes]:
+        while left:
+            piece = self._source.read1(min(left, _PIECE_BYTES))
+            if not piece:
+                raise EOFError(f"the body ends {left} bytes before its end")
+            left -= len(piece)
+            yield piece
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := self._chunk_size():
+            yield from self._counted(size)
+            self._line()
+        while self._line():  # trailers
+            pass
+
+    def _chunk_size(self) -> int:
+        digits = self._line().partition(b";")[0].strip()
+        try:
+            return int(digits, 16)
+        except ValueError:
+            raise ValueError(f"expected the size of a chunk, found {digits[:20]!r}") from None
+
+    def _line(self) -> bytes:
+        line = self._source.readline(_MAX_CHUNK_HEAD_BYTES)
+        if not line.endswith(b"\n"):
+            raise EOFError("the body ends inside a chunk")
+        return line.strip()
+
+
+def read_form(request: Request, chunks: Iterator[bytes]) -> Request:
+    """Merge the fields of a multipart/form-data body into the parameters, which win over them.
+
+    Raises ClickHouseError for a form over 64 MiB, and for a file: external tables are not supported.
+    """
+    data = bytearray()
+    for chunk in chunks:
+        data += chunk
+        if len(data) > _MAX_FORM_BYTES:
+            raise refusal(QUERY_IS_TOO_LARGE, f"multipart form: expected at most {_MAX_FORM_BYTES} bytes")
+    head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
+    form = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + bytes(data))
+    fields: dict[str, str] = {}
+    for part in form.iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        if part.get_filename() is not None:
+            raise refusal(NOT_IMPLEMENTED, "External tables are not supported here: use a temporary table")
+        if not isinstance(name, str):
+            raise refusal(CANNOT_READ_ALL_DATA, "multipart form: expected a name for each field")
+        fields[name] = str(part.get_content())
+    return Request(request.method, request.path, {**fields, **request.params}, request.headers)

@@ -1,0 +1,171 @@
+"""An HTTP response that begins late enough to report most errors with a status, and never ends cleanly after one."""
+
+import contextlib
+import http
+import random
+import string
+import tempfile
+from collections.abc import Callable
+
+from .codecs import Encoder
+from .errors import ClickHouseError, http_status
+
+BUFFER_BYTES = 1 << 20  # of a response before its head is sent, as on a server
+_MEMORY_BYTES = 16 << 20  # of a response with wait_end_of_query before it goes to a file
+_PIECE_BYTES = 1 << 20
+_COPIED_BYTES = 1 << 16  # up to here a copy costs less than another send
+_TAG_LETTERS = 16
+
+_CONTENT_TYPES = {
+    "csv": "text/csv; charset=UTF-8; header=absent",
+    "csvwithnames": "text/csv; charset=UTF-8; header=present",
+    "csvwithnamesandtypes": "text/csv; charset=UTF-8; header=present",
+    "json": "application/json; charset=UTF-8",
+    "jsoncolumns": "application/json; charset=UTF-8",
+    "jsoncompact": "application/json; charset=UTF-8",
+    "jsoncompacteachrow": "application/x-ndjson; charset=UTF-8",
+    "jsoneachrow": "application/x-ndjson; charset=UTF-8",
+    "jsonlines": "application/x-ndjson; charset=UTF-8",
+    "ndjson": "application/x-ndjson; charset=UTF-8",
+    "native": "application/octet-stream",
+    "arrow": "application/octet-stream",
+    "arrowstream": "application/octet-stream",
+    "orc": "application/octet-stream",
+    "parquet": "application/octet-stream",
+    "rowbinary": "application/octet-stream",
+    "rowbinarywithnames": "application/octet-stream",
+    "rowbinarywithnamesandtypes": "application/octet-stream",
+    "tabseparated": "text/tab-separated-values; charset=UTF-8",
+    "tabseparatedwithnames": "text/tab-separated-values; charset=UTF-8",
+    "tabseparatedwithnamesandtypes": "text/tab-separated-values; charset=UTF-8",
+    "tsv": "text/tab-separated-values; charset=UTF-8",
+    "tsvwithnames": "text/tab-separated-values; charset=UTF-8",
+    "tsvwithnamesandtypes": "text/tab-separated-values; charset=UTF-8",
+    "xml": "application/xml; charset=UTF-8",
+}
+PLAIN_TEXT = "text/plain; charset=UTF-8"
+
+
+def content_type(format: str) -> str:
+    """Return the Content-Type of a format."""
+    return _CONTENT_TYPES.get(format.lower(), PLAIN_TEXT)
+
+
+class Response:
+    """The answer to one request, written piece by piece and ended by ``finish`` or ``fail``."""
+
+    def __init__(self, send: Callable[[bytes], None], with_body: bool, chunked: bool) -> None:
+        """Prepare an answer with status 200; not ``chunked`` is HTTP/1.0: the connection's end ends a long body."""
+        self._send = send
+        self._tag = "".join(random.choices(string.ascii_lowercase, k=_TAG_LETTERS))
+        self.headers = {"X-ClickHouse-Exception-Tag": self._tag}
+        self._with_body = with_body
+        self._chunked = chunked
+        self._buffer = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115 (closed by abandon)
+        self._limit: int | None = BUFFER_BYTES
+        self._encoder: Encoder | None = None
+        self._begun = False
+
+    def hold_to_the_end(self) -> None:
+        """Send nothing before the query has ended."""
+        self._limit = None
+
+    def encode_with(self, encoder: Encoder) -> None:
+        """Compress the body."""
+        self._encoder = encoder
+
+    def write(self, data: bytes) -> None:
+        """Add to the body."""
+        self._write_encoded(self._encoder.compress(data) if self._encoder else data)
+
+    def _write_encoded(self, data: bytes) -> None:
+        if self._begun:
+            self._send_piece(data)
+            return
+        self._buffer.write(data)
+        if self._limit is not None and self._buffer.tell() > self._limit:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Send the head and what was held back; from here on the status is 200."""
+        self._begun = True
+        if self._chunked:
+            self.headers["Transfer-Encoding"] = "chunked"
+        else:
+            self.headers["Connection"] = "close"
+        self._send_head(200)
+        self._send_buffer(self._send_piece)
+
+    def _send_buffer(self, send: Callable[[bytes], None]) -> None:
+        self._buffer.seek(0)
+        while piece := self._buffer.read(_PIECE_BYTES):
+            send(piece)
+        self._buffer.close()
+
+    def _send_piece(self, data: bytes) -> None:
+        if not data or not self._with_body:
+            return
+        if not self._chunked:
+            self._send(data)
+        elif len(data) < _COPIED_BYTES:
+            self._send(b"%x\r\n" % len(data) + data + b"\r\n")
+        else:
+            self._send(b"%x\r\n" % len(data))
+            self._send(data)
+            self._send(b"\r\n")
+
+    def _send_head(self, status: int, extra: bytes = b"") -> None:
+        lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}"]
+        lines += [f"{name}: {_one_line(value)}" for name, value in self.headers.items()]
+        self._send("\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + extra)
+
+    def finish(self) -> None:
+        """End the body; a short one goes out in one piece with its Content-Length."""
+        if self._encoder:
+            self._write_encoded(self._encoder.flush())
+        if self._begun:
+            if self._chunked and self._with_body:
+                self._send(b"0\r\n\r\n")
+            return
+        size = self._buffer.tell()
+        self.headers["Content-Length"] = str(size)
+        if size <= BUFFER_BYTES:
+            self._buffer.seek(0)
+            self._send_head(200, self._buffer.read() if self._with_body else b"")
+            self._buffer.close()
+        else:
+            self._send_head(200)
+            self._send_buffer(self._send if self._with_body else lambda piece: None)
+
+    def fail(self, error: ClickHouseError, version: str) -> bool:
+        """Report an error; returns whether the connection can go on.
+
+        Before the first byte of the body it is a status with the error as text. Later it is the marker that servers
+        since 25.11 put at the end of the body, and the connection is closed before the body's end, so that a client
+        that does not know the marker sees a broken transfer.
+        """
+        text = f"{error} (version {version})"
+        if not self._begun:
+            self._buffer.close()
+            body = (text + "\n").encode("utf-8", "surrogateescape")
+            self.headers.pop("Content-Encoding", None)
+            self.headers["Content-Type"] = PLAIN_TEXT
+            self.headers["Content-Length"] = str(len(body))
+            self.headers["X-ClickHouse-Exception-Code"] = str(error.code)
+            self._send_head(http_status(error.code), body if self._with_body else b"")
+            return True
+        size = len(text.encode("utf-8", "surrogateescape")) + 1
+        marker = f"\r\n__exception__\r\n{self._tag}\r\n{text}\n{size} {self._tag}\r\n__exception__\r\n"
+        data = marker.encode("utf-8", "surrogateescape")
+        with contextlib.suppress(ConnectionError):
+            self._send_piece(self._encoder.compress(data) + self._encoder.flush() if self._encoder else data)
+        return False
+
+    def abandon(self) -> None:
+        """Free what the answer holds, when nobody waits for it any more."""
+        self._buffer.close()
+
+
+def _one_line(value: str) -> str:
+    """Keep a value that a client chose from breaking out of its header."""
+    return value.replace("\r", " ").replace("\n", " ")

@@ -1,0 +1,86 @@
+"""HTTP sessions: an engine session that a client names with session_id and finds again in its next request."""
+
+import math
+import threading
+import time
+from dataclasses import dataclass
+
+from .engine import Engine, Session
+from .errors import INVALID_SESSION_TIMEOUT, SESSION_IS_LOCKED, SESSION_NOT_FOUND, refusal
+
+DEFAULT_TIMEOUT_SECONDS = 60
+MAX_TIMEOUT_SECONDS = 3600
+
+
+@dataclass
+class _Named:
+    session: Session
+    in_use: bool
+    expires: float  # monotonic seconds; means nothing while in use
+
+
+class NamedSessions:
+    """The named sessions of all users; each user has names of their own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: dict[tuple[str, str], _Named] = {}
+        self._wakes = math.inf  # monotonic seconds of the timer under way
+
+    def acquire(self, engine: Engine, user: str, name: str, must_exist: bool) -> Session:
+        """Take a session for one request.
+
+        Raises ClickHouseError with code 373 while another request has it, and 372 when it must exist and does not.
+        """
+        with self._lock:
+            self._close_expired()
+            named = self._sessions.get((user, name))
+            if named is None:
+                if must_exist:
+                    raise refusal(SESSION_NOT_FOUND, f"Session {name} not found")
+                named = self._sessions[user, name] = _Named(engine.session(), in_use=False, expires=0.0)
+            if named.in_use:
+                raise refusal(SESSION_IS_LOCKED, f"Session {name} is locked by a concurrent client")
+            named.in_use = True
+            return named.session
+
+    def release(self, user: str, name: str, timeout_seconds: int) -> None:
+        """Give a session back; it is closed when nobody takes it again within the timeout."""
+        with self._lock:
+            named = self._sessions[user, name]
+            named.in_use = False
+            named.expires = time.monotonic() + timeout_seconds
+            self._schedule()
+
+    def _close_expired(self) -> None:
+        now = time.monotonic()
+        for key, named in list(self._sessions.items()):
+            if not named.in_use and named.expires <= now:
+                del self._sessions[key]
+                named.session.close()
+
+    def _schedule(self) -> None:
+        """See to it that somebody wakes up when the next session expires, with at most one timer under way."""
+        earliest = min((named.expires for named in self._sessions.values() if not named.in_use), default=math.inf)
+        if earliest >= self._wakes:
+            return
+        self._wakes = earliest
+        timer = threading.Timer(max(0.0, earliest - time.monotonic()), self._expire)
+        timer.daemon = True
+        timer.start()
+
+    def _expire(self) -> None:
+        with self._lock:
+            self._wakes = math.inf
+            self._close_expired()
+            self._schedule()
+
+
+def parse_timeout(text: str) -> int:
+    """Return a session_timeout in seconds. Raises ClickHouseError (374) when it is no number or over an hour."""
+    if not text.isdecimal():
+        raise refusal(INVALID_SESSION_TIMEOUT, f"Invalid session timeout: '{text}'")
+    if int(text) > MAX_TIMEOUT_SECONDS:
+        most = f"Session timeout '{text}' is larger than max_session_timeout: {MAX_TIMEOUT_SECONDS}"
+        raise refusal(INVALID_SESSION_TIMEOUT, most)
+    return int(text)

@@ -1,0 +1,175 @@
+"""The native TCP protocol: one thread and one engine session per connection."""
+
+import contextlib
+import socket
+import socketserver
+import time
+from collections.abc import Iterator
+
+from . import packets, sql, transfer
+from .arriving import ArrivingText
+from .blocks import Block, UnknownTypeError, header_block
+from .codecs import method_of_setting
+from .errors import (
+    INCORRECT_DATA,
+    NOT_IMPLEMENTED,
+    QUERY_WAS_CANCELLED,
+    ClickHouseError,
+    refusal,
+)
+from .server import LoopbackServer
+from .wire import ProtocolError, Reader, TimedSocket
+
+IDLE_SECONDS = 3600.0  # between queries (idle_connection_timeout of a server) and between a query's bytes
+SEND_SECONDS = 300.0  # for a megabyte (send_timeout of a server)
+_SEND_BYTES = 1 << 20
+
+
+class OutOfStep(Exception):
+    """The rest of what the client sends cannot be told apart any more: the connection has to end."""
+
+
+class NativeConnection(socketserver.BaseRequestHandler):
+    """One client."""
+
+    server: LoopbackServer
+    request: socket.socket
+
+    def setup(self) -> None:
+        """Prepare the socket."""
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.input = TimedSocket(self.request, IDLE_SECONDS)
+        self.reader = Reader(self.input.receive)
+        self.compression_method: int | None = None
+
+    def handle(self) -> None:
+        """Greet the client and serve its queries until it leaves."""
+        with contextlib.suppress(ConnectionError, EOFError, TimeoutError, ProtocolError):
+            self.input.deadline = time.monotonic() + self.server.greeting_seconds
+            greeting = packets.read_hello(self.reader)
+            self.input.deadline = None
+            try:
+                self.server.users.check(greeting.user, greeting.password)
+                if greeting.revision < packets.REVISION:
+                    wanted = packets.REVISION
+                    raise refusal(NOT_IMPLEMENTED, f"client revision {greeting.revision}: expected at least {wanted}")
+                self.session = self.server.engine.session(greeting.database)
+            except ClickHouseError as error:
+                self._send(packets.exception(error))
+                return
+            with contextlib.closing(self.session), contextlib.suppress(OutOfStep):
+                self._send(packets.hello(self.server.engine.version, self.server.engine.timezone))
+                self._serve()
+
+    def _serve(self) -> None:
+        while True:
+            packet = self.reader.varint()
+            if packet == packets.CLIENT_PING:
+                self._send(packets.PONG)
+            elif packet == packets.CLIENT_QUERY:
+                self._query()
+            elif packet != packets.CLIENT_CANCEL:  # a Cancel here came after the end of its query
+                raise ProtocolError(f"expected a Query, Ping or Cancel packet, found number {packet}")
+
+    def _send(self, *pieces: bytes) -> None:
+        self.request.settimeout(SEND_SECONDS)
+        for piece in pieces:
+            view = memoryview(piece)
+            for start in range(0, len(piece), _SEND_BYTES):
+                self.request.sendall(view[start : start + _SEND_BYTES])
+
+    # ------------------------------------------------------------ one query
+
+    def _query(self) -> None:
+        """Read and run one query; an error is answered with an Exception packet and the connection goes on."""
+        self.session.begin()
+        head = packets.read_query_head(self.reader)
+        self.compressed = head.compressed
+        arriving = ArrivingText(self.reader, head.text_bytes, self.read_data)
+        try:
+            with self._settings(head) as self.compression_method:
+                self._run(arriving)
+        except ClickHouseError as error:
+            arriving.drain()
+            self._send(packets.exception(error))
+        except (UnknownTypeError, ProtocolError) as error:
+            self._send(packets.exception(refusal(INCORRECT_DATA, str(error))))
+            raise OutOfStep from error
+        else:
+            self._send(packets.END_OF_STREAM)
+
+    @contextlib.contextmanager
+    def _settings(self, head: packets.QueryHead) -> Iterator[int | None]:
+        """Apply a query's own settings for its time, and yield the method to compress answers with, or None."""
+        applied = self.session.set_for_query(head.settings, head.important_settings)
+        try:
+            yield method_of_setting(self.session.compression_method(head.settings)) if head.compressed else None
+        finally:
+            self.session.restore(applied)
+
+    def _run(self, arriving: ArrivingText) -> None:
+        beginning = arriving.beginning
+        if sql.first_word(beginning) == b"INSERT":
+            insert = sql.parse_insert(beginning)
+            if insert is not None:
+                if arriving.has_payload(insert.payload_start):
+                    transfer.insert(self.session, insert, insert.format, arriving.payload(insert.payload_start))
+                else:
+                    arriving.finish()
+                    self._insert_blocks(insert)
+                return  # no Progress packet: asynch takes the first packet after an INSERT for its end
+        query = sql.parse_query(arriving.whole())
+        arriving.finish()
+        with self.server.watch.watching(self.request, _left_or_cancelled, self.session.stop):
+            if query.has_result:
+                self._answer(query)
+            else:
+                self.session.run(query)
+
+    def _insert_blocks(self, insert: sql.InsertHead) -> None:
+        """Send the columns to fill in, and insert the blocks that come."""
+        columns = self.session.describe(f"SELECT {insert.columns} FROM {insert.table}")
+        blocks = self._arriving_blocks()
+        self._send(*packets.data(header_block(columns), self.compression_method))
+        try:
+            transfer.insert(self.session, insert, "Native", blocks)
+        except ClickHouseError:
+            for _ in blocks:  # the client sends on to the end before it looks for an answer
+                pass
+            raise
+
+    def _arriving_blocks(self) -> Iterator[bytes]:
+        while True:
+            block = self.read_data()[1]
+            if not block.columns:
+                return
+            if block.rows:
+                yield block.data
+
+    def read_data(self) -> tuple[str, Block]:
+        """Read a Data packet. Raises OutOfStep, after telling the client why, when its end cannot be found."""
+        try:
+            return packets.read_data(self.reader, self.compressed)
+        except ClickHouseError as error:
+            self._send(packets.exception(error))
+            raise OutOfStep from error
+
+    def _answer(self, query: sql.Query) -> None:
+        """Send a result: first its columns without rows, then its blocks."""
+        rows = blocks = size = 0
+        with contextlib.closing(transfer.stream_blocks(self.session, query)) as stream:
+            try:
+                for block in stream:
+                    if not blocks:
+                        self._send(*packets.data(header_block(block.columns), self.compression_method))
+                    if block.rows:
+                        self._send(*packets.data(block.data, self.compression_method))
+                    rows, blocks, size = rows + block.rows, blocks + 1, size + len(block.data)
+            except ClickHouseError as error:
+                if error.code != QUERY_WAS_CANCELLED or not self.session.stopped:
+                    raise
+        self._send(packets.progress(rows, size) + packets.profile_info(rows, blocks, size))
+
+
+def _left_or_cancelled(first: bytes) -> bool:
+    return first in (b"", bytes((packets.CLIENT_CANCEL,)))

@@ -1,0 +1,59 @@
+"""The listening side that both protocols share."""
+
+import socketserver
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from .engine import Engine
+from .http_sessions import NamedSessions
+from .users import Users
+from .watch import ClientWatch
+
+
+@dataclass(frozen=True)
+class Common:
+    """What the servers of both protocols share."""
+
+    users: Users
+    watch: ClientWatch
+    sessions: NamedSessions
+    max_connections: int  # for each protocol; a connection more is closed at once
+    greeting_seconds: float  # for a native greeting or the head of an HTTP request, however slowly it comes
+
+
+class LoopbackServer(socketserver.ThreadingTCPServer):
+    """Listens on the loopback interface only, with a thread for each connection and a limit on their number."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 128
+
+    engine: Engine  # set before serve_forever
+
+    def __init__(self, handler: type[socketserver.BaseRequestHandler], port: int, common: Common) -> None:
+        """Bind the port (0: any free one). Raises OSError with the port in its text when it cannot be had."""
+        self.users, self.watch, self.sessions = common.users, common.watch, common.sessions
+        self.greeting_seconds = common.greeting_seconds
+        self._free_connections = threading.BoundedSemaphore(common.max_connections)
+        try:
+            super().__init__(("127.0.0.1", port), handler)
+        except (OSError, OverflowError) as error:
+            raise OSError(f"port {port} of 127.0.0.1 cannot be used: {error}; choose another or 0") from error
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, or close it when there are too many."""
+        if self._free_connections.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection to its end."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free_connections.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Let the connection end; what went wrong was told to the client, and a traceback could show data."""

@@ -1,0 +1,215 @@
+"""A session in the engine: its settings, its statements, and how they are stopped."""
+
+import contextlib
+import json
+import re
+import threading
+import uuid
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .blocks import Column
+from .errors import QUERY_WAS_CANCELLED, UNKNOWN_SETTING, ClickHouseError, from_engine, refusal
+from .sql import Query
+
+_SETTING_NAME = re.compile(r"\w+")
+_PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an INSERT wrote."""
+
+    rows: int
+    bytes: int
+    seconds: float
+
+
+def quote_text(text: str) -> str:
+    """Quote a text as a ClickHouse string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def quote_name(name: str) -> str:
+    """Quote a name as a ClickHouse identifier."""
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+class Session:
+    """One client's session in the engine; used by one thread at a time, except ``stop``."""
+
+    def __init__(self, connection: Any, kill_queries: Callable[[str], bool], default_compression_method: str) -> None:
+        """Take over a connection of chdb."""
+        self._connection = connection
+        self._kill_queries = kill_queries
+        self._default_compression_method = default_compression_method
+        self._stop_lock = threading.Lock()
+        self._running_thread: int | None = None  # what the system calls the thread that works for the session
+        self._stream_marker: str | None = None  # ends the text of the query that is being streamed
+        self._stopped = False
+        self._has_own_settings = False  # the client ran SET in this session
+
+    def close(self) -> None:
+        """End the session; its temporary tables go with it."""
+        self._connection.close()
+
+    def stop(self) -> bool:
+        """Stop the running query: it ends with code 394. May be called from any thread, and again.
+
+        Returns whether the engine knew of a query; it learns of one a moment after its thread began.
+        """
+        with self._stop_lock:
+            self._stopped = True
+            if self._stream_marker is not None:
+                return self._kill_queries(_with_marker(self._stream_marker))
+            return self._running_thread is not None and self._kill_queries(f"has(thread_ids, {self._running_thread})")
+
+    def begin(self) -> None:
+        """Forget an earlier stop; call it before the work for a new request."""
+        self._stopped = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the current request was stopped."""
+        return self._stopped
+
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        """Say which thread works for the session, and speak the engine's errors as ClickHouseError."""
+        if self._stopped:
+            raise refusal(QUERY_WAS_CANCELLED, "Query was cancelled")
+        self._running_thread = threading.get_native_id()
+        try:
+            yield
+        except (RuntimeError, UnicodeDecodeError) as error:
+            raise from_engine(error) from error
+        finally:
+            with self._stop_lock:
+                self._running_thread = None
+
+    def execute(self, text: str, format: str = "Null", params: Mapping[str, str] | None = None) -> Any:
+        """Run one statement to its end and return chdb's result, which has ``bytes()`` and ``rows_read()``."""
+        with self._running():
+            return self._connection.query(text, format, params=params)
+
+    def run(self, query: Query, params: Mapping[str, str] | None = None) -> Written:
+        """Run a statement that has no result."""
+        self._has_own_settings |= query.changes_settings
+        result = self.execute(query.text, params=params)
+        return Written(result.rows_written(), result.bytes_written(), result.elapsed())
+
+    def set(self, settings: Mapping[str, str]) -> None:
+        """Change settings of the session. Raises ClickHouseError with code 115 for a name the engine does not know."""
+        if not settings:
+            return
+        for name in settings:
+            if not _SETTING_NAME.fullmatch(name):
+                raise refusal(UNKNOWN_SETTING, f"Unknown setting {name!r}")
+        self.execute("SET " + ", ".join(f"{name} = {_literal(value)}" for name, value in settings.items()))
+
+    def set_for_query(self, settings: Mapping[str, str], important: frozenset[str]) -> str:
+        """Change settings for one query; returns the statement that ``restore`` takes to put them back.
+
+        As on a server, a name that the engine does not know is left out unless the client marked it as important.
+        ``readonly`` cannot be taken back in chdb: with it, all of these settings stay until the session ends.
+        """
+        if not settings:
+            return ""
+        before = self._changed_values(settings) if self._has_own_settings else {}
+        try:
+            self.set(settings)
+            known = list(settings)
+        except ClickHouseError as error:
+            if error.code != UNKNOWN_SETTING:
+                raise
+            known = [name for name in settings if self._set_if_known(name, settings[name], name in important)]
+        if "readonly" in known:
+            return ""
+        return ", ".join(f"{name} = {quote_text(before[name]) if name in before else 'DEFAULT'}" for name in known)
+
+    def restore(self, assignments: str) -> None:
+        """Put settings back that were changed for one query."""
+        if assignments:
+            self._connection.query(f"SET {assignments}", "Null")
+
+    def _set_if_known(self, name: str, value: str, important: bool) -> bool:
+        try:
+            self.set({name: value})
+        except ClickHouseError as error:
+            if important or error.code != UNKNOWN_SETTING:
+                raise
+            return False
+        return True
+
+    def _changed_values(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the values that the client gave these settings with SET earlier in the session."""
+        wanted = ", ".join(quote_text(name) for name in names)
+        select = f"SELECT name, value FROM system.settings WHERE changed AND name IN ({wanted})"
+        lines = self.execute(select, "JSONCompactEachRow").bytes().splitlines()
+        return dict(json.loads(line) for line in lines)
+
+    def compression_method(self, settings: Mapping[str, str]) -> str:
+        """Return network_compression_method, such as LZ4, under a query's settings; asks the engine only if it must."""
+        if "network_compression_method" not in settings and not self._has_own_settings:
+            return self._default_compression_method
+        return self._value("SELECT toString(getSetting('network_compression_method'))").upper()
+
+    def _value(self, select: str) -> str:
+        value: str = json.loads(self.execute(select, "JSONCompactEachRow").bytes())[0]
+        return value
+
+    @contextlib.contextmanager
+    def changed_for_request(self, settings: Mapping[str, str], database: str) -> Iterator[None]:
+        """Change settings and the current database for one request of a session that lives on."""
+        current = self._value("SELECT currentDatabase()") if database else ""
+        if database:
+            self.execute(f"USE {quote_name(database)}")
+        try:
+            applied = self.set_for_query(settings, frozenset(settings))
+            try:
+                yield
+            finally:
+                self.restore(applied)
+        finally:
+            if database:
+                self._connection.query(f"USE {quote_name(current)}", "Null")
+
+    def describe(self, select: str) -> tuple[Column, ...]:
+        """Return the columns of a SELECT without running it."""
+        lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow").bytes().splitlines()
+        return tuple(Column(*json.loads(line)[:2]) for line in lines)
+
+    def blocks(
+        self, query: Query, format: str, params: Mapping[str, str] | None = None
+    ) -> Generator[tuple[int, bytes], None, None]:
+        """Yield the rows and the bytes of each block of a SELECT, as the engine makes them."""
+        # A stream also works in threads of the engine's own, so that its thread does not always lead to it.
+        marker = f"-- stream {uuid.uuid4().hex}"
+        with self._running():
+            stream = self._connection.send_query(f"{query.body}\n{marker}", format, params=params)
+        self._stream_marker = marker
+        at_end = False
+        try:
+            while True:
+                with self._running():
+                    block = stream.fetch()
+                if block is None:
+                    at_end = True
+                    return
+                yield block.rows_read(), block.bytes()
+        finally:
+            if not at_end:
+                # chdb 4.4.0: close() alone now and then runs the query to its end instead of cancelling it.
+                self._kill_queries(_with_marker(marker))
+            with self._stop_lock:
+                self._stream_marker = None
+            stream.close()
+
+
+def _with_marker(marker: str) -> str:
+    return f"endsWith(query, {quote_text(marker)})"
+
+
+def _literal(value: str) -> str:
+    return value if _PLAIN_NUMBER.fullmatch(value) else quote_text(value)

@@ -1,0 +1,194 @@
+"""SQL heads: what kind of statement it is, which format it names, and where an INSERT's own data begins.
+
+Everything here is pure and works on bytes. Nothing looks past the head of an INSERT: its payload may be hundreds
+of megabytes of any bytes at all.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .errors import BAD_ARGUMENTS, INTO_OUTFILE_NOT_ALLOWED, SYNTAX_ERROR, UNKNOWN_TYPE_OF_QUERY, refusal
+
+_TOKEN = re.compile(
+    rb"""
+      (?P<skip> \s+ | --[^\n]* | \#[!\ ][^\n]* | /\*.*?\*/ )
+    | (?P<quoted> '(?:[^'\\]|\\.|'')*' | `(?:[^`\\]|\\.|``)*` | "(?:[^"\\]|\\.|"")*" )
+    | (?P<heredoc> \$(?P<tag>\w*)\$.*?\$(?P=tag)\$ )
+    | (?P<word> \w+ )
+    | (?P<mark> . )
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+# Behind the format's name, data starts after the line break, or else after the blanks (ParserInsertQuery.cpp).
+_BLANKS_BEFORE_DATA = re.compile(rb"[ \t\f]*\r?\n?")
+
+# chdb's send_query streams only what begins with one of these; everything else goes through query().
+_STREAMING_WORDS = frozenset({b"SELECT", b"WITH", b"FROM", b"("})
+_WORDS_WITH_RESULT = _STREAMING_WORDS | {
+    b"CHECK", b"DESC", b"DESCRIBE", b"EXISTS", b"EXPLAIN", b"KILL", b"SHOW",
+}  # fmt: skip
+_READING_WORDS = (_WORDS_WITH_RESULT - {b"KILL"}) | {b"SET", b"USE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word, quoted string or punctuation mark, and its place in the text."""
+
+    text: bytes
+    start: int
+    end: int
+
+    @property
+    def word(self) -> bytes:
+        """The token in upper case, to compare with a keyword."""
+        return self.text.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class InsertHead:
+    """The part of ``INSERT INTO table (columns) [SETTINGS ...] FORMAT name`` before its data."""
+
+    into: str  # INSERT INTO table (columns)
+    settings: str  # SETTINGS ..., or nothing
+    table: str
+    columns: str  # between the parentheses; "*" when there are none
+    format: str
+    payload_start: int  # offset of the first byte of data behind the head
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A statement without inline data."""
+
+    text: str  # as it came, without a closing semicolon
+    body: str  # the text without its FORMAT clause; a SETTINGS clause behind it is kept
+    format: str | None
+    has_result: bool
+    streams: bool  # the engine can hand its result out piece by piece
+    changes_settings: bool
+    reads_only: bool  # changes nothing but, perhaps, the session
+
+
+def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
+    """Yield the tokens of a text, without blanks and comments."""
+    for found in _TOKEN.finditer(text, start):
+        if found.lastgroup != "skip":
+            yield Token(found.group(), found.start(), found.end())
+
+
+def first_word(text: bytes) -> bytes:
+    """Return the first token in upper case, or nothing when there is only white space and comments."""
+    return next((token.word for token in tokens(text)), b"")
+
+
+def parse_insert(text: bytes) -> InsertHead | None:
+    """Return the head of an INSERT that brings its own data, or None for INSERT ... SELECT or an unfinished head.
+
+    Raises ClickHouseError when the data is to come from a file of the client (FROM INFILE).
+    """
+    items = _outer_items(text)
+    end = Token(b"", len(text), len(text))
+    next(items, end)  # INSERT
+    item = next(items, end)
+    for optional in (b"INTO", b"TABLE"):
+        if item.word == optional:
+            item = next(items, end)
+    is_function = item.word == b"FUNCTION"
+    first = last = next(items, end) if is_function else item
+    while (item := next(items, end)).text == b".":
+        last = next(items, end)
+    if is_function:
+        last, item = item, next(items, end)  # its arguments
+    columns = "*"
+    if item.text == b"(":
+        columns = _decode(text[item.start + 1 : item.end - 1])
+        item = next(items, end)
+    settings = item.start if item.word == b"SETTINGS" else None
+    while item is not end and item.word not in (b"VALUES", b"FORMAT"):
+        if item.word in (b"SELECT", b"WITH"):
+            return None
+        if item.word == b"INFILE":
+            raise refusal(UNKNOWN_TYPE_OF_QUERY, "Query has infile and was send directly to server")
+        item = next(items, end)
+    payload = _payload(text, item)
+    if payload is None:
+        return None
+    settings_start = item.start if settings is None else settings
+    into, clause = _decode(text[:settings_start]), _decode(text[settings_start : item.start])
+    return InsertHead(into, clause, _decode(text[first.start : last.end]), columns, *payload)
+
+
+def _outer_items(text: bytes) -> Iterator[Token]:
+    """Yield the tokens outside parentheses, and each pair of parentheses with all it holds as one item ``(``."""
+    depth = 0
+    opened = 0
+    for token in tokens(text):
+        if token.text == b"(":
+            opened = opened if depth else token.start
+            depth += 1
+        elif token.text == b")":
+            depth -= 1
+            if depth == 0:
+                yield Token(b"(", opened, token.end)
+        elif depth == 0:
+            yield token
+
+
+def _payload(text: bytes, keyword: Token) -> tuple[str, int] | None:
+    """Return the format and the place of the data behind VALUES or FORMAT, or None when the text ends before."""
+    if keyword.word == b"VALUES":
+        return "Values", keyword.end
+    name = next(tokens(text, keyword.end), None)
+    blanks = _BLANKS_BEFORE_DATA.match(text, name.end) if name else None
+    if name is None or blanks is None or not keyword.text:
+        return None
+    return _decode(name.text), blanks.end()
+
+
+def parse_query(text: bytes) -> Query:
+    """Take a statement without inline data apart.
+
+    Raises ClickHouseError for several statements in one text and for INTO OUTFILE, as a server does.
+    """
+    parts = list(_outer_items(text))
+    end = len(text)
+    for place, token in enumerate(parts):
+        if token.text == b";":
+            if any(later.text != b";" for later in parts[place + 1 :]):
+                raise refusal(SYNTAX_ERROR, "Syntax error (Multi-statements are not allowed): expected one statement")
+            end, parts = token.start, parts[:place]
+            break
+    words = [token.word for token in parts]
+    first = words[0] if words else b""
+    if any(pair == (b"INTO", b"OUTFILE") for pair in itertools.pairwise(words)):
+        raise refusal(INTO_OUTFILE_NOT_ALLOWED, "INTO OUTFILE is not allowed")
+    clause = _format_clause(parts, words)
+    body = text[:end] if clause is None else text[: clause[0].start] + text[clause[1].end : end]
+    return Query(
+        text=_decode(text[:end]),
+        body=_decode(body),
+        format=_decode(clause[1].text) if clause else None,
+        has_result=first in _WORDS_WITH_RESULT,
+        streams=first in _STREAMING_WORDS and b"INSERT" not in words,
+        changes_settings=first == b"SET",
+        reads_only=first in _READING_WORDS and b"INSERT" not in words,
+    )
+
+
+def _decode(text: bytes) -> str:
+    """Decode a part of a statement. Raises ClickHouseError when it is not UTF-8, which chdb does not take."""
+    try:
+        return text.decode().strip()
+    except UnicodeDecodeError as error:
+        raise refusal(BAD_ARGUMENTS, f"expected a statement in UTF-8: {error}") from error
+
+
+def _format_clause(parts: list[Token], words: list[bytes]) -> tuple[Token, Token] | None:
+    """Find ``FORMAT name`` at the end of a statement, or just before its SETTINGS."""
+    for place in range(len(parts) - 2, 0, -1):
+        if words[place] == b"FORMAT":
+            follows = words[place + 2] if place + 2 < len(words) else b"SETTINGS"
+            return (parts[place], parts[place + 1]) if follows == b"SETTINGS" else None
+    return None

@@ -1,0 +1,80 @@
+"""One thread that looks after the clients of running queries: a query whose client has gone is stopped."""
+
+import contextlib
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+_RETRY_SECONDS = 0.05  # a stop that came before the engine knew the query is tried again
+
+
+@dataclass(eq=False)
+class _Watched:
+    """A client whose query runs."""
+
+    connection: socket.socket
+    must_stop: Callable[[bytes], bool]
+    stop: Callable[[], object]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    active: bool = True
+    stopping: bool = False
+
+
+class ClientWatch:
+    """Watches sockets while queries run; start it once per process."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._stopping: set[_Watched] = set()
+        threading.Thread(target=self._run, name="clickhouse-watch", daemon=True).start()
+
+    @contextlib.contextmanager
+    def watching(
+        self, connection: socket.socket, must_stop: Callable[[bytes], bool], stop: Callable[[], object]
+    ) -> Iterator[None]:
+        """Call ``stop`` when ``must_stop`` says so about the first byte the client sends; b"" is a client that left.
+
+        Nothing is taken from the socket. ``stop`` is called again until the query has ended; never afterwards.
+        """
+        watched = _Watched(connection, must_stop, stop)
+        self._selector.register(connection, selectors.EVENT_READ, watched)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(connection)
+            with watched.lock:
+                watched.active = False
+
+    def _run(self) -> None:
+        while True:
+            for key, _ in self._selector.select(_RETRY_SECONDS if self._stopping else None):
+                self._look(key.data)
+            for watched in list(self._stopping):
+                self._stop(watched)
+
+    def _look(self, watched: _Watched) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(watched.connection)
+        try:
+            first = watched.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            first = b""
+        if watched.must_stop(first):
+            self._stopping.add(watched)
+
+    def _stop(self, watched: _Watched) -> None:
+        with watched.lock:
+            if watched.active:
+                watched.stop()
+            else:
+                self._stopping.discard(watched)
+
+
+def client_left(first: bytes) -> bool:
+    """Tell from a peeked byte whether the client closed its side."""
+    return first == b""

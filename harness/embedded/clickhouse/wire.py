@@ -1,0 +1,194 @@
+"""The native protocol's numbers and texts, and a reader that never takes more than it was allowed to."""
+
+import io
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+_RECEIVE_BYTES = 1 << 20
+_MAX_VARINT_BYTES = 9  # 63 bits: the longest a ClickHouse server reads
+
+
+class ProtocolError(Exception):
+    """The peer sent something that is not the protocol; the connection cannot go on."""
+
+
+def varint(number: int) -> bytes:
+    """Encode an unsigned number in seven bits per byte, the lowest first."""
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def string(text: str | bytes) -> bytes:
+    """Encode a text as its length and its bytes."""
+    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    return varint(len(data)) + data
+
+
+class TimedSocket(io.RawIOBase):
+    """A socket whose every receive ends by a deadline (monotonic seconds) or an idle limit (seconds)."""
+
+    def __init__(self, connection: socket.socket, idle_seconds: float) -> None:
+        self.connection = connection
+        self.idle_seconds = idle_seconds
+        self.deadline: float | None = None
+
+    def receive(self) -> bytes:
+        """Return the next bytes. Raises EOFError at the end of the stream, TimeoutError when the time is up."""
+        self._limit_time()
+        data = self.connection.recv(_RECEIVE_BYTES)
+        if not data:
+            raise EOFError("the peer closed the connection")
+        return data
+
+    def readable(self) -> bool:
+        """Say that ``io.BufferedReader`` may read from here."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Receive into a buffer; returns the number of bytes, 0 at the end. Raises TimeoutError."""
+        self._limit_time()
+        return self.connection.recv_into(buffer)
+
+    def _limit_time(self) -> None:
+        limit = self.idle_seconds
+        if self.deadline is not None:
+            limit = min(limit, self.deadline - time.monotonic())
+            if limit <= 0:
+                raise TimeoutError("the peer did not finish its request in time")
+        self.connection.settimeout(limit)
+
+
+def receiver(pieces: Iterable[bytes]) -> Callable[[], bytes]:
+    """Make a receive function out of pieces of bytes; it raises EOFError behind the last."""
+    rest = iter(pieces)
+
+    def receive() -> bytes:
+        for piece in rest:
+            if piece:
+                return piece
+        raise EOFError("the data ends in the middle of a value")
+
+    return receive
+
+
+class Reader:
+    """Read a stream of bytes; what was read since ``mark`` can be taken out in one piece."""
+
+    def __init__(self, receive: Callable[[], bytes], limit: int = 4 << 30) -> None:
+        """Read from a function that returns some bytes; refuse to hold more than ``limit`` bytes at once."""
+        self._receive = receive
+        self._limit = limit
+        self._data = bytearray()
+        self._position = 0
+        self._keep = False
+
+    def need(self, size: int) -> None:
+        """Receive until ``size`` bytes stand ready behind the position."""
+        if self._position + size <= len(self._data):
+            return
+        if not self._keep and self._position:
+            del self._data[: self._position]
+            self._position = 0
+        self._fill(self._position + size)
+
+    def _fill(self, end: int) -> None:
+        if end > self._limit:
+            raise ProtocolError(f"expected a block of at most {self._limit} bytes, found a longer one")
+        while len(self._data) < end:
+            self._data += self._receive()
+
+    def more(self) -> bool:
+        """Tell whether there is at least one byte more, receiving it if need be."""
+        try:
+            self.need(1)
+        except EOFError:
+            return False
+        return True
+
+    def exact(self, size: int) -> bytes:
+        """Return the next ``size`` bytes."""
+        self.need(size)
+        start = self._position
+        self._position = start + size
+        return bytes(memoryview(self._data)[start : self._position])
+
+    def skip(self, size: int) -> None:
+        """Go over the next ``size`` bytes."""
+        self.need(size)
+        self._position += size
+
+    def byte(self) -> int:
+        """Return the next byte as a number."""
+        self.need(1)
+        self._position += 1
+        return self._data[self._position - 1]
+
+    def varint(self) -> int:
+        """Return the next variable-length number. Raises ProtocolError when it has more than nine bytes."""
+        number = 0
+        for place in range(_MAX_VARINT_BYTES):
+            byte = self.byte()
+            number |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:
+                return number
+        raise ProtocolError(f"expected a number of at most {_MAX_VARINT_BYTES} bytes, found a longer one")
+
+    def data(self, limit: int) -> bytes:
+        """Return the next length-prefixed bytes. Raises ProtocolError when there are more than ``limit``."""
+        size = self.varint()
+        if size > limit:
+            raise ProtocolError(f"expected a text of at most {limit} bytes, found one of {size} bytes")
+        return self.exact(size)
+
+    def text(self, limit: int) -> str:
+        """Return the next length-prefixed text; bytes that are not UTF-8 survive as surrogates."""
+        return self.data(limit).decode("utf-8", "surrogateescape")
+
+    def uint64(self) -> int:
+        """Return the next eight bytes as a number."""
+        number: int = struct.unpack("<Q", self.exact(8))[0]
+        return number
+
+    def skip_strings(self, count: int) -> None:
+        """Go over ``count`` length-prefixed strings; only between ``mark`` and ``taken``.
+
+        This is the hot loop of a native INSERT: one turn per value, and no object is made for it.
+        """
+        data, position = self._data, self._position
+        while count:
+            try:
+                while count:
+                    size = data[position]
+                    if size >= 0x80:
+                        self._position = position
+                        size = self.varint()
+                        position = self._position + size
+                    else:
+                        position += size + 1
+                    count -= 1
+            except IndexError:
+                self._fill(position + 1)
+        self._fill(position)
+        self._position = position
+
+    def mark(self) -> None:
+        """Keep what is read from here on, for ``taken``."""
+        del self._data[: self._position]
+        self._position = 0
+        self._keep = True
+
+    def taken(self) -> bytes:
+        """Return all that was read since ``mark``, and keep no more."""
+        self._keep = False
+        return bytes(memoryview(self._data)[: self._position])
+
+    def pending(self) -> int:
+        """Return how many bytes were received and not read yet."""
+        return len(self._data) - self._position

@@ -1,0 +1,439 @@
+"""The HTTP protocol, with the standard library's client and plain sockets."""
+
+import contextlib
+import gzip
+import http.client
+import io
+import json
+import threading
+import uuid
+import zlib
+
+import lz4.frame
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import zstandard
+
+from harness.embedded.clickhouse import codecs
+
+ENCODERS = {"gzip": gzip.compress, "deflate": zlib.compress, "lz4": lz4.frame.compress, "zstd": zstandard.compress}
+DECODERS = {
+    "gzip": gzip.decompress,
+    "deflate": zlib.decompress,
+    "lz4": lz4.frame.decompress,
+    "zstd": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+}
+NASTY = [
+    "",
+    "ä€😀",
+    "tab\there",
+    "quote \" and ' and `",
+    "back\\slash",
+    "line\nbreak",
+    "\\N",
+    "NULL",
+    " lead and trail ",
+]
+
+
+def test_ping_needs_no_password(gateway):
+    answer = gateway.ask(path="/ping", method="GET", user=None)
+    assert (answer.status, answer.body) == (200, b"Ok.\n")
+
+
+def test_the_root_without_a_query_says_ok(gateway):
+    assert gateway.ask(method="GET").body == b"Ok.\n"
+
+
+def test_a_query_comes_in_the_url_in_the_body_or_in_both(gateway):
+    assert gateway.ask("SELECT 1", method="GET").body == b"1\n"
+    assert gateway.ask(body=b"SELECT 1").body == b"1\n"
+    assert gateway.ask("SELECT", body=b"1").body == b"1\n"
+
+
+def test_the_headers_of_a_servers_answer_are_there(gateway):
+    answer = gateway.ask("SELECT 1 FORMAT CSV", query_id="my id")
+    assert answer.headers["X-ClickHouse-Query-Id"] == "my id"
+    assert answer.headers["X-ClickHouse-Format"] == "CSV"
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    assert answer.headers["X-ClickHouse-Timezone"]
+    assert json.loads(answer.headers["X-ClickHouse-Summary"])["result_bytes"] == "2"
+    assert len(answer.headers["X-ClickHouse-Exception-Tag"]) == 16
+
+
+def test_a_query_id_cannot_add_a_header(gateway):
+    answer = gateway.ask("SELECT 1", query_id="x\r\nX-Evil: 1")
+    assert "X-Evil" not in answer.headers
+
+
+def test_a_head_request_has_the_headers_and_no_body(gateway):
+    answer = gateway.ask("SELECT 1", method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["X-ClickHouse-Format"] == "TabSeparated"
+
+
+@pytest.mark.parametrize(
+    ("given", "format"),
+    [
+        ({"default_format": "JSONEachRow"}, "JSONEachRow"),
+        ({"headers": {"X-ClickHouse-Format": "CSV"}}, "CSV"),
+        ({}, "TabSeparated"),
+    ],
+)
+def test_the_default_format_is_chosen_by_parameter_or_header(gateway, given, format):
+    assert gateway.ask("SELECT 1", **given).headers["X-ClickHouse-Format"] == format
+
+
+def test_a_format_that_is_no_name_is_refused(gateway):
+    answer = gateway.ask("SELECT 1", default_format="CSV; DROP TABLE x")
+    assert (answer.status, answer.code) == (404, "73")
+
+
+# ---------------------------------------------------------------- users
+
+
+def test_each_way_to_give_a_password_works(gateway):
+    basic = {"Authorization": "Basic dGVzdGVyOnRlc3QtcGFzc3dvcmQ="}
+    assert gateway.ask("SELECT 1", user=None, headers=basic).status == 200
+    assert gateway.ask("SELECT 1").status == 200
+    params = {"user": None, "path": "/"}
+    target = f"/?user={gateway.user}&password={gateway.password}&query=SELECT+1"
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port)) as connection:
+        connection.request("GET", target)
+        assert connection.getresponse().read() == b"1\n"
+    assert gateway.ask("SELECT 1", **params).status == 200  # the default user, who has no password
+
+
+@pytest.mark.parametrize(
+    ("user", "password"), [("tester", "wrong"), ("nobody", "test-password"), ("tester", ""), ("nobody", "")]
+)
+def test_a_wrong_user_or_password_is_refused_with_code_516(gateway, user, password):
+    answer = gateway.ask("SELECT 1", user=user, password=password)
+    assert (answer.status, answer.code) == (403, "516")
+    assert b"AUTHENTICATION_FAILED" in answer.body
+    assert b"test-password" not in answer.body
+
+
+def test_a_broken_basic_header_is_refused_with_code_516(gateway):
+    for value in ("Basic !!!", "Bearer x", "Basic"):
+        answer = gateway.ask("SELECT 1", user=None, headers={"Authorization": value})
+        assert (answer.status, answer.code) == (403, "516")
+
+
+def test_credentials_in_two_ways_at_once_are_refused(gateway):
+    answer = gateway.ask("SELECT 1", headers={"Authorization": "Basic dGVzdGVyOnRlc3QtcGFzc3dvcmQ="})
+    assert answer.code == "516"
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code", "name"),
+    [
+        ("SELEKT 1", 400, "62", "SYNTAX_ERROR"),
+        ("SELECT 1; SELECT 2", 400, "62", "SYNTAX_ERROR"),
+        ("SELECT nope", 404, "47", "UNKNOWN_IDENTIFIER"),
+        ("SELECT * FROM nope", 404, "60", "UNKNOWN_TABLE"),
+        ("SELECT nope(1)", 404, "46", "UNKNOWN_FUNCTION"),
+        ("USE nope", 404, "81", "UNKNOWN_DATABASE"),
+        ("SELECT 1 FORMAT Nope", 404, "73", "UNKNOWN_FORMAT"),
+        ("SELECT throwIf(1)", 500, "395", "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"),
+        ("SELECT throwIf(1) FORMAT JSON", 500, "395", "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"),
+        ("SELECT throwIf(number = 7) FROM numbers(10) FORMAT Parquet", 500, "395", "THROW_IF"),
+        ("INSERT INTO nope FORMAT CSV\n1", 404, "60", "UNKNOWN_TABLE"),
+        ("SELECT 1 INTO OUTFILE 'x'", 500, "358", "INTO_OUTFILE_NOT_ALLOWED"),
+        ("SELECT {x:UInt8}", 500, "456", "UNKNOWN_QUERY_PARAMETER"),
+        ("1 + 1", 400, "62", "SYNTAX_ERROR"),
+    ],
+)
+def test_an_error_has_the_status_code_and_text_of_a_server(gateway, query, status, code, name):
+    answer = gateway.ask(body=query.encode())
+    assert (answer.status, answer.code) == (status, code)
+    text = answer.body.decode()
+    assert text.startswith(f"Code: {code}. DB::Exception: ")
+    assert name in text
+    assert text.endswith(f" (version {gateway.version})\n")
+    assert text.count("(version") == 1
+
+
+def test_a_query_that_is_not_utf8_is_refused(gateway):
+    assert gateway.ask(body=b"SELECT '\xff'").code == "36"
+
+
+def test_an_unknown_setting_is_refused_with_code_115(gateway):
+    answer = gateway.ask("SELECT 1", no_such_setting="1")
+    assert (answer.status, answer.code) == (404, "115")
+
+
+def test_a_missing_database_is_refused_with_code_81(gateway):
+    assert gateway.ask("SELECT 1", database="nope").code == "81"
+    assert gateway.ask("SELECT 1", headers={"X-ClickHouse-Database": "nope"}).code == "81"
+
+
+@pytest.mark.parametrize("query", ["INSERT INTO nope VALUES (1)", "CREATE TABLE nope (a Int8) ENGINE = Memory"])
+def test_get_only_reads(gateway, query):
+    answer = gateway.ask(query, method="GET")
+    assert answer.code == "164"
+
+
+def stream_with_error(gateway, format, **params):
+    """Ask for a stream that breaks after several megabytes; returns what came, and whether it ended cleanly."""
+    query = f"SELECT number, throwIf(number = 900000, 'too much') FROM numbers(1000000) FORMAT {format}"
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port, timeout=60)) as connection:
+        target = "/?max_threads=1&" + "&".join(f"{name}={value}" for name, value in params.items())
+        connection.request("POST", target, body=query)
+        response = connection.getresponse()
+        try:
+            return response, response.read(), True
+        except http.client.IncompleteRead as error:
+            return response, error.partial, False
+
+
+@pytest.mark.parametrize("format", ["TabSeparated", "Native", "RowBinary", "JSON", "CSVWithNames"])
+def test_an_error_in_mid_stream_is_never_a_clean_end(gateway, format):
+    response, body, clean = stream_with_error(gateway, format)
+    assert response.status == 200
+    assert not clean
+    tag = response.headers["X-ClickHouse-Exception-Tag"].encode()
+    assert body.endswith(tag + b"\r\n__exception__\r\n")
+    _, _, marker = body.rpartition(b"\r\n__exception__\r\n" + tag + b"\r\n")
+    assert marker.startswith(b"Code: 395.")
+
+
+def test_wait_end_of_query_gives_a_late_error_its_status(gateway):
+    response, body, clean = stream_with_error(gateway, "TabSeparated", wait_end_of_query=1)
+    assert (response.status, clean) == (500, True)
+    assert body.startswith(b"Code: 395.")
+
+
+def test_wait_end_of_query_gives_a_long_result_whole(gateway):
+    body = gateway.query("SELECT number FROM numbers(3000000)", wait_end_of_query=1)
+    assert body.count(b"\n") == 3_000_000
+
+
+# ---------------------------------------------------------------- bodies
+
+
+@pytest.mark.parametrize("encoding", ENCODERS)
+def test_a_compressed_request_is_understood(gateway, table, encoding):
+    rows = "".join(f"{uuid.uuid4()},2020-01-01,{n},0,k,a,b,c,1,2,3,4,5\n" for n in range(1000)).encode()
+    answer = gateway.ask(
+        f"INSERT INTO {table} FORMAT CSV", body=ENCODERS[encoding](rows), headers={"Content-Encoding": encoding}
+    )
+    assert answer.status == 200, answer.body
+    assert json.loads(answer.headers["X-ClickHouse-Summary"])["written_rows"] == "1000"
+    assert gateway.query(f"SELECT count(), sum(number_1) FROM {table}") == b"1000\t499500\n"
+
+
+@pytest.mark.parametrize("encoding", ENCODERS)
+@pytest.mark.parametrize("rows", [0, 1, 500_000])
+def test_a_compressed_response_is_what_was_asked_for(gateway, encoding, rows):
+    query = f"SELECT number FROM numbers({rows})"
+    answer = gateway.ask(query, headers={"Accept-Encoding": encoding})
+    assert answer.headers["Content-Encoding"] == encoding
+    assert DECODERS[encoding](answer.body) == "".join(f"{n}\n" for n in range(rows)).encode()
+    plain = gateway.ask("SELECT 1", headers={"Accept-Encoding": encoding}, enable_http_compression=0)
+    assert (plain.headers["Content-Encoding"], plain.body) == (None, b"1\n")
+
+
+def test_an_unknown_content_encoding_is_refused(gateway):
+    answer = gateway.ask("SELECT", body=b" 1", headers={"Content-Encoding": "rot13"})
+    assert answer.code == "89"
+
+
+@pytest.mark.parametrize("rows", ["-1\n", "1\n" * 300_000 + "-1\n"])
+def test_rows_that_the_table_refuses_are_an_error(gateway, rows):
+    gateway.query("CREATE OR REPLACE TABLE strict (a Int32, CONSTRAINT c CHECK a > 0) ENGINE = MergeTree ORDER BY a")
+    answer = gateway.ask("INSERT INTO strict FORMAT CSV", body=rows.encode())
+    assert (answer.code, gateway.query("SELECT count() FROM strict")) == ("469", b"0\n")
+    gateway.query("DROP TABLE strict")
+
+
+def test_an_insert_into_too_many_partitions_is_an_error(gateway):
+    gateway.query("CREATE OR REPLACE TABLE parts (a Int32) ENGINE = MergeTree ORDER BY a PARTITION BY a")
+    answer = gateway.ask("INSERT INTO parts FORMAT CSV", body="".join(f"{n}\n" for n in range(200)).encode())
+    assert (answer.code, gateway.query("SELECT count() FROM parts")) == ("252", b"0\n")
+    gateway.query("DROP TABLE parts")
+
+
+@pytest.mark.parametrize("format", ["CSV", "TabSeparated", "JSONEachRow", "Native", "RowBinary", "Parquet", "Values"])
+def test_bytes_that_are_no_data_are_an_error(gateway, table, format):
+    answer = gateway.ask(f"INSERT INTO {table} FORMAT {format}", body=b"\xff\xfe\xd4garbage\xff\n" * 50)
+    assert answer.status >= 400
+    assert int(answer.code) not in (0, 1002)
+    assert gateway.query(f"SELECT count() FROM {table}") == b"0\n"
+
+
+def test_the_settings_of_an_insert_are_applied(gateway, table):
+    body = b"number_1,text_1\n1,a\nx,b\n2,c\n"
+    insert = f"INSERT INTO {table} (number_1, text_1) SETTINGS input_format_allow_errors_num = 1 FORMAT CSVWithNames"
+    assert gateway.ask(insert, body=body).status == 200
+    assert gateway.query(f"SELECT count() FROM {table}") == b"2\n"
+
+
+def test_a_damaged_body_inserts_nothing(gateway, table):
+    body = gzip.compress(b"x" * 100)[:-4]
+    answer = gateway.ask(f"INSERT INTO {table} FORMAT CSV", body=body, headers={"Content-Encoding": "gzip"})
+    assert answer.status == 500
+    assert gateway.query(f"SELECT count() FROM {table}") == b"0\n"
+
+
+@pytest.mark.parametrize("method", ["LZ4", "ZSTD", "NONE"])
+def test_native_frames_are_understood_both_ways(gateway, method):
+    body = codecs.compress_frames(b"SELECT 'in frames'", codecs.method_of_setting(method))
+    answer = gateway.ask(body=body, decompress=1, compress=1, network_compression_method=method)
+    assert b"".join(codecs.decode_frames([answer.body])) == b"in frames\n"
+
+
+def test_an_unknown_method_for_frames_is_refused(gateway):
+    assert gateway.ask("SELECT 1", compress=1, network_compression_method="T64").code in ("89", "432")
+
+
+def test_a_chunked_request_and_keep_alive_work_on_one_connection(gateway, table):
+    row = b"%s,2020-01-01,1,2,k,a,b,c,1,2,3,4,5\n"
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", gateway.http_port)) as connection:
+        for _ in range(3):
+            pieces = (row % str(uuid.uuid4()).encode() for _ in range(100))
+            connection.request("POST", f"/?query=INSERT+INTO+{table}+FORMAT+CSV", body=pieces, encode_chunked=True)
+            assert connection.getresponse().read() == b""
+            connection.request("POST", "/", body=b"SELEKT")
+            assert connection.getresponse().read().startswith(b"Code: 62.")
+            connection.request("GET", "/ping")
+            assert connection.getresponse().read() == b"Ok.\n"
+    assert gateway.query(f"SELECT count() FROM {table}") == b"300\n"
+
+
+@pytest.mark.parametrize("format", ["TabSeparated", "CSV", "JSONEachRow", "CSVWithNames", "JSONCompactEachRow"])
+def test_text_survives_a_round_trip(gateway, table, format):
+    columns = "entity_key, text_1"
+    values = [f"('{uuid.UUID(int=n)}', unhex('{text.encode().hex()}'))" for n, text in enumerate(NASTY)]
+    gateway.query(f"INSERT INTO {table} ({columns}) VALUES " + ", ".join(values))
+    select = f"SELECT {columns} FROM {table} ORDER BY entity_key"
+    before = gateway.query(f"{select} FORMAT {format}")
+    gateway.query(f"TRUNCATE TABLE {table}")
+    assert gateway.ask(f"INSERT INTO {table} ({columns}) FORMAT {format}", body=before).status == 200
+    after = gateway.query(f"SELECT hex(text_1) FROM {table} ORDER BY entity_key").decode().split("\n")[:-1]
+    assert [bytes.fromhex(text).decode() for text in after] == NASTY
+
+
+def test_parquet_goes_in_and_comes_out(gateway, table):
+    rows = 200_000
+    columns = {"entity_key": [uuid.UUID(int=n).bytes for n in range(rows)], "number_1": list(range(rows))}
+    schema = pa.schema([("entity_key", pa.uuid()), ("number_1", pa.int32())])
+    arrays = [pa.ExtensionArray.from_storage(pa.uuid(), pa.array(columns["entity_key"], pa.binary(16)))]
+    frame = pa.Table.from_arrays([*arrays, pa.array(columns["number_1"], pa.int32())], schema=schema)
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(frame, sink)
+    answer = gateway.ask(f"INSERT INTO {table} (entity_key, number_1) FORMAT Parquet", body=sink.getvalue())
+    assert answer.status == 200, answer.body
+    body = gateway.query(f"SELECT number_1, text_1 FROM {table} ORDER BY number_1 FORMAT Parquet")
+    back = pyarrow.parquet.read_table(io.BytesIO(body))
+    assert back["number_1"].to_pylist() == columns["number_1"]
+    stream = gateway.query(f"SELECT number_1 FROM {table} ORDER BY number_1 FORMAT ArrowStream")
+    assert pa.ipc.open_stream(stream).read_all()["number_1"].to_pylist() == columns["number_1"]
+
+
+def test_totals_and_statistics_stand_once_in_a_document(gateway):
+    query = "SELECT number % 2 AS k, count() AS n FROM numbers(200000) GROUP BY k WITH TOTALS ORDER BY k"
+    document = json.loads(gateway.query(f"{query} FORMAT JSON"))
+    assert (document["rows"], document["totals"]["n"]) in [(2, 200000), (2, "200000")]
+    assert gateway.query(query) == b"0\t100000\n1\t100000\n\n0\t200000\n"
+
+
+def test_a_form_gives_the_query_and_its_parameters(gateway):
+    boundary = "x-boundary"
+    fields = {"query": "SELECT {p:String}", "param_p": "from a form"}
+    parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in fields.items()]
+    body = ("".join(parts) + f"--{boundary}--\r\n").encode()
+    answer = gateway.ask(body=body, headers={"Content-Type": f"multipart/form-data; boundary={boundary}"})
+    assert answer.body == b"from a form\n"
+
+
+# ---------------------------------------------------------------- settings, parameters, sessions
+
+
+def test_a_setting_of_the_url_reaches_the_engine(gateway):
+    assert gateway.ask("SELECT getSetting('max_block_size')", max_block_size="123").body == b"123\n"
+    assert gateway.ask("SELECT getSetting('async_insert')", async_insert="0").body == b"false\n"
+    assert gateway.ask("SELECT getSetting('async_insert')", async_insert="1").body == b"true\n"
+
+
+def test_a_query_parameter_fills_its_place(gateway):
+    assert gateway.ask("SELECT {n:UInt8}, {s:String}", param_n="5", param_s="it's").body == b"5\tit\\'s\n"
+
+
+def test_a_created_database_can_be_used_at_once(gateway):
+    gateway.query("CREATE DATABASE IF NOT EXISTS lab_http")
+    gateway.query("CREATE OR REPLACE TABLE inside (a UInt8) ENGINE = MergeTree ORDER BY a", database="lab_http")
+    assert gateway.ask("INSERT INTO inside FORMAT CSV", body=b"7\n", database="lab_http").status == 200
+    assert gateway.query("SELECT * FROM lab_http.inside") == b"7\n"
+    gateway.query("DROP DATABASE lab_http")
+
+
+def test_a_session_keeps_its_temporary_tables_and_settings(gateway):
+    session = {"session_id": str(uuid.uuid4())}
+    gateway.query("CREATE TEMPORARY TABLE mine (a UInt8)", **session)
+    gateway.query("SET max_block_size = 77", **session)
+    assert gateway.query("SELECT count(), getSetting('max_block_size') FROM mine", **session) == b"0\t77\n"
+    assert gateway.query("SELECT getSetting('max_block_size')", max_block_size=5, **session) == b"5\n"
+    assert gateway.query("SELECT getSetting('max_block_size')", **session) == b"77\n"
+    assert gateway.ask("SELECT 1 FROM mine").code == "60"
+
+
+def test_a_session_in_use_is_locked(gateway):
+    session = {"session_id": str(uuid.uuid4())}
+    marker = session["session_id"]
+    slow = f"/* {marker} */ SELECT sleepEachRow(0.1) FROM numbers(10) SETTINGS max_block_size = 1"
+    holder = threading.Thread(target=gateway.query, args=(slow,), kwargs=session)
+    holder.start()
+    while not gateway.running(marker):
+        assert holder.is_alive()
+    answer = gateway.ask("SELECT 1", **session)
+    assert (answer.status, answer.code) == (500, "373")
+    holder.join()
+    assert gateway.query("SELECT 1", **session) == b"1\n"
+
+
+def test_a_session_ends_after_its_timeout(gateway):
+    session = {"session_id": str(uuid.uuid4()), "session_timeout": 0}
+    gateway.query("SELECT 1", **session)
+    answer = gateway.ask("SELECT 1", session_check=1, **session)
+    assert answer.code == "372"
+
+
+@pytest.mark.parametrize("timeout", ["x", "-1", "3601"])
+def test_a_session_timeout_out_of_range_is_refused(gateway, timeout):
+    assert gateway.ask("SELECT 1", session_id="s", session_timeout=timeout).code == "374"
+
+
+def test_a_get_in_a_session_leaves_it_writable(gateway):
+    session = {"session_id": str(uuid.uuid4())}
+    assert gateway.ask("SELECT 1", method="GET", **session).status == 200
+    assert gateway.ask("CREATE TEMPORARY TABLE x (a Int8)", method="GET", **session).code == "164"
+    assert gateway.ask("CREATE TEMPORARY TABLE x (a Int8)", **session).status == 200
+
+
+# ---------------------------------------------------------------- what is no HTTP
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x00\x01\x02\x03\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: many\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 10_000,
+        b"GET /?" + b"a" * (2 << 20) + b" HTTP/1.1\r\n\r\n",
+        b"DELETE / HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_closed_and_harms_nobody(gateway, request_bytes):
+    with gateway.raw(gateway.http_port) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(request_bytes)
+        while connection.recv(1 << 16):
+            pass
+    assert gateway.query("SELECT 1") == b"1\n"
