@@ -33,6 +33,11 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=200)
 
 
+def _command() -> str:
+    """Return how this command was called, for a hint that can be pasted."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "lab" else "lab"
+
+
 def _explained(command: Callable[..., None]) -> Callable[..., None]:
     """Turn what the person can act on into one line and exit code 2."""
 
@@ -58,9 +63,10 @@ def list_(pattern: Annotated[str, typer.Argument(help="glob over ids, e.g. 'clic
         for entry in registry.select(pattern):
             typer.echo(f"{entry.id}\t{entry.summary}")
         return
-    table = Table(box=None)
-    for name in ("id", "what it does", "published"):
-        table.add_column(name)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("id", no_wrap=True, overflow="ignore", min_width=max(map(len, registry.catalogue())))
+    table.add_column("what it does")
+    table.add_column("published")
     for entry in registry.select(pattern):
         table.add_row(entry.id, entry.summary, "yes" if entry.origin is Origin.PUBLISHED else "")
     _console().print(table)
@@ -122,7 +128,7 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
             with progress.shown(console, len(suite_run.todo)) as on_row:
                 runner.perform(suite_run.session, suite_run.todo, on_row)
         except (KeyboardInterrupt, SystemExit):
-            typer.echo(f"lab: stopped; go on with: lab run --resume {suite_run.session.run_id}")
+            typer.echo(f"lab: stopped; go on with: {_command()} run --resume {suite_run.session.run_id}")
             raise
         folder = suite_run.session.folder
     return _report(console, folder, suite)
@@ -157,7 +163,7 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
     rows = results.load(folder / "runs.csv")
     summaries = summary.summarise(rows, suite.published)
     summary.write(folder / "summary.csv", summaries)
-    for table in tables.tables(summaries):
+    for table in tables.tables(summaries, console.width):
         console.print(table)
     typer.echo(f"published: {suite.citation}; {suite.conditions}")
     typer.echo(f"results: {folder}/ (runs.csv, summary.csv, environment.json)")

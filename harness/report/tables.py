@@ -3,60 +3,75 @@
 from itertools import groupby
 from typing import Any
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from harness.report.summary import TITLES
 
+_HEAD = ("#", "avg s", "rows/s", "min", "max", "peak MB", "published", "ratio", "values")
+_LEFT_OUT_WHEN_NARROW = ("min", "max", "peak MB")
+_NARROW = 110  # columns of a terminal below which those are left out: summary.csv has them
 
-def tables(summaries: list[dict[str, Any]]) -> list[Table]:
+
+def tables(summaries: list[dict[str, Any]], width: int = 200) -> list[Table]:
     """Return one rich table for every database and direction among the summaries, which are in their order already."""
     return [
-        _table(system, direction, list(group))
+        _table(system, direction, list(group), narrow=width < _NARROW)
         for (system, direction), group in groupby(summaries, key=lambda s: (s["system"], s["direction"]))
     ]
 
 
-def _table(system: str, direction: str, summaries: list[dict[str, Any]]) -> Table:
+def _table(system: str, direction: str, summaries: list[dict[str, Any]], narrow: bool) -> Table:
     rows, samples = summaries[0]["rows"], max(summary["n"] for summary in summaries)
     table = Table(
-        title=f"{TITLES.get(system, system)} {direction}: {rows:,} rows, mean of up to {samples} runs, by median time",
+        title=f"\n{TITLES.get(system, system)} {direction}: {rows:,} rows, mean of up to {samples} runs, by median time",
         title_justify="left",
         title_style="bold",
-        header_style="",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        caption=Text("\n".join(_reasons(summaries))) if any(summary["error"] for summary in summaries) else None,
+        caption_justify="left",
+        caption_style="",
     )
-    table.add_column("#", justify="right")
-    table.add_column("transport", overflow="fold", min_width=24)
-    for name in ("avg s", "rows/s", "min rows/s", "max rows/s", "peak MB", "published rows/s", "ratio"):
-        table.add_column(name, justify="right")
-    table.add_column("values", overflow="fold")
+    shown = [name for name in _HEAD if not (narrow and name in _LEFT_OUT_WHEN_NARROW)]
+    for name in shown:
+        table.add_column(name, justify="left" if name == "values" else "right")
+        if name == "#":
+            table.add_column("transport", overflow="fold", min_width=24)
     for summary in summaries:
-        table.add_row(*map(Text, _cells(summary)))  # as Text: a bracket in a reason is no markup
+        cells = _cells(summary)
+        # As Text: a bracket in a name is no markup.
+        table.add_row(*(Text(cells[name]) for name in (shown[0], "transport", *shown[1:])))
     return table
 
 
-def _cells(summary: dict[str, Any]) -> list[str]:
-    name = summary["published_row"] or summary["transport"]
-    if not summary["n"]:
-        published = _number(summary["published_mean_rows_per_s"], ",.0f")
-        reason = ": ".join(filter(None, (summary["status"], summary["error"])))
-        return ["", name, "", "", "", "", "", published, "", reason]
+def _reasons(summaries: list[dict[str, Any]]) -> list[str]:
+    """Return one line for each different reason why runs are not ok, with the ways it holds for."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for summary in summaries:
+        if summary["error"]:
+            reasons.setdefault((summary["status"], summary["error"]), []).append(summary["transport"])
+    return [f"{status}: {error} ({', '.join(names)})" for (status, error), names in reasons.items()]
+
+
+def _cells(summary: dict[str, Any]) -> dict[str, str]:
     peak = summary["peak_rss_bytes"]
     values = (summary["fidelity"] or "").partition(":")[0]
-    if summary["status"] != "ok":
-        values = f"{values} ({summary['status']})"
-    return [
-        str(summary["rank"]),
-        name,
-        _number(summary["mean_seconds"], ".4f"),
-        _number(summary["mean_rows_per_s"], ",.0f"),
-        _number(summary["min_rows_per_s"], ",.0f"),
-        _number(summary["max_rows_per_s"], ",.0f"),
-        _number(None if peak is None else peak / 1e6, ",.0f"),
-        _number(summary["published_mean_rows_per_s"], ",.0f"),
-        _number(summary["ratio_to_published"], ".2f"),
-        values,
-    ]
+    status = summary["status"]
+    return {
+        "#": _number(summary["rank"], "d"),
+        "transport": summary["published_row"] or summary["transport"],
+        "avg s": _number(summary["mean_seconds"], ".4f"),
+        "rows/s": _number(summary["mean_rows_per_s"], ",.0f"),
+        "min": _number(summary["min_rows_per_s"], ",.0f"),
+        "max": _number(summary["max_rows_per_s"], ",.0f"),
+        "peak MB": _number(None if peak is None else peak / 1e6, ",.0f"),
+        "published": _number(summary["published_mean_rows_per_s"], ",.0f"),
+        "ratio": _number(summary["ratio_to_published"], ".2f"),
+        "values": values if status == "ok" else f"{values} ({status})".strip() if values else status,
+    }
 
 
 def _number(value: float | None, form: str) -> str:
