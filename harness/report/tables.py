@@ -24,8 +24,9 @@ def tables(summaries: list[dict[str, Any]], width: int = 200) -> list[Table]:
 
 def _table(system: str, direction: str, summaries: list[dict[str, Any]], narrow: bool) -> Table:
     rows, samples = summaries[0]["rows"], max(summary["n"] for summary in summaries)
+    name = f"{TITLES.get(system, system)} {direction}"
     table = Table(
-        title=f"\n{TITLES.get(system, system)} {direction}: {rows:,} rows, mean of up to {samples} runs, by median time",
+        title=f"\n{name}: {rows:,} rows, mean of up to {samples} runs, by median time",
         title_justify="left",
         title_style="bold",
         header_style="bold",

@@ -8,11 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from harness.canonical import canonicalise, load_frame
+from harness.canonical import canonicalise
+from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import Specification
 from harness.model import Dataset, LabError
 from harness.systems import clickhouse, postgres
-from harness.verify import differences, in_key_order
+from harness.verify import differences
 
 SYSTEMS: dict[str, ModuleType] = {"postgres": postgres, "clickhouse": clickhouse}
 
@@ -28,8 +29,7 @@ class Tables:
         self._dataset, self._warmup = dataset, warmup
         self._connections: dict[str, Any] = {}
         self._loaded: set[str] = set()
-        frame = load_frame(dataset.path, "polars", spec.kinds)
-        self._expected = in_key_order(frame, spec.row_key)
+        self._expected = OrderedColumns(dataset, spec)
 
     def for_write(self, system: str) -> tuple[str, str]:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
