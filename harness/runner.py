@@ -161,7 +161,7 @@ def _verified(session: Session, entry: Transport, table: str, result: Path, exec
 
 def _after(session: Session, entry: Transport, outcome: Outcome) -> Outcome:
     """Bring the database to rest; where its server has died, bring it back and say so in the outcome."""
-    if revived := _revive(session):
+    if entry.system in (revived := _revive(session)):
         text = f"the {' and '.join(revived)} server died during this run and was restarted; {outcome.error}"
         return Outcome(Status.ERROR, text.removesuffix("; "))
     try:

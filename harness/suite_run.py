@@ -76,12 +76,13 @@ def open_run(settings: Settings, request: Request) -> Iterator[SuiteRun]:
         dataset, warmup = (
             store.ensure(settings.datasets_dir, plan.dataset, rows, plan.seed) for rows in (plan.rows, WARMUP_ROWS)
         )
+        spec = store.specification(plan.dataset)
+        tables = Tables(lab.endpoints, spec, dataset, warmup)
+        stack.callback(lambda: tables.close(drop=tables.claimed and lab.kind != "embedded"))
+        tables.claim(lab.systems)
         facts = environment.describe(plan, dataset, lab, servers)
         folder = settings.results_dir / run_id
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
-        spec = store.specification(plan.dataset)
-        tables = Tables(lab.endpoints, spec, dataset, warmup)
-        stack.callback(tables.close, drop=lab.kind != "embedded")
         session = Session(run_id, plan.suite, lab, servers, dataset, spec.kinds, tables, folder, plan.time_limit)
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, transports), done))
 

@@ -111,6 +111,23 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
     assert not [path for path in folder.rglob("*") if path.is_file() and password in path.read_text(errors="replace")]
 
 
+@pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+def test_a_table_of_somebody_else_with_the_labs_name_is_refused_before_anything_is_done(
+    lab: Command, on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab, system: str
+) -> None:
+    opened = SYSTEMS[system].open_connection(embedded_lab.endpoints)
+    SYSTEMS[system].ensure_namespace(opened)
+    name = f"{NAMESPACE}.analytics_metrics_loaded"
+    run_sql = opened.command if system == "clickhouse" else opened.cursor().execute
+    run_sql(f"CREATE TABLE {name} (id {'Int32) ENGINE = MergeTree ORDER BY id' if system == 'clickhouse' else 'int)'}")
+    try:
+        line = refused(lab("run", "--external", "--only", ONE_WAY, env=on_embedded_lab))
+        assert f'table "{name}" exists and was not made by the lab' in line
+        assert not Path(on_embedded_lab["LAB_RESULTS_DIR"]).exists()
+    finally:
+        run_sql(f"DROP TABLE {name}")
+
+
 def test_a_second_run_on_the_same_machine_is_refused_with_the_first_ones_id(
     lab: Command, environment: dict[str, str]
 ) -> None:

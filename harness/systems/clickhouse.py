@@ -71,11 +71,16 @@ def check(endpoints: dict[str, str]) -> Server:
 
 
 def ensure_namespace(client: Client) -> None:
-    """Create the lab's database, or accept one that the lab made. Raises LabError when somebody else made it."""
-    found = client.query(f"SELECT comment FROM system.databases WHERE name = '{NAMESPACE}'").result_rows
-    if not found:
-        client.command(f"CREATE DATABASE {NAMESPACE} COMMENT '{MARK}'")
-    elif found[0][0] != MARK:
+    """Create the lab's database, or accept one that the lab made. Raises LabError: not ours, not allowed."""
+    from clickhouse_connect.driver.exceptions import Error
+
+    try:
+        found = client.query(f"SELECT comment FROM system.databases WHERE name = '{NAMESPACE}'").result_rows
+        if not found:
+            client.command(f"CREATE DATABASE {NAMESPACE} COMMENT '{MARK}'")
+    except Error as error:
+        raise LabError(f'clickhouse: cannot make the database "{NAMESPACE}": {_first_line(str(error))}') from None
+    if found and found[0][0] != MARK:
         raise LabError(_not_ours("database", NAMESPACE))
 
 
@@ -149,9 +154,14 @@ def _check_native(uri: str) -> None:
 
 
 def _refused(host: str | None, port: int | None, endpoint: str, error: Exception, uri: str) -> str:
-    lines = address.redact(str(error), [uri]).splitlines()
-    reason = next((line.strip() for line in lines if "DB::Exception" in line), lines[0] if lines else repr(error))
+    reason = _first_line(address.redact(str(error), [uri])) or repr(error)
     return f"{endpoint} at {host}:{port or _PORTS[endpoint]}: {reason}"
+
+
+def _first_line(text: str) -> str:
+    """Return the line with the server's own error, without the stack trace below it."""
+    lines = text.splitlines() or [""]
+    return next((line.strip() for line in lines if "DB::Exception" in line), lines[0])
 
 
 def _not_ours(kind: str, name: str) -> str:

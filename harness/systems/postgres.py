@@ -41,7 +41,7 @@ def open_connection(endpoints: dict[str, str]) -> Connection:
     try:
         return dbapi.connect(f"{uri}&connect_timeout={address.CONNECT_SECONDS}", autocommit=True)
     except Error as error:
-        reason = address.redact(str(error), [uri]).strip().rpartition("FATAL:  ")[2].partition("\n")[0]
+        reason = address.redact(_first_line(error), [uri])
         raise LabError(f"postgres at {parts.hostname}:{parts.port or _PORT}: {reason}") from None
 
 
@@ -62,7 +62,16 @@ def check(endpoints: dict[str, str]) -> Server:
 
 
 def ensure_namespace(connection: Connection) -> None:
-    """Create the lab's schema, or accept one that the lab made. Raises LabError when somebody else made it."""
+    """Create the lab's schema, or accept one that the lab made. Raises LabError: not ours, not allowed."""
+    from adbc_driver_manager import Error
+
+    try:
+        _ensure_schema(connection)
+    except Error as error:
+        raise LabError(f'postgres: cannot make the schema "{NAMESPACE}": {_first_line(error)}') from None
+
+
+def _ensure_schema(connection: Connection) -> None:
     found = _query(
         connection, f"SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = '{NAMESPACE}'"
     )
@@ -118,7 +127,11 @@ def settle(connection: Connection) -> None:
         "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
         f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND l.pid <> pg_backend_pid()",
     )
-    may_checkpoint = "SELECT pg_has_role(current_user, 'pg_checkpoint', 'USAGE')"
+    # The role is new in Postgres 15; before, only a superuser may.
+    may_checkpoint = (
+        "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint' "
+        "AND pg_has_role(current_user, r.oid, 'USAGE')) FROM pg_roles WHERE rolname = current_user"
+    )
     if _query(connection, may_checkpoint)[0][0]:
         _execute(connection, "CHECKPOINT")
 
@@ -134,6 +147,14 @@ def lock(connection: Connection, run_id: str) -> str | None:
         f"WHERE l.locktype = 'advisory' AND l.objid = {_LOCK} AND l.granted",
     )
     return holders[0][0].removeprefix("dataframe-io-lab ") if holders else "unknown"
+
+
+def _first_line(error: Exception) -> str:
+    """Return what the server said, without the driver's words around it."""
+    text = str(error).strip()
+    return next((text.rpartition(mark)[2] for mark in ("FATAL:  ", "ERROR:  ") if mark in text), text).partition("\n")[
+        0
+    ]
 
 
 def _execute(connection: Connection, *statements: str) -> None:

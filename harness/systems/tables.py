@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
@@ -29,7 +30,14 @@ class Tables:
         self._dataset, self._warmup = dataset, warmup
         self._connections: dict[str, Any] = {}
         self._loaded: set[str] = set()
+        self.claimed = False
         self._expected = OrderedColumns(dataset, spec)
+
+    def claim(self, systems: Iterable[str]) -> None:
+        """Make sure that all table names are free or ours, dropping what an interrupted run left. Raises LabError."""
+        for system in systems:
+            self._drop_all(system)
+        self.claimed = True
 
     def for_write(self, system: str) -> tuple[str, str]:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
@@ -77,15 +85,18 @@ class Tables:
 
     def close(self, drop: bool) -> None:
         """Close all connections, first dropping the lab's tables when asked to."""
-        for system, connection in list(self._connections.items()):
+        for system in list(self._connections):
             if drop:
-                for suffix in ("", "_warmup", "_loaded", "_warmup_loaded"):
-                    SYSTEMS[system].drop(connection, f"{self._spec.name}{suffix}")
+                with suppress(Exception):  # a server that is gone cannot be tidied; the next run's claim does it
+                    self._drop_all(system)
             self.forget(system)
+
+    def _drop_all(self, system: str) -> None:
+        for suffix in ("", "_warmup", "_loaded", "_warmup_loaded"):
+            SYSTEMS[system].drop(self._connection(system), f"{self._spec.name}{suffix}")
 
     def _connection(self, system: str) -> Any:
         if system not in self._connections:
-            connection = SYSTEMS[system].open_connection(self._endpoints)
-            self._connections[system] = connection
-            SYSTEMS[system].ensure_namespace(connection)
+            self._connections[system] = SYSTEMS[system].open_connection(self._endpoints)
+            SYSTEMS[system].ensure_namespace(self._connections[system])
         return self._connections[system]
