@@ -9,12 +9,16 @@ SUITE  ?= matrix
 ROWS   ?=
 PASSES ?=
 ONLY   ?=
+# make up BASE=debian: where no image registry can be reached
+export BASE
+
+RUN = $(SUITE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') $(if $(ONLY),--only '$(ONLY)')
 
 .DEFAULT_GOAL := help
-.PHONY: help install bench serve test check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install serve test check format benchmarks lock clean
 
 help: ## Print this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Create .venv from the lock file; does nothing when it is current
 
@@ -27,8 +31,15 @@ $(STAMP): requirements.lock pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-bench: $(STAMP) ## Run the suite: ROWS=100000 PASSES=3 ONLY='clickhouse.*.write_*'
-	@$(LAB) run $(SUITE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') $(if $(ONLY),--only '$(ONLY)')
+# The Compose lab when it is up, else the embedded one; the first line of a run says which.
+bench: ## Run the suite: ROWS=100000 PASSES=3 ONLY='clickhouse.*.write_*'
+	@if compose/lab is-up; then compose/lab run $(RUN); else $(MAKE) --no-print-directory install && $(LAB) run $(RUN); fi
+
+up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry
+	@compose/lab up
+
+down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); look at it; its logs; a prompt in it
+	@compose/lab $@
 
 serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 	@$(LAB) serve
@@ -57,7 +68,8 @@ lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock again
 	  --no-annotate --all-extras --quiet --upgrade --custom-compile-command "make lock" \
 	  pyproject.toml --output-file requirements.lock
 
-clean: ## Remove the environment, generated data and caches; results stay
+clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
+	compose/lab clean
 	rm -rf $(VENV) .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

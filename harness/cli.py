@@ -111,7 +111,7 @@ def run(
             seed=chosen.seed,
             time_limit=chosen.time_limit or known.time_limit,
         )
-        request = Request(plan, "external" if external else "embedded")
+        request = Request(plan, "external" if external else chosen.kind)
     if not _perform(chosen, request, known):
         raise typer.Exit(1)
 
@@ -183,6 +183,26 @@ def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) ->
     chosen = settings.load()
     request = resume_request(chosen, run)
     _report(_console(), find_folder(chosen, run), suites.load(chosen.suites_dir, request.plan.suite))
+
+
+@app.command()
+@_explained
+def doctor(
+    external: Annotated[bool, typer.Option("--external", help="look at the servers named in the environment")] = False,
+) -> None:
+    """Say of each service whether it is reachable, what it is and offers, and which ways cannot run and why."""
+    from harness import doctor as examination
+    from harness import labs
+
+    chosen = settings.load()
+    well = True
+    with labs.OPENED["external" if external else chosen.kind](chosen) as lab:
+        typer.echo(f"lab: {lab.kind}")
+        for finding in examination.examine(chosen, lab):
+            well = well and finding.well
+            typer.echo(f"{'ok  ' if finding.well else 'FAIL'} {finding.subject}: {finding.found}")
+    if not well:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -20,8 +20,13 @@ from harness.settings import ROOT
 IDENTITY = ("plan", "dataset", "lab", "machine", "python", "packages")
 
 
-def describe(plan: Plan, dataset: Dataset, lab: Lab, servers: dict[str, Server]) -> dict[str, Any]:
-    """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password."""
+def describe(
+    plan: Plan, dataset: Dataset, lab: Lab, servers: dict[str, Server], built_from: str | None = None
+) -> dict[str, Any]:
+    """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
+
+    `built_from` is the commit of the code where there is no checkout to ask; it ends in -dirty if files were changed.
+    """
     return {
         "plan": asdict(plan),
         "dataset": {
@@ -36,7 +41,7 @@ def describe(plan: Plan, dataset: Dataset, lab: Lab, servers: dict[str, Server])
         "server_filesystem": _filesystem(lab.folder) if lab.folder else None,
         "python": platform.python_version(),
         "packages": dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions())),
-        "code": _code(),
+        "code": _code(built_from),
         "measurement": {
             "clock": "time.monotonic_ns in the worker",
             "memory": "kernel high-water mark and 50 ms samples" if sys.platform == "linux" else "psutil, RSS only",
@@ -81,8 +86,10 @@ def _filesystem(path: Path) -> str:
     return max(mounts, key=lambda part: len(part.mountpoint)).fstype if mounts else ""
 
 
-def _code() -> dict[str, Any]:
+def _code(built_from: str | None) -> dict[str, Any]:
     """Return commit and cleanliness of the checkout; None where there is no git or no checkout."""
+    if built_from:
+        return {"commit": built_from.removesuffix("-dirty"), "modified": built_from.endswith("-dirty")}
     try:
         commit = _git("rev-parse", "HEAD")
         return {"commit": commit, "modified": bool(_git("status", "--porcelain", "--untracked-files=no"))}

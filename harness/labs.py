@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.model import LabError, Server, SharedFolder
@@ -66,6 +66,16 @@ def external(settings: Settings) -> Iterator[Lab]:
     if ("clickhouse_http" in endpoints) != ("clickhouse_native" in endpoints):
         raise LabError("expected both LAB_CLICKHOUSE_HTTP_URL and LAB_CLICKHOUSE_NATIVE_URI, found only one of them")
     yield Lab("external", None, endpoints, _shared_folder(settings), list, list)
+
+
+@contextmanager
+def compose(settings: Settings) -> Iterator[Lab]:
+    """Use the servers of the Compose lab, from inside its harness container. Raises LabError when none is named."""
+    with external(settings) as lab:
+        yield replace(lab, kind="compose")
+
+
+OPENED = {"embedded": embedded, "external": external, "compose": compose}
 
 
 def _shared_folder(settings: Settings) -> SharedFolder | None:

@@ -67,10 +67,9 @@ def open_run(settings: Settings, request: Request) -> Iterator[SuiteRun]:
     plan = request.plan
     transports = registry.select(plan.select)
     run_id = request.run_id or _new_id(settings.results_dir)
-    opened = {"embedded": labs.embedded, "external": labs.external}[request.lab]
     with ExitStack() as stack:
         stack.enter_context(only_run(settings.state_dir, run_id))
-        lab = stack.enter_context(opened(settings))
+        lab = stack.enter_context(labs.OPENED[request.lab](settings))
         servers = labs.check(lab)
         stack.enter_context(_only_run_on_server(lab, run_id))
         dataset, warmup = (
@@ -80,7 +79,7 @@ def open_run(settings: Settings, request: Request) -> Iterator[SuiteRun]:
         tables = Tables(lab.endpoints, spec, dataset, warmup)
         stack.callback(lambda: tables.close(drop=tables.claimed and lab.kind != "embedded"))
         tables.claim(lab.systems)
-        facts = environment.describe(plan, dataset, lab, servers)
+        facts = environment.describe(plan, dataset, lab, servers, settings.commit)
         folder = settings.results_dir / run_id
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
         session = Session(run_id, plan.suite, lab, servers, dataset, spec.kinds, tables, folder, plan.time_limit)

@@ -6,7 +6,7 @@ import pytest
 
 from harness import docs, registry, results
 from harness.report import markdown, summary
-from harness.settings import Settings
+from harness.settings import COMPOSE, Settings
 
 PAGES = {path.name: text for path, text in docs._pages()}
 
@@ -43,9 +43,10 @@ def test_every_column_of_both_files_stands_in_the_page_of_columns():
 
 
 def test_every_setting_stands_in_the_page_and_in_the_example_file():
-    variables = [f"LAB_{name.upper()}" for name in Settings.model_fields]
-    assert re.findall(r"^\| `(\w+)`", PAGES["settings.md"], re.MULTILINE) == variables
-    assert re.findall(r"^(\w+)=$", PAGES[".env.example"], re.MULTILINE) == variables
+    of_harness = [f"LAB_{name.upper()}" for name in Settings.model_fields]
+    of_compose = [setting.name for setting in COMPOSE]
+    assert re.findall(r"^\| `(\w+)`", PAGES["settings.md"], re.MULTILINE) == of_harness + of_compose
+    assert re.findall(r"^(\w+)=$", PAGES[".env.example"], re.MULTILINE) == of_compose + of_harness
 
 
 def test_the_example_file_is_comments_and_empty_variables_only():

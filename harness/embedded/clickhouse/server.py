@@ -20,10 +20,11 @@ class Common:
     sessions: NamedSessions
     max_connections: int  # for each protocol; a connection more is closed at once
     greeting_seconds: float  # for a native greeting or the head of an HTTP request, however slowly it comes
+    address: str  # to listen on
 
 
 class LoopbackServer(socketserver.ThreadingTCPServer):
-    """Listens on the loopback interface only, with a thread for each connection and a limit on their number."""
+    """Listens on one address, with a thread for each connection and a limit on their number."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -37,9 +38,9 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         self.greeting_seconds = common.greeting_seconds
         self._free_connections = threading.BoundedSemaphore(common.max_connections)
         try:
-            super().__init__(("127.0.0.1", port), handler)
+            super().__init__((common.address, port), handler)
         except (OSError, OverflowError) as error:
-            raise OSError(f"port {port} of 127.0.0.1 cannot be used: {error}; choose another or 0") from error
+            raise OSError(f"port {port} of {common.address} cannot be used: {error}; choose another or 0") from error
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread of its own, or close it when there are too many."""

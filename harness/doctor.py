@@ -1,0 +1,124 @@
+"""What is there and what is not: every service of a lab, and the ways that makes unavailable, each with its fix."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import registry
+from harness.availability import reason_unavailable
+from harness.labs import Lab
+from harness.model import LabError, Server, SharedFolder
+from harness.settings import Settings
+from harness.systems import clickhouse, postgres, s3
+from harness.systems.tables import SYSTEMS
+
+# The formats that transports of the lab use; a server without one of them is not the one we know.
+_FORMATS = ("ArrowStream", "CSV", "Native", "Parquet", "TabSeparated")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor: what was looked at, whether it is well, what was found and (if not well) what to do."""
+
+    subject: str
+    well: bool
+    found: str
+
+
+def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
+    """Look at every service of a lab, the shared folder, the S3 server, and the ways that cannot run here."""
+    servers: dict[str, Server] = {}
+    for name in SYSTEMS:
+        if name not in lab.systems:
+            yield Finding(name, False, "no address; set it in the environment (docs/settings.md)")
+            continue
+        try:
+            servers[name] = SYSTEMS[name].check(lab.endpoints)
+            yield Finding(name, True, f"{servers[name].version}; {_OFFERS[name](lab.endpoints)}")
+        except LabError as error:
+            yield Finding(name, False, str(error))
+    if lab.io is not None and "postgres" in servers:
+        yield _shared_folder(lab.endpoints, lab.io)
+    yield _s3(settings)
+    yield from _unavailable(lab, servers)
+
+
+def _postgres_offers(endpoints: dict[str, str]) -> str:
+    connection = postgres.open_connection(endpoints)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT extname FROM pg_extension ORDER BY 1")
+            return "extensions: " + ", ".join(row[0] for row in cursor.fetchall())
+    finally:
+        connection.close()
+
+
+def _clickhouse_offers(endpoints: dict[str, str]) -> str:
+    client = clickhouse.open_connection(endpoints)
+    try:
+        rows = client.query("SELECT name FROM system.formats WHERE is_input AND is_output").result_rows
+    finally:
+        client.close()
+    offered = {row[0] for row in rows}
+    missing = [name for name in _FORMATS if name not in offered]
+    return "formats: " + ", ".join(sorted(offered & set(_FORMATS))) + (f"; missing: {missing}" if missing else "")
+
+
+_OFFERS = {"postgres": _postgres_offers, "clickhouse": _clickhouse_offers}
+
+
+def _shared_folder(endpoints: dict[str, str], io: SharedFolder) -> Finding:
+    """Let each side write a file that the other reads."""
+    ours, theirs = (f"doctor-{uuid.uuid4().hex}" for _ in range(2))
+    from adbc_driver_manager import Error
+
+    connection = postgres.open_connection(endpoints)
+    try:
+        Path(io.here, ours).write_text("lab")
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT pg_read_file('{io.there}/{ours}')")
+            cursor.fetchall()
+            cursor.execute(f"COPY (SELECT 1) TO '{io.there}/{theirs}'")
+        Path(io.here, theirs).read_text()
+    except (OSError, Error) as error:
+        first = str(error).strip().partition("\n")[0]
+        return Finding(
+            "shared folder", False, f"{io.here}: {first}; the server and uid {os.getuid()} must both write and read it"
+        )
+    finally:
+        connection.close()
+        for name in (ours, theirs):
+            Path(io.here, name).unlink(missing_ok=True)
+    return Finding("shared folder", True, f"{io.here}: each side reads what the other writes")
+
+
+def _s3(settings: Settings) -> Finding:
+    if not (settings.s3_endpoint and settings.s3_access_key and settings.s3_secret_key):
+        return Finding("s3", True, "none; set LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY to use one")
+    try:
+        server = s3.check(settings.s3_endpoint, settings.s3_region, settings.s3_access_key, settings.s3_secret_key)
+    except LabError as error:
+        return Finding("s3", False, str(error))
+    return Finding("s3", True, f"{server.version}; the keys are accepted")
+
+
+def _unavailable(lab: Lab, servers: dict[str, Server]) -> Iterator[Finding]:
+    entries = [entry for entry in registry.select("*") if entry.system in servers]
+    reasons = {entry.id: reason_unavailable(entry, lab, servers) for entry in entries}
+    missing = {name: reason for name, reason in reasons.items() if reason}
+    yield Finding("ways", True, f"{len(reasons) - len(missing)} of {len(registry.catalogue())} can run here")
+    for name, reason in sorted(missing.items()):
+        yield Finding(name, True, f"unavailable: {reason}{_fix(reason)}")
+
+
+def _fix(reason: str) -> str:
+    if "pg_parquet" not in reason:
+        return ""
+    return (
+        "; fix: put its Debian package into images/postgres/packages, run make clean and make up "
+        "(or CREATE EXTENSION pg_parquet where it is installed)"
+    )

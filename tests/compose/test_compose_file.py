@@ -1,0 +1,179 @@
+import re
+
+import pytest
+from checkout import FLAVOURS, REQUIRED, ROOT, compose, configuration
+
+from harness.settings import COMPOSE
+
+SERVICES = {"postgres", "clickhouse", "minio", "harness"}
+ENVIRONMENTS = {
+    "only what is required": REQUIRED,
+    "everything empty, as in .env.example": {setting.name: "" for setting in COMPOSE} | REQUIRED,
+    "limits, ports and another S3 server": REQUIRED
+    | {
+        "LAB_POSTGRES_CPUS": "1.5",
+        "LAB_CLICKHOUSE_MEMORY": "3g",
+        "LAB_POSTGRES_PORT": "25432",
+        "LAB_S3_ENDPOINT": "https://s3.example.org",
+        "LAB_S3_ACCESS_KEY": "key",
+        "LAB_S3_SECRET_KEY": "for-tests-only-4",
+    },
+    "root, behind a proxy": REQUIRED
+    | {
+        "LAB_UID": "0",
+        "LAB_GID": "0",
+        "LAB_SERVICE_UID": "65532",
+        "LAB_SERVICE_GID": "0",
+        "LAB_CA_BUNDLE": "/etc/ssl/certs/ca-certificates.crt",
+        "LAB_PIP_INDEX_URL": "https://packages.example.org/simple",
+        "LAB_GOPROXY": "https://go.example.org",
+    },
+    "published images": REQUIRED | {"LAB_IMAGES": "ghcr.io/example/lab", "LAB_TAG": "v1"},
+}
+every_combination = pytest.mark.parametrize(
+    ("flavour", "environment"), [(flavour, name) for flavour in FLAVOURS for name in ENVIRONMENTS]
+)
+
+
+@every_combination
+def test_every_combination_of_flavour_and_environment_is_valid(flavour, environment):
+    assert configuration(flavour, ENVIRONMENTS[environment])["services"].keys() == SERVICES
+
+
+@every_combination
+def test_ports_are_published_on_the_loopback_interface_only(flavour, environment):
+    services = configuration(flavour, ENVIRONMENTS[environment])["services"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert len(ports) == 5
+    assert {port["host_ip"] for port in ports} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_no_port_is_the_one_a_local_install_would_have(flavour):
+    services = configuration(flavour, REQUIRED)["services"]
+    published = {int(port["published"]) for service in services.values() for port in service.get("ports", [])}
+    assert not published & {5432, 8123, 9000, 9001}
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("name", REQUIRED)
+def test_compose_refuses_to_start_without_a_password_or_uid(flavour, name):
+    done = compose(flavour, {key: value for key, value in REQUIRED.items() if key != name}, "config", "--quiet")
+    assert done.returncode != 0
+    assert name in done.stderr
+    assert "is missing in .env" in done.stderr
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("name", ["LAB_POSTGRES_PASSWORD", "LAB_CLICKHOUSE_PASSWORD", "LAB_MINIO_PASSWORD"])
+def test_an_empty_password_counts_as_missing(flavour, name):
+    assert compose(flavour, REQUIRED | {name: ""}, "config", "--quiet").returncode != 0
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_every_service_is_hardened_and_limited(flavour):
+    for service in configuration(flavour, REQUIRED)["services"].values():
+        assert service["init"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["pids_limit"] > 0
+        assert int(service["mem_limit"]) > 0
+        assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+        assert service["user"] == "1234:1235"
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_only_the_harness_has_a_capability(flavour):
+    services = configuration(flavour, REQUIRED)["services"]
+    assert {name for name, service in services.items() if service.get("cap_add")} == {"harness"}
+
+
+def test_roots_services_run_as_somebody_else_and_the_harness_as_root():
+    services = configuration("debian", ENVIRONMENTS["root, behind a proxy"])["services"]
+    assert {name: service["user"] for name, service in services.items()} == {
+        "postgres": "65532:0",
+        "clickhouse": "65532:0",
+        "minio": "65532:0",
+        "harness": "0:0",
+    }
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_everything_carries_the_label_that_make_clean_goes_by(flavour):
+    found = configuration(flavour, REQUIRED)
+    for kind, word in (("services", "service"), ("volumes", "volume"), ("networks", "network")):
+        assert found[kind]
+        for name, entry in found[kind].items():
+            assert entry["labels"]["dataframe-io-lab"] == word, f"{kind}: {name}"
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_postgres_clickhouse_and_the_harness_share_the_io_folder(flavour):
+    services = configuration(flavour, REQUIRED)["services"]
+    sharing = {
+        name
+        for name, service in services.items()
+        for mount in service["volumes"]
+        if mount["type"] == "bind" and mount["source"] == str(ROOT / "io") and mount["target"] == "/io"
+    }
+    assert sharing == {"postgres", "clickhouse", "harness"}
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_data_lie_on_named_volumes(flavour):
+    services = configuration(flavour, REQUIRED)["services"]
+    targets = {
+        name: {mount["target"] for mount in service["volumes"] if mount["type"] == "volume"}
+        for name, service in services.items()
+    }
+    assert targets == {
+        "postgres": {"/var/lib/postgresql"},
+        "clickhouse": {"/var/lib/clickhouse"},
+        "minio": {"/data"},
+        "harness": set(),
+    }
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_the_harness_waits_until_every_service_is_healthy(flavour):
+    harness = configuration(flavour, REQUIRED)["services"]["harness"]
+    conditions = {name: entry["condition"] for name, entry in harness["depends_on"].items()}
+    assert conditions == dict.fromkeys(SERVICES - {"harness"}, "service_healthy")
+    assert harness["read_only"] is True
+
+
+def test_harness_and_minio_are_built_from_the_very_same_dockerfiles_in_both_flavours():
+    official, debian = (configuration(flavour, REQUIRED)["services"] for flavour in FLAVOURS)
+    for name in ("harness", "minio"):
+        assert official[name]["build"]["dockerfile"] == debian[name]["build"]["dockerfile"]
+        assert official[name]["build"].get("target") == debian[name]["build"].get("target")
+
+
+def test_the_debian_flavour_names_no_image_of_a_registry():
+    for service in configuration("debian", REQUIRED)["services"].values():
+        bases = [value for name, value in service["build"]["args"].items() if name.endswith("_IMAGE")]
+        assert bases
+        assert all(image.startswith("dataframe-io-lab/debian-") for image in bases)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_no_password_reaches_a_build(flavour):
+    for service in configuration(flavour, REQUIRED)["services"].values():
+        assert "for-tests-only" not in str(service["build"])
+
+
+def test_every_variable_of_the_compose_files_has_its_line_in_the_settings_with_the_same_default():
+    text = "".join((ROOT / name).read_text() for name in FLAVOURS["debian"])
+    used = dict(re.findall(r"\$\{(LAB_[A-Z0-9_]+)(?::[-?]([^}$]*))?", text))
+    settings = {setting.name: setting.default for setting in COMPOSE}
+    of_harness = {"LAB_SEED", "LAB_TIME_LIMIT", "LAB_COMMIT"} | {name for name in used if name.startswith("LAB_S3_")}
+    assert used.keys() - of_harness <= settings.keys()
+    for name in used.keys() - of_harness - REQUIRED.keys() - {"LAB_SERVICE_UID", "LAB_SERVICE_GID"}:
+        assert settings[name] == used[name], name
+
+
+def test_env_example_explains_every_setting_in_the_line_above_it():
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    for setting in COMPOSE:
+        assert f"{setting.name}=" in lines
+        assert lines[lines.index(f"{setting.name}=") - 1].startswith("# ")

@@ -1,0 +1,136 @@
+import re
+import shlex
+from pathlib import PurePosixPath
+
+import pytest
+from checkout import ROOT, instructions
+
+DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
+SERVICES = [path for path in DOCKERFILES if path.parent.name != "debian"]
+KNOWN = {"ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "STOPSIGNAL"} | {
+    "USER",
+    "VOLUME",
+    "WORKDIR",
+}
+
+
+def name(path):
+    return path.parent.name
+
+
+every_dockerfile = pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=name)
+every_service = pytest.mark.parametrize("dockerfile", SERVICES, ids=name)
+
+
+def final_stage(dockerfile):
+    found = instructions(dockerfile)
+    return [entry for entry in found if entry.stage == found[-1].stage]
+
+
+def allowed_in_the_context(source):
+    """The rule of .dockerignore: everything is out but what a line with ! names."""
+    kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    return any(PurePosixPath(source).is_relative_to(entry) for entry in kept)
+
+
+def test_there_is_a_dockerfile_for_every_service():
+    assert {name(path) for path in SERVICES} == {"postgres", "clickhouse", "minio", "harness"}
+
+
+@every_dockerfile
+def test_every_instruction_is_one_that_docker_knows(dockerfile):
+    assert {entry.word for entry in instructions(dockerfile)} <= KNOWN
+
+
+@every_dockerfile
+def test_every_copied_file_is_there_and_reaches_the_build(dockerfile):
+    for entry in instructions(dockerfile):
+        if entry.word == "COPY" and "--from=" not in entry.text:
+            *sources, _ = (word for word in shlex.split(entry.text) if not word.startswith("--"))
+            for source in sources:
+                assert (ROOT / source).exists(), source
+                assert allowed_in_the_context(source), source
+        for source in re.findall(r"type=bind,source=([^,\s]+),target", entry.text):
+            assert (ROOT / source).exists(), source
+
+
+@every_dockerfile
+def test_base_images_are_build_arguments_or_earlier_stages(dockerfile):
+    arguments, stages = set(), set()
+    for entry in instructions(dockerfile):
+        if entry.word == "ARG":
+            arguments.add(entry.text.partition("=")[0])
+        if entry.word == "FROM":
+            image, _, stage = entry.text.partition(" AS ")
+            argument = re.fullmatch(r"\$\{(\w+)\}", image)
+            assert image in stages or (argument and argument[1] in arguments), entry.text
+            stages.add(stage)
+
+
+@every_service
+def test_every_image_has_a_health_check_a_label_and_a_user_that_is_not_root(dockerfile):
+    stage = final_stage(dockerfile)
+    users = [entry.text for entry in stage if entry.word == "USER"]
+    assert users, "no USER"
+    assert users[-1].partition(":")[0] not in {"root", "0"}
+    assert any(entry.word == "HEALTHCHECK" for entry in stage)
+    words = [entry for entry in instructions(dockerfile) if entry.word == "LABEL"]
+    assert any(entry.text == "dataframe-io-lab=image" for entry in words)
+
+
+@every_dockerfile
+def test_no_image_holds_a_secret(dockerfile):
+    for entry in instructions(dockerfile):
+        if entry.word in {"ENV", "ARG"}:
+            assert not re.search(r"PASSWORD|SECRET|TOKEN", entry.text), entry.text
+
+
+@every_dockerfile
+def test_a_ca_bundle_is_a_secret_of_the_step_that_needs_it(dockerfile):
+    for entry in instructions(dockerfile):
+        if entry.word == "RUN" and "ca_bundle" in entry.text:
+            assert "--mount=type=secret,id=ca_bundle" in entry.text
+        if entry.word == "COPY":
+            assert "ca_bundle" not in entry.text
+
+
+@every_dockerfile
+def test_nothing_asks_for_a_dockerfile_frontend_of_a_registry(dockerfile):
+    assert "# syntax=" not in dockerfile.read_text()
+
+
+def test_postgres_is_asked_over_tcp_with_its_password():
+    check = next(
+        entry.text for entry in final_stage(ROOT / "images/postgres/Dockerfile") if entry.word == "HEALTHCHECK"
+    )
+    assert "--host=127.0.0.1" in check
+    assert "SELECT 1" in check
+    assert 'PGPASSWORD="$POSTGRES_PASSWORD"' in check
+
+
+def test_clickhouse_is_asked_with_its_password_and_not_over_loopback():
+    check = next(
+        entry.text for entry in final_stage(ROOT / "images/clickhouse/Dockerfile") if entry.word == "HEALTHCHECK"
+    )
+    assert 'clickhouse-client --host "$HOSTNAME" --query "SELECT 1"' in check
+    assert "--password" not in check, "a password in a command stands in the process list"
+
+
+def test_minio_is_pinned_and_verified_by_the_checksum_database():
+    text = (ROOT / "images/minio/Dockerfile").read_text()
+    assert re.search(r"ARG MINIO_VERSION=v0\.0\.0-\d{14}-[0-9a-f]{12}\n", text)
+    assert not re.search(r"GONOSUMDB|GOFLAGS=.*insecure|GONOSUMCHECK|GOSUMDB=off|GOPRIVATE", text)
+
+
+def test_pg_parquet_is_installed_only_under_the_key_it_is_known_by():
+    assert (
+        "ARG PG_PARQUET_FINGERPRINT=9592A7BC7A682E7333376E09E7935D8DB9BD8B20"
+        in (ROOT / "images/postgres/Dockerfile").read_text()
+    )
+    assert "[signed-by=$keyring]" in (ROOT / "images/postgres/fetch-pg-parquet").read_text()
+
+
+def test_the_build_context_holds_no_secrets_and_no_results():
+    assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*"
+    for path in (".env", "results", "datasets", ".git", ".lab", "io"):
+        assert not allowed_in_the_context(path)
