@@ -33,7 +33,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
 bench: ## Run the suite: ROWS=100000 PASSES=3 ONLY='clickhouse.*.write_*'
-	@if compose/lab is-up; then compose/lab run $(RUN); else $(MAKE) --no-print-directory install && $(LAB) run $(RUN); fi
+	@if compose/lab is-up; then compose/lab run $(RUN); else $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
 up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry
 	@compose/lab up

@@ -54,7 +54,8 @@ def check(endpoints: dict[str, str]) -> Server:
         changed = _query(
             connection,
             "SELECT name, setting FROM pg_settings WHERE source NOT IN ('default', 'override', 'client', 'session') "
-            "AND name NOT LIKE '%file%' AND name NOT LIKE '%director%' ORDER BY name",
+            "AND name NOT IN ('port', 'listen_addresses') AND name NOT LIKE '%file%' AND name NOT LIKE '%director%' "
+            "ORDER BY name",
         )
     finally:
         connection.close()
