@@ -5,6 +5,7 @@ Whatever happens in a run becomes a row; only what stops the whole suite (no dis
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ from harness.model import Dataset, Direction, LabError, Measurement, Outcome, Ru
 from harness.systems.address import redact
 from harness.systems.tables import SYSTEMS, Tables
 
+_BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
+_BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
 _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
 
 
@@ -45,6 +48,7 @@ def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, A
     """Perform the runs in their order; append each row to runs.csv, then hand it to `on_row`."""
     (session.folder / "logs").mkdir(exist_ok=True)
     for run in runs:
+        require_room(session.folder, run.case.rows, f'then "lab run --resume {session.run_id}" goes on')
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         outcome = _outcome(session, run)
         row = as_row(session, run, outcome, started_at)
@@ -56,6 +60,19 @@ def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, A
                 f'make room, then "lab run --resume {session.run_id}" goes on'
             ) from None
         on_row(row)
+
+
+def require_room(folder: Path, rows: int, then: str) -> None:
+    """Raise LabError when the disk of a results folder (made or not) has no room for a run's frame, rows and log.
+
+    A full disk is no property of the transport that happens to meet it: the suite stops before, and can be resumed.
+    """
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free, needed = shutil.disk_usage(existing).free, _BYTES_A_RUN + rows * _BYTES_A_ROW
+    if free < needed:
+        raise LabError(
+            f"expected {needed / 1e6:.1f} MB of free disk in {folder}, found {free / 1e6:.1f} MB; make room, {then}"
+        )
 
 
 def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> dict[str, Any]:

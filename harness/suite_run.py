@@ -18,7 +18,7 @@ from harness.labs import Lab
 from harness.lock import busy, only_run
 from harness.model import LabError, Run
 from harness.plan import Plan, shuffled_runs
-from harness.runner import Session
+from harness.runner import Session, require_room
 from harness.settings import Settings
 from harness.systems import postgres
 from harness.systems.tables import Tables
@@ -81,6 +81,7 @@ def open_run(settings: Settings, request: Request) -> Iterator[SuiteRun]:
         tables.claim(lab.systems)
         facts = environment.describe(plan, dataset, lab, servers, settings.commit)
         folder = settings.results_dir / run_id
+        require_room(folder, plan.rows, "then start again")
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
         session = Session(run_id, plan.suite, lab, servers, dataset, spec.kinds, tables, folder, plan.time_limit)
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, transports), done))
