@@ -126,7 +126,7 @@ def test_a_polite_kill_of_the_keeper_is_an_orderly_stop(keep, folder):
 def test_signals_are_sent_in_order_and_sigkill_ends_a_service_that_ignores_them(keep, tmp_path):
     service = f"trap 'echo INT' INT; trap 'echo QUIT' QUIT; echo ready; {FOREVER}"
     log = tmp_path / "log"
-    keeper = keep(service, stop=(("SIGINT", 0.5), ("SIGQUIT", 0.5)), log=log)
+    keeper = keep(service, stop=(("SIGINT", 3.0), ("SIGQUIT", 3.0)), log=log)
     pid = pid_of_service(keeper)
     until(lambda: "ready" in log.read_text())
     ask_to_stop(keeper)
