@@ -2,14 +2,12 @@
 
 import csv
 import fcntl
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -21,29 +19,10 @@ from harness.embedded.lab import EmbeddedLab
 from harness.model import NAMESPACE, Direction, Status
 from harness.show import script
 from harness.systems.tables import SYSTEMS, Tables
+from tests.commands import refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
-
-
-def wait_for_rows(results_dir: Path, count: int) -> None:
-    """Wait until the one run of a results folder has this many rows."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = list(results_dir.glob("*/runs.csv"))
-        if found and found[0].read_text().count("\n") > count:
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"no {count} rows in {results_dir} within 60 s")
-
-
-def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line of a command that was refused as a bad input must be."""
-    assert done.returncode == 2, done.stdout + done.stderr
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("lab: ")
-    return lines[0]
 
 
 @pytest.mark.parametrize(
@@ -150,85 +129,6 @@ def test_a_second_run_on_the_same_machine_is_refused_with_the_first_ones_id(
         held.write("20260101T000000Z-first")
         held.flush()
         assert "run 20260101T000000Z-first is using this lab" in refused(lab("run", env=environment))
-
-
-def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command, environment: dict[str, str]) -> None:
-    arguments = ("run", "--rows", "500", "--passes", "3", "--only", "postgres.psycopg.*")
-    first = subprocess.Popen((sys.executable, "-m", "harness.cli", *arguments), env=environment, stdout=subprocess.PIPE)
-    results_dir = Path(environment["LAB_RESULTS_DIR"])
-    wait_for_rows(results_dir, 4)
-    first.send_signal(signal.SIGTERM)
-    output, _ = first.communicate(timeout=30)
-    assert first.returncode == 143
-    (folder,) = results_dir.iterdir()
-    assert f"lab run --resume {folder.name}".encode() in output
-    before = (folder / "runs.csv").read_text()
-    with (folder / "runs.csv").open("a") as file:
-        file.write("torn,li")  # as a killed run may leave it
-
-    done = lab("run", "--resume", folder.name, env=environment)
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    after = (folder / "runs.csv").read_text()
-    assert after.startswith(before)
-    rows = results.load(folder / "runs.csv")
-    assert len(rows) == len({(row["transport"], row["pass"]) for row in rows}) == 18
-    assert sorted(row["order"] for row in rows) == list(range(1, 19))
-
-
-def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: dict[str, str]) -> None:
-    done = lab("run", "--rows", "100", "--passes", "1", "--only", ONE_WAY, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    facts = json.loads((folder / "environment.json").read_text())
-    facts["machine"]["cpu"] = "another"
-    (folder / "environment.json").write_text(json.dumps(facts))
-    assert "made in another environment (machine differ" in refused(
-        lab("run", "--resume", folder.name, env=environment)
-    )
-
-
-@pytest.fixture
-def small_results_disk(tmp_path: Path) -> Iterator[Path]:
-    """A results folder on a disk of 3 MB."""
-    folder = tmp_path / "results"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_disk_too_small_for_the_rows_is_refused_before_anything_is_made(
-    lab: Command, environment: dict[str, str], small_results_disk: Path
-) -> None:
-    line = refused(lab("run", "--rows", "20000", "--only", ONE_WAY, env=environment))
-    assert "expected 7.0 MB of free disk" in line
-    assert "found 3.1 MB" in line
-    assert not list(small_results_disk.iterdir())
-
-
-def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_completed(
-    lab: Command, environment: dict[str, str], small_results_disk: Path
-) -> None:
-    arguments = ("run", "--rows", "200", "--passes", "3", "--only", "postgres.psycopg.*")
-    command = (sys.executable, "-m", "harness.cli", *arguments)
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        wait_for_rows(small_results_disk, 4)
-        (small_results_disk / "filler").write_bytes(bytes(2_500_000))
-        _, said = running.communicate(timeout=60)
-    assert running.returncode == 2
-    assert b"MB of free disk" in said
-    (small_results_disk / "filler").unlink()
-    (folder,) = small_results_disk.iterdir()
-    assert f'"lab run --resume {folder.name}" goes on' in said.decode()
-    before = results.load(folder / "runs.csv")
-    assert 4 <= len(before) < 18
-    assert {row["status"] for row in before} == {Status.OK}
-    done = lab("run", "--resume", folder.name, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(results.load(folder / "runs.csv")) == 18
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -69,6 +69,8 @@ def from_engine(error: Exception) -> ClickHouseError:
     """Turn what chdb raised (the code and name stand only in its text) into a ClickHouseError."""
     # An error's text may quote bytes of the data that are no UTF-8; chdb then fails to hand it over as text.
     message = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
+    # Some Pythons (3.11.2 is one) get no text at all from chdb 4.4.0 in that case.
+    message = message or "the engine's own text is lost: it quotes bytes of the data that are no UTF-8"
     found = _ENGINE_TEXT.search(message)
     if found is None:
         return refusal(UNKNOWN_EXCEPTION, message)

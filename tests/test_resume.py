@@ -1,0 +1,97 @@
+"""A run that was stopped, by a signal or a full disk, is completed later; one of another environment is not."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import results
+from harness.model import Status
+from tests.commands import refused, wait_for_rows
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+ONE_WAY = "postgres.psycopg.write_polars_copy_text"
+
+
+def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command, environment: dict[str, str]) -> None:
+    arguments = ("run", "--rows", "500", "--passes", "3", "--only", "postgres.psycopg.*")
+    first = subprocess.Popen((sys.executable, "-m", "harness.cli", *arguments), env=environment, stdout=subprocess.PIPE)
+    results_dir = Path(environment["LAB_RESULTS_DIR"])
+    wait_for_rows(results_dir, 4)
+    first.send_signal(signal.SIGTERM)
+    output, _ = first.communicate(timeout=30)
+    assert first.returncode == 143
+    (folder,) = results_dir.iterdir()
+    assert f"lab run --resume {folder.name}".encode() in output
+    before = (folder / "runs.csv").read_text()
+    with (folder / "runs.csv").open("a") as file:
+        file.write("torn,li")  # as a killed run may leave it
+
+    done = lab("run", "--resume", folder.name, env=environment)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = (folder / "runs.csv").read_text()
+    assert after.startswith(before)
+    rows = results.load(folder / "runs.csv")
+    assert len(rows) == len({(row["transport"], row["pass"]) for row in rows}) == 18
+    assert sorted(row["order"] for row in rows) == list(range(1, 19))
+
+
+def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: dict[str, str]) -> None:
+    done = lab("run", "--rows", "100", "--passes", "1", "--only", ONE_WAY, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    facts = json.loads((folder / "environment.json").read_text())
+    facts["machine"]["cpu"] = "another"
+    (folder / "environment.json").write_text(json.dumps(facts))
+    assert "made in another environment (machine differ" in refused(
+        lab("run", "--resume", folder.name, env=environment)
+    )
+
+
+@pytest.fixture
+def small_results_disk(tmp_path: Path) -> Iterator[Path]:
+    """A results folder on a disk of 3 MB."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small tmpfs")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_too_small_for_the_rows_is_refused_before_anything_is_made(
+    lab: Command, environment: dict[str, str], small_results_disk: Path
+) -> None:
+    line = refused(lab("run", "--rows", "20000", "--only", ONE_WAY, env=environment))
+    assert "expected 7.0 MB of free disk" in line
+    assert "found 3.1 MB" in line
+    assert not list(small_results_disk.iterdir())
+
+
+def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_completed(
+    lab: Command, environment: dict[str, str], small_results_disk: Path
+) -> None:
+    arguments = ("run", "--rows", "200", "--passes", "3", "--only", "postgres.psycopg.*")
+    command = (sys.executable, "-m", "harness.cli", *arguments)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        wait_for_rows(small_results_disk, 4)
+        (small_results_disk / "filler").write_bytes(bytes(2_500_000))
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 2
+    assert b"MB of free disk" in said
+    (small_results_disk / "filler").unlink()
+    (folder,) = small_results_disk.iterdir()
+    assert f'"lab run --resume {folder.name}" goes on' in said.decode()
+    before = results.load(folder / "runs.csv")
+    assert 4 <= len(before) < 18
+    assert {row["status"] for row in before} == {Status.OK}
+    done = lab("run", "--resume", folder.name, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(results.load(folder / "runs.csv")) == 18
