@@ -1,6 +1,7 @@
 """Fixtures for tests that need real engines: one embedded lab for the whole session."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness.embedded.lab import EmbeddedLab
+
+# A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
+# the like would then test the script that started them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -160,6 +160,8 @@ def _bell() -> Iterator[int]:
     signal.set_wakeup_fd(write)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: None)
+    # A background job of a shell starts with SIGQUIT ignored, and the service would inherit that.
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     try:
         yield read
     finally:
