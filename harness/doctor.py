@@ -38,7 +38,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
             continue
         try:
             servers[name] = SYSTEMS[name].check(lab.endpoints)
-            yield Finding(name, True, f"{servers[name].version}; {_OFFERS[name](lab.endpoints)}")
+            yield Finding(name, True, f"{servers[name].version}; {_OFFERS[name](servers[name], lab.endpoints)}")
         except LabError as error:
             yield Finding(name, False, str(error))
     if lab.io is not None and "postgres" in servers:
@@ -47,17 +47,11 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
     yield from _unavailable(lab, servers)
 
 
-def _postgres_offers(endpoints: dict[str, str]) -> str:
-    connection = postgres.open_connection(endpoints)
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT extname FROM pg_extension ORDER BY 1")
-            return "extensions: " + ", ".join(row[0] for row in cursor.fetchall())
-    finally:
-        connection.close()
+def _postgres_offers(server: Server, _: dict[str, str]) -> str:
+    return "extensions: " + ", ".join(sorted(server.offers - {"postgres"}))
 
 
-def _clickhouse_offers(endpoints: dict[str, str]) -> str:
+def _clickhouse_offers(_: Server, endpoints: dict[str, str]) -> str:
     client = clickhouse.open_connection(endpoints)
     try:
         rows = client.query("SELECT name FROM system.formats WHERE is_input AND is_output").result_rows

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def _write(spec: Specification, rows: int, seed: int, path: Path) -> dict[str, A
     batches = spec.build(rows, seed)
     first = next(batches)
     with pq.ParquetWriter(path, first.schema, compression="lz4") as writer:
-        for batch in _chain(first, batches):
+        for batch in chain((first,), batches):
             _feed(digest, batch)
             writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
     return {
@@ -126,8 +127,3 @@ def _write(spec: Specification, rows: int, seed: int, path: Path) -> dict[str, A
         "bytes": path.stat().st_size,
         "file_hash": _file_hash(path),
     }
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from harness.report.cells import cells
 from harness.report.summary import TITLES
 
 _HEAD = ("#", "way", "avg s", "rows/s", "min", "max", "peak MB", "values", "published rows/s")
@@ -43,23 +44,9 @@ def conditions(environment: dict[str, Any]) -> str:
 
 
 def _cells(summary: dict[str, Any]) -> tuple[str, ...]:
-    name = summary["published_row"] or summary["transport"]
-    published = _number(summary["published_mean_rows_per_s"], ",.0f")
-    if not summary["n"]:
-        return "", name, "", "", "", "", "", f"{summary['status']}: {summary['error']}", published
-    peak = summary["peak_rss_bytes"]
-    return (
-        str(summary["rank"]),
-        name,
-        _number(summary["mean_seconds"], ".4f"),
-        _number(summary["mean_rows_per_s"], ",.0f"),
-        _number(summary["min_rows_per_s"], ",.0f"),
-        _number(summary["max_rows_per_s"], ",.0f"),
-        _number(None if peak is None else peak / 1e6, ",.0f"),
-        (summary["fidelity"] or "").partition(":")[0],
-        published,
-    )
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
+    # There is no line below a table here: the reason stands in its row.
+    failed = None if summary["n"] else f"{summary['status']}: {summary['error']}"
+    texts = cells(summary)
+    values = failed or (summary["fidelity"] or "").partition(":")[0]
+    figures = (texts[name] for name in ("#", "transport", "avg s", "rows/s", "min", "max", "peak MB"))
+    return *figures, values, texts["published"]

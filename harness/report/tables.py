@@ -7,6 +7,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from harness.report.cells import cells
 from harness.report.summary import TITLES
 
 _HEAD = ("#", "avg s", "rows/s", "min", "max", "peak MB", "published", "ratio", "values")
@@ -42,9 +43,9 @@ def _table(system: str, direction: str, summaries: list[dict[str, Any]], narrow:
         if name == "#":
             table.add_column("transport", overflow="fold", min_width=24)
     for summary in summaries:
-        cells = _cells(summary)
+        texts = cells(summary)
         # As Text: a bracket in a name is no markup.
-        table.add_row(*(Text(cells[name]) for name in (shown[0], "transport", *shown[1:])))
+        table.add_row(*(Text(texts[name]) for name in (shown[0], "transport", *shown[1:])))
     return table
 
 
@@ -55,25 +56,3 @@ def _reasons(summaries: list[dict[str, Any]]) -> list[str]:
         if summary["error"]:
             reasons.setdefault((summary["status"], summary["error"]), []).append(summary["transport"])
     return [f"{status}: {error} ({', '.join(names)})" for (status, error), names in reasons.items()]
-
-
-def _cells(summary: dict[str, Any]) -> dict[str, str]:
-    peak = summary["peak_rss_bytes"]
-    values = (summary["fidelity"] or "").partition(":")[0]
-    status = summary["status"]
-    return {
-        "#": _number(summary["rank"], "d"),
-        "transport": summary["published_row"] or summary["transport"],
-        "avg s": _number(summary["mean_seconds"], ".4f"),
-        "rows/s": _number(summary["mean_rows_per_s"], ",.0f"),
-        "min": _number(summary["min_rows_per_s"], ",.0f"),
-        "max": _number(summary["max_rows_per_s"], ",.0f"),
-        "peak MB": _number(None if peak is None else peak / 1e6, ",.0f"),
-        "published": _number(summary["published_mean_rows_per_s"], ",.0f"),
-        "ratio": _number(summary["ratio_to_published"], ".2f"),
-        "values": values if status == "ok" else f"{values} ({status})".strip() if values else status,
-    }
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
