@@ -23,15 +23,8 @@ def wire(gateway):
         connection.sendall(hello())
         reader = Reader(TimedSocket(connection, 30).receive)
         assert reader.byte() == 0
-        (
-            reader.text(100),
-            reader.varint(),
-            reader.varint(),
-            reader.varint(),
-            reader.text(100),
-            reader.text(100),
-            reader.varint(),
-        )
+        for read in (reader.text, *[reader.varint] * 3, reader.text, reader.text, reader.varint):
+            read(100) if read == reader.text else read()
         yield connection, reader
 
 
