@@ -6,13 +6,16 @@ STAMP  := $(VENV)/.installed
 
 # Set on the command line, for example: make bench ROWS=1000000 PASSES=5 ONLY='postgres.*.write_*'
 SUITE  ?= matrix
+SIZE   ?= default
 ROWS   ?=
 PASSES ?=
 ONLY   ?=
+EXPERIMENT ?=
 # make up BASE=debian: where no image registry can be reached
 export BASE
 
-RUN = $(SUITE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') $(if $(ONLY),--only '$(ONLY)')
+RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') \
+  $(if $(ONLY),--only '$(ONLY)') $(if $(EXPERIMENT),--experiment '$(EXPERIMENT)')
 
 .DEFAULT_GOAL := help
 .PHONY: help up bench down doctor logs shell psql clickhouse install serve test check format benchmarks lock clean
@@ -32,7 +35,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
-bench: ## Run the suite: ROWS=100000 PASSES=3 ONLY='clickhouse.*.write_*'
+bench: ## Run a suite: SUITE=matrix|scan|stores SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'
 	@if compose/lab is-up; then compose/lab run $(RUN); else $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
 up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry

@@ -10,13 +10,20 @@ def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server]) -
     """Return why this lab cannot run the transport, in one line, or None when it can."""
     if entry.endpoint not in lab.endpoints:
         return f"this lab has no {entry.endpoint} address"
-    for module in entry.requires:
-        if find_spec(module.partition(".")[0]) is None:
-            return f'the Python package "{module}" is not installed'
+    if reason := missing_package(entry):
+        return reason
     if "shared_io" in entry.needs and lab.io is None and "pg_parquet" in servers[entry.system].offers:
         return "no folder is shared with the server; set LAB_IO_DIR"
     missing = [need for need in entry.needs if need != "shared_io" and need not in servers[entry.system].offers]
     if missing:
         version = servers[entry.system].version
         return f"the {entry.system} {version} server does not offer {', '.join(missing)}"
+    return None
+
+
+def missing_package(entry: Transport) -> str | None:
+    """Return which Python package a transport needs that is not installed, as a reason, or None."""
+    for module in entry.requires:
+        if find_spec(module.partition(".")[0]) is None:
+            return f'the Python package "{module}" is not installed'
     return None

@@ -1,7 +1,8 @@
 """The canonical frame of a dataset in pandas and polars, and the way back to it from whatever a transport returned.
 
 Canonical dtypes are what a careful user would hand over: in polars String for a UUID (polars has no UUID type), Date,
-Int32, String, Float64; in pandas 3 `str`, `datetime64[us]` (pandas has no date dtype), int32, `str`, float64.
+Int32, Int64, String, Float64; in pandas 3 `str`, `datetime64[us]` (pandas has no date dtype), int32, int64, `str`,
+float64.
 All conversions here happen outside the clock.
 """
 
@@ -15,8 +16,22 @@ if TYPE_CHECKING:
     import polars as pl
 
 # Kind of a column -> canonical dtype as each library prints it.
-POLARS_DTYPES = {"uuid": "String", "date": "Date", "int32": "Int32", "text": "String", "float64": "Float64"}
-PANDAS_DTYPES = {"uuid": "str", "date": "datetime64[us]", "int32": "int32", "text": "str", "float64": "float64"}
+POLARS_DTYPES = {
+    "uuid": "String",
+    "date": "Date",
+    "int32": "Int32",
+    "int64": "Int64",
+    "text": "String",
+    "float64": "Float64",
+}
+PANDAS_DTYPES = {
+    "uuid": "str",
+    "date": "datetime64[us]",
+    "int32": "int32",
+    "int64": "int64",
+    "text": "str",
+    "float64": "float64",
+}
 
 
 class NotConvertible(ValueError):

@@ -85,45 +85,38 @@ def show(transport: Annotated[str, typer.Argument(help="id of a transport, see `
 @_explained
 def run(
     suite: Annotated[str, typer.Argument(help="name of a suite")] = "matrix",
-    rows: Annotated[int | None, typer.Option(help="rows of the dataset")] = None,
+    size: Annotated[str, typer.Option(help="smoke, default, laptop or full")] = "default",
+    rows: Annotated[int | None, typer.Option(help="rows of the data, instead of the size's own")] = None,
     passes: Annotated[int | None, typer.Option(help="full passes over the suite")] = None,
-    only: Annotated[str | None, typer.Option(help="glob over transport ids, or several with commas")] = None,
+    only: Annotated[str, typer.Option(help="glob over transport ids, or several with commas")] = "*",
+    experiment: Annotated[str | None, typer.Option(help="one experiment of the suite, or several with commas")] = None,
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
 ) -> None:
     """Run a suite and leave its results in results/."""
     from harness import suites
-    from harness.plan import Plan
     from harness.suite_run import Request, resume_request
 
     chosen = settings.load()
     if resume is not None:
-        request = resume_request(chosen, resume)
+        request = resume_request(chosen, resume, lambda name: suites.load(chosen.suites_dir, name).rig)
         known = suites.load(chosen.suites_dir, request.plan.suite)
     else:
         known = suites.load(chosen.suites_dir, suite)
-        plan = Plan(
-            suite=known.name,
-            select=only if only is not None else known.select,
-            dataset=known.dataset,
-            rows=rows if rows is not None else known.rows,
-            passes=passes if passes is not None else known.passes,
-            seed=chosen.seed,
-            time_limit=chosen.time_limit or known.time_limit,
-        )
-        request = Request(plan, "external" if external else chosen.kind)
+        plan = suites.plan(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit)
+        request = Request(plan, known.rig, "external" if external else chosen.kind)
     if not _perform(chosen, request, known):
         raise typer.Exit(1)
 
 
 def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
-    """Do the runs, write the summary, print the tables; return whether nothing went wrong."""
+    """Do the runs, write the report, print the tables; return whether nothing went wrong."""
     from harness import progress, runner
     from harness.suite_run import open_run
 
     console = _console()
-    with open_run(chosen, request) as suite_run:
-        _announce(suite_run, request)
+    with open_run(chosen, request, typer.echo) as suite_run:
+        _announce(suite_run, request.plan)
         try:
             with progress.shown(console, len(suite_run.todo)) as on_row:
                 runner.perform(suite_run.session, suite_run.todo, on_row)
@@ -134,22 +127,15 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
     return _report(console, folder, suite)
 
 
-def _announce(suite_run: Any, request: Any) -> None:
-    """Say which lab is used, what will be run, and what will be skipped and why."""
-    from harness.availability import reason_unavailable
-
-    session, plan = suite_run.session, request.plan
-    versions = ", ".join(f"{name} {server.version}" for name, server in session.servers.items())
-    typer.echo(f"lab: {session.lab.kind} ({versions}); run {session.run_id}")
-    transports = {run.case.transport.id: run.case.transport for run in suite_run.todo}
-    skipped = {
-        name: reason
-        for name, entry in transports.items()
-        if (reason := reason_unavailable(entry, session.lab, session.servers))
-    }
+def _announce(suite_run: Any, plan: Any) -> None:
+    """Say what is used, what will be run, and what will be skipped and why."""
+    rig = suite_run.session.rig
+    chosen = {run.case.transport.id: run.case for run in suite_run.todo}
+    typer.echo(rig.headline)
+    skipped = {name: reason for name, case in chosen.items() if (reason := rig.unavailable(case))}
     done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
     typer.echo(
-        f"{len(transports) - len(skipped)} ways, {plan.rows:,} rows, {plan.passes} passes: "
+        f"{len(chosen) - len(skipped)} ways, size {plan.size}, {plan.passes} passes: "
         f"{len(suite_run.todo)} runs{done}; seed {plan.seed}"
     )
     for name, reason in sorted(skipped.items()):
@@ -157,31 +143,29 @@ def _announce(suite_run: Any, request: Any) -> None:
 
 
 def _report(console: Console, folder: Path, suite: Any) -> bool:
-    from harness import results
-    from harness.report import summary, tables
+    """Write everything that can be made of a run and print its tables; return whether nothing went wrong."""
+    from harness.report import tables, writing
 
-    rows = results.load(folder / "runs.csv")
-    summaries = summary.summarise(rows, suite.published)
-    summary.write(folder / "summary.csv", summaries)
-    for table in tables.tables(summaries, console.width):
+    report = writing.write(folder, suite)
+    for table in tables.tables(report.summaries, console.width):
         console.print(table)
     typer.echo(f"published: {suite.citation}; {suite.conditions}")
-    typer.echo(f"results: {folder}/ (runs.csv, summary.csv, environment.json)")
-    bad = [row for row in rows if row["status"] not in _FINE]
+    typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
+    bad = [row for row in report.rows if row["status"] not in _FINE]
     if bad:
-        typer.echo(f"{len(bad)} of {len(rows)} runs are not ok; see {folder}/logs")
+        typer.echo(f"{len(bad)} of {len(report.rows)} runs are not ok; see {folder}/logs")
     return not bad
 
 
 @app.command()
 @_explained
 def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) -> None:
-    """Print the tables of a run again, from results/ alone."""
+    """Write the report of a run again and print its tables, from results/ alone."""
     from harness import suites
     from harness.suite_run import find_folder, resume_request
 
     chosen = settings.load()
-    request = resume_request(chosen, run)
+    request = resume_request(chosen, run, lambda name: suites.load(chosen.suites_dir, name).rig)
     _report(_console(), find_folder(chosen, run), suites.load(chosen.suites_dir, request.plan.suite))
 
 

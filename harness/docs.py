@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 from harness import registry, results, suites
-from harness.model import Origin
+from harness.model import Origin, Transport
 from harness.report import markdown, summary
 from harness.report.markdown import table
 from harness.settings import COMPOSE, ROOT, Settings
@@ -40,23 +41,26 @@ def _pages() -> Iterator[tuple[Path, str]]:
 def _catalogue() -> str:
     parts = [f"# Catalogue of transports\n\n{_GENERATED}\n"]
     entries = registry.catalogue().values()
-    for system in sorted({entry.system for entry in entries}):
-        for direction in ("write", "read"):
-            chosen = [entry for entry in entries if (entry.system, entry.direction) == (system, direction)]
-            rows = (
-                (
-                    f"`{entry.id}`",
-                    entry.summary,
-                    entry.path,
-                    entry.payload,
-                    ", ".join(f"`{name}={value}`" for name, value in entry.settings.items()),
-                    (entry.published or "") if entry.origin is Origin.PUBLISHED else str(entry.origin),
-                )
-                for entry in chosen
+    for (system, operation), group in groupby(sorted(entries, key=_place), key=_place):
+        chosen = list(group)
+        rows = (
+            (
+                f"`{entry.id}`",
+                entry.summary,
+                entry.path,
+                entry.payload,
+                ", ".join(f"`{name}={value}`" for name, value in entry.settings.items()),
+                (entry.published or "") if entry.origin is Origin.PUBLISHED else str(entry.origin),
             )
-            head = ("id", "what it does", "path", "payload", "pinned server settings", "published row")
-            parts.append(f"## {system} {direction} ({len(chosen)})\n\n{table(head, rows)}")
+            for entry in chosen
+        )
+        head = ("id", "what it does", "path", "payload", "pinned settings", "published row")
+        parts.append(f"## {system} {operation} ({len(chosen)})\n\n{table(head, rows)}")
     return "\n".join(parts)
+
+
+def _place(entry: Transport) -> tuple[str, str]:
+    return entry.system, entry.operation
 
 
 def _columns() -> str:

@@ -101,10 +101,11 @@ def _s3(settings: Settings) -> Finding:
 
 
 def _unavailable(lab: Lab, servers: dict[str, Server]) -> Iterator[Finding]:
-    entries = [entry for entry in registry.select("*") if entry.system in servers]
+    all_of_databases = [entry for entry in registry.select("*") if entry.system in SYSTEMS]
+    entries = [entry for entry in all_of_databases if entry.system in servers]
     reasons = {entry.id: reason_unavailable(entry, lab, servers) for entry in entries}
     missing = {name: reason for name, reason in reasons.items() if reason}
-    yield Finding("ways", True, f"{len(reasons) - len(missing)} of {len(registry.catalogue())} can run here")
+    yield Finding("ways", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
     for name, reason in sorted(missing.items()):
         yield Finding(name, True, f"unavailable: {reason}{_fix(reason)}")
 

@@ -1,44 +1,34 @@
 """environment.json: the machine, versions and settings a run was made with, so that nobody compares what differs."""
 
+import hashlib
+import json
 import os
 import platform
 import subprocess
 import sys
 from dataclasses import asdict
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-import psutil
-
-from harness.labs import Lab
-from harness.model import Dataset, Server
+from harness.machine import describe_machine
 from harness.plan import Plan
+from harness.rigs.rig import Rig
 from harness.settings import ROOT
 
 # Facts that must agree for two sets of rows to stand in one table.
-IDENTITY = ("plan", "dataset", "lab", "machine", "python", "packages")
+IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
 
 
-def describe(
-    plan: Plan, dataset: Dataset, lab: Lab, servers: dict[str, Server], built_from: str | None = None
-) -> dict[str, Any]:
+def describe(plan: Plan, rig: Rig, built_from: str | None = None) -> dict[str, Any]:
     """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
 
     `built_from` is the commit of the code where there is no checkout to ask; it ends in -dirty if files were changed.
     """
-    return {
+    facts = {
         "plan": asdict(plan),
-        "dataset": {
-            "name": dataset.name,
-            "rows": dataset.rows,
-            "seed": dataset.seed,
-            "content_hash": dataset.content_hash,
-        },
-        "lab": lab.kind,
-        "servers": {name: {"version": server.version, "settings": server.settings} for name, server in servers.items()},
-        "machine": _machine(),
-        "server_filesystem": _filesystem(lab.folder) if lab.folder else None,
+        "lab": rig.kind,
+        **rig.facts(),
+        "machine": describe_machine(),
         "python": platform.python_version(),
         "packages": dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions())),
         "code": _code(built_from),
@@ -46,44 +36,28 @@ def describe(
             "clock": "time.monotonic_ns in the worker",
             "memory": "kernel high-water mark and 50 ms samples" if sys.platform == "linux" else "psutil, RSS only",
             "garbage_collection": "on; one collection just before the clock starts",
-            "page_cache": "warm",
+            "page_cache": "warm, where no parameter says otherwise",
         },
         "load_average_at_start": [round(value, 2) for value in os.getloadavg()],
     }
+    plain = json.loads(json.dumps(facts))  # as it will be read back: lists for tuples
+    return {"fingerprint": fingerprint(plain), **plain}
+
+
+def fingerprint(facts: dict[str, Any]) -> str:
+    """Return 12 hexadecimal digits (BLAKE2b) of what IDENTITY names and of the versions of the servers."""
+    identity = {name: facts.get(name) for name in IDENTITY} | {"servers": _versions(facts)}
+    return hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
 def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Name the facts of IDENTITY (and the server versions) that two environments disagree on."""
     names = [name for name in IDENTITY if first.get(name) != second.get(name)]
-    versions = [{name: server["version"] for name, server in side["servers"].items()} for side in (first, second)]
-    return names if versions[0] == versions[1] else [*names, "servers"]
+    return names if _versions(first) == _versions(second) else [*names, "servers"]
 
 
-def _machine() -> dict[str, Any]:
-    return {
-        "host": platform.node(),
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "system": platform.system(),
-        "kernel": platform.release(),
-        "architecture": platform.machine(),
-    }
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except FileNotFoundError:
-        return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
-
-
-def _filesystem(path: Path) -> str:
-    mounts = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
-    return max(mounts, key=lambda part: len(part.mountpoint)).fstype if mounts else ""
+def _versions(facts: dict[str, Any]) -> dict[str, str]:
+    return {name: server["version"] for name, server in facts.get("servers", {}).items()}
 
 
 def _code(built_from: str | None) -> dict[str, Any]:

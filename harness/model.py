@@ -9,11 +9,14 @@ NAMESPACE = "dataframe_io_lab"  # the one schema (Postgres) or database (ClickHo
 MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
 
 
-class Direction(StrEnum):
-    """Which way the dataframe goes."""
+class Operation(StrEnum):
+    """What a transport does with the data."""
 
-    WRITE = "write"
-    READ = "read"
+    WRITE = "write"  # a frame in memory becomes rows that another connection sees
+    READ = "read"  # a table or store becomes a whole frame in memory
+    SCAN = "scan"  # Parquet files become the number of their rows that pass a filter
+    CREATE = "create"  # data in memory become a new store on disk
+    QUERY = "query"  # a store becomes a frame of its rows that pass a filter
 
 
 class Origin(StrEnum):
@@ -41,7 +44,9 @@ class Transport:
     """One way to move a dataframe: a plain function and what it declares about itself.
 
     `id` is `<system>.<client>.<function>`, taken from folder, module and function name.
-    `endpoint` names the address that `connect` is given: `postgres`, `clickhouse_http` or `clickhouse_native`.
+    `endpoint` names the address that `connect` is given where that is a server's: `postgres`, `clickhouse_http` or
+    `clickhouse_native`. Transports of files and stores are given a folder instead.
+    `frame` is what the data are in memory: `polars`, `pandas`, `pyarrow`, `dicts`, `tuples`; empty where nothing is.
     `requires` are the Python modules the worker imports before the clock starts.
     `needs` are what the lab must offer beyond the endpoint: `pg_parquet`, `shared_io`.
     `published` is the description of the row it reproduces, letter by letter; None when there is none.
@@ -50,7 +55,7 @@ class Transport:
     id: str
     system: str
     client: str
-    direction: Direction
+    operation: Operation
     frame: str
     path: str
     payload: str
@@ -84,13 +89,40 @@ class Dataset:
     content_hash: str
 
 
+Value = str | int | float
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A part of a suite: which transports (globs over ids) on which dataset, under every combination of parameters."""
+
+    name: str
+    select: str
+    dataset: str
+    parameters: dict[str, list[Value]]
+
+
 @dataclass(frozen=True)
 class Case:
-    """One transport on one dataset: what a suite selects."""
+    """One transport in one experiment under one combination of its parameters."""
 
     transport: Transport
+    experiment: str
     dataset: str
+    parameters: dict[str, Value] = field(hash=False)
+
+    @property
+    def label(self) -> str:
+        """The parameters as one text, as it stands in the results: `files=8; page_cache=warm`."""
+        return "; ".join(f"{name}={value}" for name, value in self.parameters.items())
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much data a case is about: rows, and bytes on disk (None where they are not in files of ours)."""
+
     rows: int
+    bytes: int | None
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from harness.model import Direction, LabError, Origin, Transport
+from harness.model import LabError, Operation, Origin, Transport
 
 
 class Unsupported(Exception):
@@ -21,9 +21,9 @@ _CATALOGUE: dict[str, Transport] = {}
 
 
 def transport(
-    direction: str,
+    operation: str,
     *,
-    frame: str,
+    frame: str = "",
     path: str,
     payload: str,
     requires: Sequence[str] = (),
@@ -34,10 +34,13 @@ def transport(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as one way to move a dataframe; the function itself is returned unchanged.
 
-    The module around it has `connect(uri)`, a (sync or async) context manager that yields a connection, and may name
-    its address with `ENDPOINT` (default: the name of its system folder). `settings` are the server settings that the
+    The module around it has `connect`, a (sync or async) context manager that is given an address (databases) or a
+    folder (files, stores) and yields what the functions are called with first. What follows depends on the operation:
+    `write(connection, frame, table)`, `read(connection, table) -> frame`, `scan(connection, files) -> number of rows`,
+    and of stores `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. A module may name its address
+    with `ENDPOINT` (default: the name of its system folder). `settings` are the server settings that the
     transport pins and that change its result; they are recorded with every run.
-    Raises ValueError for an unknown direction or an id that is already taken.
+    Raises ValueError for an unknown operation or an id that is already taken.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,7 +49,7 @@ def transport(
             id=f"{system}.{client}.{function.__name__}",
             system=system,
             client=client,
-            direction=Direction(direction),
+            operation=Operation(operation),
             frame=frame,
             path=path,
             payload=payload,
@@ -86,23 +89,28 @@ def one(transport_id: str) -> Transport:
         if not module.startswith(error.name or "-"):
             raise
     if transport_id not in _CATALOGUE:
-        raise _unknown(transport_id)
+        raise _unknown(transport_id, catalogue())
     return _CATALOGUE[transport_id]
 
 
-def select(pattern: str = "*") -> list[Transport]:
+def select(pattern: str = "*", among: str = "*") -> list[Transport]:
     """Return the transports whose id matches a glob, or one of several separated by commas, in the order of their ids.
 
-    Raises LabError when a pattern matches nothing, naming the nearest id.
+    `among` (globs likewise) says which transports there are to choose from. Raises LabError when a pattern matches
+    none of them, naming the nearest id.
     """
-    entries = catalogue()
+    entries = {name: entry for name, entry in catalogue().items() if _matches(name, among)}
     chosen: set[str] = set()
     for part in (piece.strip() for piece in pattern.split(",")):
         matches = fnmatch.filter(entries, part) if part else []
         if not matches:
-            raise _unknown(part)
+            raise _unknown(part, entries)
         chosen.update(matches)
     return [entry for name, entry in entries.items() if name in chosen]
+
+
+def _matches(name: str, patterns: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, part.strip()) for part in patterns.split(","))
 
 
 def connect_of(entry: Transport) -> Callable[..., Any]:
@@ -110,7 +118,7 @@ def connect_of(entry: Transport) -> Callable[..., Any]:
     return getattr(sys.modules[entry.function.__module__], "connect")  # noqa: B009 - the name is the contract
 
 
-def _unknown(pattern: str) -> LabError:
-    nearest = difflib.get_close_matches(pattern.replace("*", ""), catalogue(), n=1, cutoff=0.0)
+def _unknown(pattern: str, among: Iterable[str]) -> LabError:
+    nearest = difflib.get_close_matches(pattern.replace("*", ""), list(among), n=1, cutoff=0.0)
     hint = f'; nearest: "{nearest[0]}"' if nearest else ""
     return LabError(f'no transport matches "{pattern}"{hint}; run "lab list" for all of them')

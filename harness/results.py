@@ -22,20 +22,30 @@ class Column:
 
 COLUMNS = (
     Column("run_id", str, "", "name of the folder of this run of a suite"),
+    Column("environment", str, "", "fingerprint of the machine, versions, data and plan in environment.json"),
     Column("suite", str, "", "suite the run belongs to"),
+    Column("experiment", str, "", "experiment of the suite"),
+    Column("parameters", str, "", "parameters of the case: name=value; name=value"),
     Column("transport", str, "", "id of the transport: system.client.function"),
-    Column("system", str, "", "database"),
-    Column("direction", str, "", "write: frame in memory to rows visible to another connection; read: query to frame"),
-    Column("client", str, "", "client library"),
+    Column("system", str, "", "database, kind of files, or protocol of the stores"),
+    Column(
+        "operation",
+        str,
+        "",
+        "write: frame in memory to rows visible to another connection; read: query to frame; scan: files to the number "
+        "of rows that pass a filter; create: data in memory to a store on disk; query: store to the rows that pass",
+    ),
+    Column("client", str, "", "client library, engine or store"),
     Column("path", str, "", "transport path: how the client talks to the server"),
     Column("payload", str, "", "shape of what crosses the wire"),
-    Column("frame", str, "", "dataframe library"),
+    Column("frame", str, "", "what the data are in memory: a dataframe library, dicts or tuples; may be empty"),
     Column("style", str, "", "sync or async client"),
     Column("origin", str, "", "published: a row of a published benchmark; beyond: not in it; limit: a bound"),
     Column("published_row", str, "", "description of the published row, empty where there is none"),
-    Column("pinned", str, "", "server settings that the transport sets explicitly"),
+    Column("pinned", str, "", "settings that the transport sets explicitly, or that decide what its time includes"),
     Column("dataset", str, "", "name of the dataset"),
-    Column("rows", int, "rows", "rows of the dataset"),
+    Column("rows", int, "rows", "rows of the data in this case"),
+    Column("bytes", int, "B", "bytes of the data on disk, empty where they are not in files of the lab"),
     Column("pass", int, "", "number of the full pass over the suite, from 1"),
     Column("order", int, "", "place in the shuffled order of all runs, from 1"),
     Column(
@@ -52,10 +62,10 @@ COLUMNS = (
     Column("peak_rss_bytes", int, "B", "peak resident memory of the worker above the start of the call"),
     Column("peak_anon_bytes", int, "B", "the same for anonymous and shared memory, from 50 ms samples; Linux only"),
     Column("peak_file_bytes", int, "B", "the same for file-backed memory, from 50 ms samples; Linux only"),
-    Column("lab", str, "", "embedded, compose or external"),
+    Column("lab", str, "", "embedded, compose or external servers; local: no server"),
     Column("started_at", str, "UTC", "when the run started, ISO 8601"),
 )
-OF_TRANSPORT = ("system", "direction", "client", "path", "payload", "frame", "style", "origin")
+OF_TRANSPORT = ("system", "operation", "client", "path", "payload", "frame", "style", "origin")
 OF_MEASUREMENT = (
     "seconds",
     "connect_seconds",

@@ -3,9 +3,10 @@
 import ast
 import inspect
 import sys
+from dataclasses import dataclass
 from textwrap import dedent
 
-from harness.model import Direction, Transport
+from harness.model import Operation, Transport
 
 _URIS = {"postgres": "POSTGRES_URI", "clickhouse_http": "CLICKHOUSE_URL", "clickhouse_native": "CLICKHOUSE_NATIVE_URI"}
 _LOAD = {
@@ -14,6 +15,12 @@ _LOAD = {
         "import pandas\n\n    frame = pandas.read_parquet(parquet)\n"
         "    for name in frame.columns[frame.dtypes == object]:  # dates come as objects; pandas has no date dtype\n"
         '        frame[name] = frame[name].astype("datetime64[us]")'
+    ),
+    "pyarrow": "from pyarrow.parquet import read_table\n\n    data = read_table(parquet)",
+    "dicts": "from pyarrow.parquet import read_table\n\n    data = read_table(parquet).to_pylist()",
+    "tuples": (
+        "from pyarrow.parquet import read_table\n\n"
+        "    data = [tuple(row.values()) for row in read_table(parquet).to_pylist()]"
     ),
 }
 
@@ -50,33 +57,70 @@ _SHARED_FOLDER = dedent('''\
             self.here, self.there = here, there''')
 
 
-def _docstring(entry: Transport) -> str:
-    needed = ", ".join(sorted({module.partition(".")[0] for module in entry.requires}))
-    usage = f"Usage: python script.py {' '.join(name.upper() for name in _arguments(entry))}"
-    uri = f"URI as in ${_URIS[entry.endpoint]}; the table exists, with the frame's columns. Needs: {needed}."
-    text = f"{entry.summary}\n\n{usage}\n{uri}\n".replace("\\", "\\\\").replace('"""', '\\"""')
-    return f'"""{text}"""'
+@dataclass(frozen=True)
+class _Shape:
+    """How the script of a transport is called and what it does: arguments, usage, what it loads, calls and prints."""
+
+    arguments: tuple[str, ...]
+    usage: str
+    load: str
+    call: str
+    target: str
+    show: str
 
 
-def _arguments(entry: Transport) -> list[str]:
-    arguments = ["uri", "table"]
-    if entry.direction is Direction.WRITE:
-        arguments.append("parquet")
+def _shape(entry: Transport) -> _Shape:
+    if entry.operation is Operation.SCAN:
+        usage = "A scratch folder and the Parquet files (TPC-H lineitem)."
+        return _Shape(("folder", "*files"), usage, "", "number = {name}(connection, list(files))", "folder", "number")
+    if entry.endpoint not in _URIS:
+        return _store_shape(entry)
+    return _database_shape(entry)
+
+
+def _database_shape(entry: Transport) -> _Shape:
+    usage = f"URI as in ${_URIS[entry.endpoint]}; the table exists, with the frame's columns."
+    arguments, target = ("uri", "table"), "uri"
+    if entry.operation is Operation.WRITE:
+        arguments += ("parquet",)
     if "shared_io" in entry.needs:
-        arguments += ["folder_here", "folder_there"]
-    return arguments
+        arguments, target = (*arguments, "folder_here", "folder_there"), "uri, SharedFolder(folder_here, folder_there)"
+    if entry.operation is Operation.WRITE:
+        call, show = "{name}(connection, frame, table)", 'f"{len(frame)} rows written"'
+        return _Shape(arguments, usage, _LOAD[entry.frame], call, target, show)
+    return _Shape(arguments, usage, "", "frame = {name}(connection, table)", target, "frame")
+
+
+def _store_shape(entry: Transport) -> _Shape:
+    if entry.operation is Operation.CREATE:
+        usage = "An empty folder for the store, and a Parquet file of integers in columns col0, col1, ..."
+        call = "{name}(connection, data)"
+        return _Shape(("folder", "parquet"), usage, _LOAD[entry.frame], call, "folder", 'f"{len(data)} rows stored"')
+    return _Shape(("folder",), "The folder of the store.", "", "rows = {name}(connection)", "folder", "len(rows)")
+
+
+def _docstring(entry: Transport) -> str:
+    shape = _shape(entry)
+    modules = {module.partition(".")[0] for module in entry.requires}
+    if "pyarrow" in shape.load:  # which makes Python objects for a way that itself does without
+        modules.add("pyarrow")
+    needed = ", ".join(sorted(modules - set(sys.stdlib_module_names))) or "nothing else"
+    usage = f"Usage: python script.py {' '.join(name.lstrip('*').upper() for name in shape.arguments)}"
+    text = f"{entry.summary}\n\n{usage}\n{shape.usage} Needs: {needed}.\n".replace("\\", "\\\\")
+    return '"""' + text.replace('"""', '\\"""') + '"""'
 
 
 def _main(entry: Transport) -> str:
-    write, is_async = entry.direction is Direction.WRITE, entry.style == "async"
-    call = f"{entry.function.__name__}(connection, {'frame, ' if write else ''}table)"
-    opened = "connect(uri, SharedFolder(folder_here, folder_there))" if "shared_io" in entry.needs else "connect(uri)"
+    shape, is_async = _shape(entry), entry.style == "async"
+    call = shape.call.format(name=entry.function.__name__)
+    if is_async:
+        call = call.replace(entry.function.__name__, f"await {entry.function.__name__}")
     lines = [
-        f"{'async ' if is_async else ''}def main({', '.join(_arguments(entry))}):",
-        *([f"    {_LOAD[entry.frame]}"] if write else []),
-        f"    {'async ' if is_async else ''}with {opened} as connection:",
-        f"        {'' if write else 'frame = '}{'await ' if is_async else ''}{call}",
-        f'    print(f"{{len(frame)}} rows {"written" if write else "read"}")' if write else "    print(frame)",
+        f"{'async ' if is_async else ''}def main({', '.join(shape.arguments)}):",
+        *([f"    {shape.load}"] if shape.load else []),
+        f"    {'async ' if is_async else ''}with connect({shape.target}) as connection:",
+        f"        {call}",
+        f"    print({shape.show})",
         "",
         "",
         'if __name__ == "__main__":',

@@ -1,28 +1,25 @@
-"""One run of a suite from start to end: its folder, its lab, its dataset; new or resumed."""
+"""One run of a suite from start to end: its folder, its rig, its plan; new or resumed."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import environment, labs, registry, results
-from harness.datasets import store
-from harness.labs import Lab
-from harness.lock import busy, only_run
+from harness import environment, registry, results
+from harness.lock import only_run
 from harness.model import LabError, Run
-from harness.plan import Plan, shuffled_runs
+from harness.plan import Plan, cases, from_facts, shuffled_runs
+from harness.rigs.rig import Order
 from harness.runner import Session, require_room
 from harness.settings import Settings
-from harness.systems import postgres
-from harness.systems.tables import Tables
-from harness.worker import WARMUP_ROWS
 
 
 @dataclass(frozen=True)
@@ -36,18 +33,29 @@ class SuiteRun:
 
 @dataclass(frozen=True)
 class Request:
-    """What the person asked for: a plan on a kind of lab, as a new run or (`run_id`) an earlier one to complete."""
+    """What the person asked for: a plan on a rig and kind of lab, as a new run or (`run_id`) one to complete."""
 
     plan: Plan
+    rig: str
     lab: str
     run_id: str | None = None
 
 
-def resume_request(settings: Settings, run: str) -> Request:
-    """Read what an earlier run was asked to do. Raises LabError when there is no such run or it cannot be read."""
+def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -> Request:
+    """Read what an earlier run was asked to do; `rig_of` tells the rig of a suite.
+
+    Raises LabError when there is no such run or it cannot be read.
+    """
     folder = find_folder(settings, run)
     facts = _read_environment(folder)
-    return Request(Plan(**facts["plan"]), facts["lab"], folder.name)
+    try:
+        plan = from_facts(facts["plan"])
+    except (KeyError, TypeError):
+        raise LabError(f"{folder} was made by another version of the lab, whose plans are different") from None
+    return Request(plan, rig_of(plan.suite), _LABS.get(facts["lab"], facts["lab"]), folder.name)
+
+
+_LABS = {"local": "embedded"}  # a rig without servers does not ask for a lab
 
 
 def find_folder(settings: Settings, run: str) -> Path:
@@ -59,32 +67,26 @@ def find_folder(settings: Settings, run: str) -> Path:
 
 
 @contextmanager
-def open_run(settings: Settings, request: Request) -> Iterator[SuiteRun]:
-    """Bring up the lab and everything a suite run needs, and take it down again at the end.
+def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -> Iterator[SuiteRun]:
+    """Bring up the rig and everything a suite run needs, and take it down again at the end.
 
-    Raises LabError before anything is left behind: unknown transports, no server, another run under way, no disk.
+    `say` is told what takes time. Raises LabError before anything is left behind: unknown transports, no server,
+    another run under way, too little disk or memory.
     """
     plan = request.plan
-    transports = registry.select(plan.select)
+    chosen = cases(plan, registry.select)
     run_id = request.run_id or _new_id(settings.results_dir)
+    rigs = importlib.import_module(f"harness.rigs.{request.rig}")
     with ExitStack() as stack:
         stack.enter_context(only_run(settings.state_dir, run_id))
-        lab = stack.enter_context(labs.OPENED[request.lab](settings))
-        servers = labs.check(lab)
-        stack.enter_context(_only_run_on_server(lab, run_id))
-        dataset, warmup = (
-            store.ensure(settings.datasets_dir, plan.dataset, rows, plan.seed) for rows in (plan.rows, WARMUP_ROWS)
-        )
-        spec = store.specification(plan.dataset)
-        tables = Tables(lab.endpoints, spec, dataset, warmup)
-        stack.callback(lambda: tables.close(drop=tables.claimed and lab.kind != "embedded"))
-        tables.claim(lab.systems)
-        facts = environment.describe(plan, dataset, lab, servers, settings.commit)
+        order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say)
+        rig = stack.enter_context(rigs.opened(order))
+        facts = environment.describe(plan, rig, settings.commit)
         folder = settings.results_dir / run_id
-        require_room(folder, plan.rows, "then start again")
+        require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
-        session = Session(run_id, plan.suite, lab, servers, dataset, spec.kinds, tables, folder, plan.time_limit)
-        yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, transports), done))
+        session = Session(run_id, plan.suite, rig, facts["fingerprint"], folder, plan.time_limit)
+        yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
 
 
 def _new_id(results_dir: Path) -> str:
@@ -92,21 +94,6 @@ def _new_id(results_dir: Path) -> str:
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{host}"
     taken = sum(1 for _ in results_dir.glob(f"{name}*"))
     return f"{name}-{taken + 1}" if taken else name
-
-
-@contextmanager
-def _only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
-    """Keep runs from other machines off a shared Postgres server; our own embedded one nobody else knows."""
-    if lab.kind == "embedded" or "postgres" not in lab.systems:
-        yield
-        return
-    connection = postgres.open_connection(lab.endpoints)
-    try:
-        if holder := postgres.lock(connection, run_id):
-            raise LabError(busy(holder))
-        yield
-    finally:
-        connection.close()
 
 
 def _make_folder(folder: Path, run_id: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -139,5 +126,9 @@ def _earlier_rows(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _still_to_do(runs: Sequence[Run], done: list[dict[str, Any]]) -> list[Run]:
-    measured = {(row["transport"], row["pass"]) for row in done}
-    return [run for run in runs if (run.case.transport.id, run.pass_number) not in measured]
+    measured = {(row["transport"], row["experiment"], row["parameters"], row["pass"]) for row in done}
+    return [
+        run
+        for run in runs
+        if (run.case.transport.id, run.case.experiment, run.case.label, run.pass_number) not in measured
+    ]

@@ -3,38 +3,90 @@
 import csv
 import difflib
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from harness.model import LabError
+from harness.model import Experiment, LabError
+from harness.plan import Plan
+
+SIZES = ("smoke", "default", "laptop", "full")
+KINDS_OF_PICTURES = ("bars", "lines", "scatter")
+STATISTICS = ("median and range", "mean and deviation")
 
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """One row of a published benchmark, as its author printed it: mean seconds and rows/s (mean, min, max)."""
+    """One figure of a published benchmark, as its author printed it; None where the author does not say.
+
+    `description` is the author's name of the way; `experiment`, `rows`, `bytes` and `parameters` (some of a case's, as
+    they stand in the results) say under which conditions.
+    Times are means in seconds, rates in rows/s, memory the mean peak resident memory above the start in bytes.
+    """
 
     description: str
-    mean_seconds: float
-    mean_rows_per_s: float
-    min_rows_per_s: float
-    max_rows_per_s: float
+    experiment: str | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    mean_seconds: float | None = None
+    mean_rows_per_s: float | None = None
+    min_rows_per_s: float | None = None
+    max_rows_per_s: float | None = None
+    peak_rss_bytes: float | None = None
+    parameters: str | None = None
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of a suite's report, made from the rows of runs.csv that `where` keeps (column -> its values).
+
+    `bars`: one bar a transport, as long as the median of `y`, coloured by the column `colour`.
+    `lines`: `y` over `x`, one line for each value of `colour` and (drawn otherwise) of `dash`.
+    `scatter`: one mark a transport at the medians of `x` and `y`. `inset` adds the same lines on logarithmic axes;
+    `log` makes the axes themselves logarithmic. `published` sets the author's figures beside ours.
+    """
+
+    name: str
+    title: str
+    kind: str
+    y: str
+    x: str = ""
+    colour: str = "transport"
+    dash: str = ""
+    where: dict[str, list[str]] | None = None
+    statistic: str = STATISTICS[0]
+    inset: bool = False
+    log: bool = False
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size of a suite: its experiments, passes, and how long a worker may live in seconds."""
+
+    passes: int
+    time_limit: float
+    experiments: tuple[Experiment, ...]
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What a suite runs by default, and the published benchmark it reproduces with its figures by description."""
+    """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces."""
 
     name: str
     title: str
+    rig: str
     citation: str
     conditions: str
-    select: str
-    dataset: str
-    rows: int
-    passes: int
-    time_limit: float
-    published: dict[str, PublishedFigure]
+    sizes: dict[str, Size]
+    published: tuple[PublishedFigure, ...]
+    pictures: tuple[Picture, ...]
+
+    def size(self, name: str) -> Size:
+        """Return a size by name. Raises LabError naming those there are."""
+        if name not in self.sizes:
+            raise LabError(f'no size "{name}" of suite {self.name}; there are: {", ".join(self.sizes)}')
+        return self.sizes[name]
 
 
 def load(folder: Path, name: str) -> Suite:
@@ -50,41 +102,118 @@ def load(folder: Path, name: str) -> Suite:
         return _suite(path, tomllib.loads(path.read_text(encoding="utf-8")))
     except KeyError as error:
         raise LabError(f"{path}: expected an entry {error}, found none") from None
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise LabError(f"{path}: {error}") from None
 
 
-def _suite(path: Path, data: dict[str, Any]) -> Suite:
-    published, defaults = data["published"], data["defaults"]
-    if data["name"] != path.stem:
-        raise ValueError(f'expected name = "{path.stem}" as the file is called, found "{data["name"]}"')
-    for entry, types in (("rows", (int,)), ("passes", (int,)), ("time_limit_seconds", (int, float))):
-        if type(defaults[entry]) not in types or defaults[entry] <= 0:
-            raise ValueError(f"expected {entry} to be a number above 0, found {defaults[entry]!r}")
-    return Suite(
-        name=data["name"],
-        title=data["title"],
-        citation=f'{published["author"]}, "{published["title"]}", {published["date"]}',
-        conditions=published["conditions"],
-        select=defaults["select"],
-        dataset=defaults["dataset"],
-        rows=defaults["rows"],
-        passes=defaults["passes"],
-        time_limit=defaults["time_limit_seconds"],
-        published=_figures(path.parent / published["figures"]),
+def plan(
+    suite: Suite,
+    size: str,
+    only: str,
+    seed: int,
+    experiments: str | None = None,
+    rows: int | None = None,
+    passes: int | None = None,
+    time_limit: float | None = None,
+) -> Plan:
+    """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError."""
+    chosen = suite.size(size)
+    return Plan(
+        suite=suite.name,
+        size=size,
+        select=only,
+        experiments=tuple(_with_rows(part, rows) for part in _named(chosen.experiments, experiments)),
+        passes=chosen.passes if passes is None else passes,
+        seed=seed,
+        time_limit=chosen.time_limit if time_limit is None else time_limit,
     )
 
 
-def _figures(path: Path) -> dict[str, PublishedFigure]:
+def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:
+    if names is None:
+        return list(experiments)
+    known = {experiment.name: experiment for experiment in experiments}
+    wanted = [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise LabError(f'no experiment "{name}"; nearest: "{nearest}"; there are: {", ".join(known)}')
+    return [experiment for name, experiment in known.items() if name in wanted]
+
+
+def _with_rows(experiment: Experiment, rows: int | None) -> Experiment:
+    if rows is None:
+        return experiment
+    if rows < 1:
+        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+    if "rows" not in experiment.parameters:
+        raise LabError(f"experiment {experiment.name} has no parameter rows; choose its amount of data with --size")
+    return replace(experiment, parameters=experiment.parameters | {"rows": [rows]})
+
+
+def _suite(path: Path, data: dict[str, Any]) -> Suite:
+    published = data["published"]
+    if data["name"] != path.stem:
+        raise ValueError(f'expected name = "{path.stem}" as the file is called, found "{data["name"]}"')
+    if unknown := data["sizes"].keys() - set(SIZES):
+        raise ValueError(f"expected sizes among {', '.join(SIZES)}, found {', '.join(sorted(unknown))}")
+    return Suite(
+        name=data["name"],
+        title=data["title"],
+        rig=data["rig"],
+        citation=f'{published["author"]}, "{published["title"]}", {published["date"]}',
+        conditions=published["conditions"],
+        sizes={name: _size(data["defaults"] | data["sizes"][name]) for name in SIZES if name in data["sizes"]},
+        published=_figures(path.parent / published["figures"]),
+        pictures=tuple(_picture(part) for part in data.get("pictures", [])),
+    )
+
+
+def _size(entries: dict[str, Any]) -> Size:
+    for entry, types in (("passes", (int,)), ("time_limit_seconds", (int, float))):
+        if type(entries[entry]) not in types or entries[entry] <= 0:
+            raise ValueError(f"expected {entry} to be a number above 0, found {entries[entry]!r}")
+    experiments = tuple(_experiment(entries | part) for part in entries["experiments"])
+    if len({experiment.name for experiment in experiments}) < len(experiments):
+        raise ValueError("expected experiments of different names, found one twice")
+    return Size(entries["passes"], entries["time_limit_seconds"], experiments)
+
+
+def _experiment(entries: dict[str, Any]) -> Experiment:
+    parameters = entries["parameters"]
+    for name, values in parameters.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"expected a list of values for the parameter {name}, found {values!r}")
+        if name == "rows" and not all(type(value) is int and value > 0 for value in values):
+            raise ValueError(f"expected rows to be numbers above 0, found {values!r}")
+    return Experiment(entries["name"], entries["select"], entries["dataset"], parameters)
+
+
+def _picture(entries: dict[str, Any]) -> Picture:
+    picture = Picture(**entries)
+    for found, known in ((picture.kind, KINDS_OF_PICTURES), (picture.statistic, STATISTICS)):
+        if found not in known:
+            raise ValueError(f'picture {picture.name}: expected one of {", ".join(known)}, found "{found}"')
+    return picture
+
+
+def _figures(path: Path) -> tuple[PublishedFigure, ...]:
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    numbers = [field.name for field in fields(PublishedFigure)][1:]
+    names = {field.name for field in fields(PublishedFigure)}
     try:
-        found = {
-            row["description"]: PublishedFigure(row["description"], *(float(row[n]) for n in numbers)) for row in rows
-        }
+        found = tuple(_figure({name: text for name, text in row.items() if name in names}) for row in rows)
     except (KeyError, TypeError, ValueError) as error:
-        raise LabError(f"{path}: expected a description and {', '.join(numbers)} in every row: {error}") from None
+        raise LabError(f"{path}: expected a description and numbers in every row: {error}") from None
     if not found:
         raise LabError(f"{path}: expected the figures of a published benchmark, found none")
     return found
+
+
+def _figure(texts: dict[str, str]) -> PublishedFigure:
+    numbers: dict[str, Any] = {name: int(text) for name, text in texts.items() if name in ("rows", "bytes") and text}
+    figures: dict[str, Any] = {name: float(text) for name, text in texts.items() if "_" in name and text}
+    if not figures:
+        raise ValueError(f"no figure of {texts['description']!r}")
+    named: dict[str, Any] = {name: texts.get(name) or None for name in ("experiment", "parameters")}
+    return PublishedFigure(texts["description"], **named, **numbers, **figures)

@@ -12,15 +12,12 @@ import sys
 import threading
 import time
 import traceback
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
 from harness import registry
-from harness.canonical import NotConvertible, canonicalise, library_of, load_frame
+from harness.contracts.calls import Calls
 from harness.measure import Stopwatch
-from harness.model import Direction, SharedFolder, Status, Transport
-
-WARMUP_ROWS = 1_000
+from harness.model import Status, Transport
 
 
 def main() -> None:
@@ -51,66 +48,44 @@ def _leave_with_the_parent() -> None:
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """Execute a job and return the answer: status, connect_seconds, the stopwatch's report, converted columns.
 
-    A read leaves its canonical frame at `job["result"]` for the parent to verify.
+    What else is in the answer, and what is left at `job["result"]`, is up to the contract that the job names.
     """
     entry = registry.one(job["transport"])
     for module in entry.requires:
         importlib.import_module(module)
-    if entry.direction is Direction.WRITE:
-        frame = load_frame(job["dataset"], entry.frame, job["kinds"])
-        calls: list[tuple[Any, ...]] = [(frame.head(WARMUP_ROWS), job["warmup_table"]), (frame, job["table"])]
-    else:
-        calls = [(job["warmup_table"],), (job["table"],)]
-    stopwatch, connect_seconds, returned = _measure(entry, job, calls)
-    answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
-    if entry.direction is Direction.READ:
-        answer |= _hand_over(returned, entry.frame, job)
-    return answer
-
-
-def _measure(entry: Transport, job: dict[str, Any], calls: list[tuple[Any, ...]]) -> tuple[Stopwatch, float, Any]:
-    io = (SharedFolder(**job["io"]),) if "shared_io" in entry.needs else ()
-    connecting = registry.connect_of(entry)(job["uri"], *io)
+    contract = importlib.import_module(f"harness.contracts.{job['contract']}")
+    calls = contract.calls(entry, job)
     if entry.style == "async":
-        return asyncio.run(_measure_async(entry, connecting, calls))
-    return _measure_sync(entry, connecting, calls)
+        stopwatch, connect_seconds, returned = asyncio.run(_measure_async(entry, calls))
+    else:
+        stopwatch, connect_seconds, returned = _measure_sync(entry, calls)
+    answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
+    return answer | contract.hand_over(entry, returned, job)
 
 
-def _measure_sync(
-    entry: Transport, connecting: AbstractContextManager[Any], calls: list[tuple[Any, ...]]
-) -> tuple[Stopwatch, float, Any]:
-    warmup, measured = calls
+def _measure_sync(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any]:
+    connect = registry.connect_of(entry)
+    if calls.connect_warmup is not None:
+        with connect(*calls.connect_warmup) as connection:
+            entry.function(connection, *calls.warmup)
     started = time.perf_counter()
-    with connecting as connection:
+    with connect(*calls.connect) as connection:
         connect_seconds = time.perf_counter() - started
-        entry.function(connection, *warmup)
+        if calls.connect_warmup is None:
+            entry.function(connection, *calls.warmup)
         with Stopwatch() as stopwatch:
-            returned = entry.function(connection, *measured)
+            returned = entry.function(connection, *calls.measured)
     return stopwatch, connect_seconds, returned
 
 
-async def _measure_async(
-    entry: Transport, connecting: AbstractAsyncContextManager[Any], calls: list[tuple[Any, ...]]
-) -> tuple[Stopwatch, float, Any]:
-    warmup, measured = calls
+async def _measure_async(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any]:
     started = time.perf_counter()
-    async with connecting as connection:
+    async with registry.connect_of(entry)(*calls.connect) as connection:
         connect_seconds = time.perf_counter() - started
-        await entry.function(connection, *warmup)
+        await entry.function(connection, *calls.warmup)
         with Stopwatch() as stopwatch:
-            returned = await entry.function(connection, *measured)
+            returned = await entry.function(connection, *calls.measured)
     return stopwatch, connect_seconds, returned
-
-
-def _hand_over(returned: Any, library: str, job: dict[str, Any]) -> dict[str, Any]:
-    try:
-        if (found := library_of(returned)) != library:  # the way to the library it names would not have been timed
-            return {"status": Status.ERROR, "error": f"expected a {library} DataFrame, found one of {found}"}
-        frame, converted = canonicalise(returned, job["kinds"])
-    except NotConvertible as error:
-        return {"status": Status.MISMATCH, "error": str(error)}
-    frame.write_ipc(job["result"])
-    return {"converted": converted}
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 from harness import registry, results
 from harness.datasets import store
 from harness.embedded.lab import EmbeddedLab
-from harness.model import NAMESPACE, Direction, Status
+from harness.model import NAMESPACE, Operation, Status
 from harness.show import script
 from harness.systems.tables import SYSTEMS, Tables
 from tests.commands import refused
@@ -172,7 +172,7 @@ def test_the_script_that_show_prints_runs_on_its_own(
     entry = registry.one(transport_id)
     dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (500, 1_000))
     tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
-    is_write = entry.direction is Direction.WRITE
+    is_write = entry.operation is Operation.WRITE
     table, _ = tables.for_write(entry.system) if is_write else tables.for_read(entry.system)
     uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
     (tmp_path / "script.py").write_text(script(entry))

@@ -31,7 +31,7 @@ def test_every_transport_stands_once_in_the_catalogue_with_its_summary():
     assert len(rows) == len(registry.select())
 
 
-def test_the_catalogue_counts_its_transports_by_system_and_direction():
+def test_the_catalogue_counts_its_transports_by_system_and_operation():
     counts = re.findall(r"^## (\w+) (\w+) \((\d+)\)$", PAGES["catalogue.md"], re.MULTILINE)
     assert sum(int(count) for *_, count in counts) == len(registry.select())
     assert len(counts) == 4

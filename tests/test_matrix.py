@@ -11,8 +11,8 @@ from harness import results
 from harness.model import Status
 
 PG_PARQUET = {
-    f"postgres.pg_parquet.{direction}_{frame}_parquet_file"
-    for direction in ("write", "read")
+    f"postgres.pg_parquet.{operation}_{frame}_parquet_file"
+    for operation in ("write", "read")
     for frame in ("pandas", "polars")
 }
 
@@ -69,18 +69,18 @@ def test_ok_rows_have_plausible_numbers(run_folder: Path) -> None:
 
 
 def test_every_clickhouse_insert_records_that_async_insert_is_off(run_folder: Path) -> None:
-    inserts = [row for row in rows_of(run_folder) if row["system"] == "clickhouse" and row["direction"] == "write"]
+    inserts = [row for row in rows_of(run_folder) if row["system"] == "clickhouse" and row["operation"] == "write"]
     assert len(inserts) == 20
     assert all("async_insert=0" in row["pinned"].split("; ") for row in inserts)
 
 
-def test_the_summary_ranks_every_database_and_direction_from_one(run_folder: Path) -> None:
+def test_the_summary_ranks_every_database_and_operation_from_one(run_folder: Path) -> None:
     with (run_folder / "summary.csv").open(newline="") as file:
         summaries = list(csv.DictReader(file))
     ranks: dict[tuple[str, str], list[int]] = {}
     for summary in summaries:
         if summary["rank"]:
-            ranks.setdefault((summary["system"], summary["direction"]), []).append(int(summary["rank"]))
+            ranks.setdefault((summary["system"], summary["operation"]), []).append(int(summary["rank"]))
     sizes = Counter({key: len(places) for key, places in ranks.items()})
     assert sizes == {
         ("postgres", "write"): 6,

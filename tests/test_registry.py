@@ -10,15 +10,28 @@ import pytest
 
 from harness import registry
 from harness.canonical import PANDAS_DTYPES, POLARS_DTYPES
-from harness.model import Direction, LabError, Origin
+from harness.model import LabError, Operation, Origin
 from harness.registry import connect_of, one, select, transport
 from harness.settings import ROOT
 
 CATALOGUE = registry.catalogue()
 ENTRIES = tuple(CATALOGUE.values())
-PUBLISHED = [entry for entry in ENTRIES if entry.published]
 ARTICLE = list(csv.DictReader((ROOT / "suites" / "published" / "matrix.csv").open(encoding="utf-8")))
 ENDPOINTS = {"postgres": {"postgres"}, "clickhouse": {"clickhouse_http", "clickhouse_native"}}
+DATABASES = [entry for entry in ENTRIES if entry.system in ENDPOINTS]
+ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS]
+OF_MATRIX = [entry for entry in DATABASES if entry.published]
+# Operation -> what follows the connection in the signature; a store is its own connection.
+DATABASE_ARGUMENTS = {Operation.WRITE: ["frame", "table"], Operation.READ: ["table"]}
+FILE_ARGUMENTS = {Operation.SCAN: ["files"], Operation.CREATE: ["data"], Operation.READ: [], Operation.QUERY: []}
+# System -> what its data may be in memory; a scan has none but where it makes a frame of all rows.
+FRAMES = {
+    "postgres": {"pandas", "polars"},
+    "clickhouse": {"pandas", "polars"},
+    "parquet": {"", "pandas"},
+    "stores_equal": {"pyarrow"},
+    "stores_published": {"dicts", "tuples", "pyarrow"},
+}
 
 
 @pytest.fixture
@@ -27,33 +40,55 @@ def empty(monkeypatch):
     monkeypatch.setattr(registry, "_CATALOGUE", {})
 
 
-def register(direction="write", **more):
-    return transport(direction, **({"frame": "polars", "path": "", "payload": ""} | more))
+def register(operation="write", **more):
+    return transport(operation, **({"frame": "polars", "path": "", "payload": ""} | more))
 
 
 def every(entries=ENTRIES):
     return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
 
 
-def test_every_published_row_has_exactly_one_transport_and_every_published_transport_a_row():
+def test_every_published_row_of_the_matrix_has_exactly_one_transport_and_every_published_transport_a_row():
     rows = [(row["database"], row["direction"], row["description"]) for row in ARTICLE]
-    ours = [(entry.system, str(entry.direction), entry.published) for entry in PUBLISHED]
+    ours = [(entry.system, str(entry.operation), entry.published) for entry in OF_MATRIX]
     assert sorted(ours) == sorted(rows)
     assert len(set(ours)) == len(ours) == 56
 
 
-@every(PUBLISHED)
+@every(OF_MATRIX)
 def test_the_declarations_agree_with_the_published_description(entry):
     described = entry.published.lower()
     assert entry.frame in described
     assert ("pandas" if entry.frame == "polars" else "polars") not in described
-    assert ("-> " in described) == (entry.direction is Direction.READ)
-    assert f"{entry.frame}" in described.rpartition("from " if entry.direction is Direction.WRITE else "-> ")[2]
+    assert ("-> " in described) == (entry.operation is Operation.READ)
+    assert f"{entry.frame}" in described.rpartition("from " if entry.operation is Operation.WRITE else "-> ")[2]
 
 
-@every()
-def test_the_name_of_a_function_says_direction_and_frame(entry):
-    assert entry.function.__name__.startswith(f"{entry.direction}_{entry.frame}_")
+@every(DATABASES)
+def test_the_name_of_a_function_says_operation_and_frame(entry):
+    assert entry.function.__name__.startswith(f"{entry.operation}_{entry.frame}_")
+
+
+@every(ON_FILES)
+def test_the_name_of_a_function_on_files_says_the_operation_and_what_is_special(entry):
+    operation, _, special = entry.function.__name__.partition("_")
+    assert operation == entry.operation
+    assert special == "" or entry.system == "parquet"
+
+
+@pytest.mark.parametrize("system", ["stores_equal", "stores_published"])
+def test_every_store_can_be_made_read_and_queried(system):
+    found = {}
+    for entry in select(f"{system}.*"):
+        found.setdefault(entry.client, set()).add(entry.operation)
+    assert found
+    assert all(operations == {Operation.CREATE, Operation.READ, Operation.QUERY} for operations in found.values())
+
+
+def test_every_store_of_the_published_protocol_also_stands_in_the_equal_one():
+    published, equal = ({entry.client for entry in select(f"stores_{name}.*")} for name in ("published", "equal"))
+    assert published == {"parquetdb", "pyarrow", "sqlite"}
+    assert published < equal
 
 
 @every()
@@ -63,12 +98,20 @@ def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
     assert one(entry.id) is CATALOGUE[entry.id] is entry
 
 
-@every()
-def test_direction_and_signature_agree(entry):
-    wanted = ["frame", "table"] if entry.direction is Direction.WRITE else ["table"]
-    assert list(inspect.signature(entry.function).parameters)[1:] == wanted  # the first is the connection
+@every(DATABASES)
+def test_operation_and_signature_agree(entry):
+    _, *arguments = inspect.signature(entry.function).parameters
+    assert arguments == DATABASE_ARGUMENTS[entry.operation]
     shared = ["uri", "io"] if "shared_io" in entry.needs else ["uri"]
     assert list(inspect.signature(connect_of(entry)).parameters) == shared
+
+
+@every(ON_FILES)
+def test_operation_and_signature_agree_on_files(entry):
+    first, *arguments = inspect.signature(entry.function).parameters
+    assert first == ("connection" if entry.operation is Operation.SCAN else "store")
+    assert arguments == FILE_ARGUMENTS[entry.operation]
+    assert list(inspect.signature(connect_of(entry)).parameters) == ["folder"]
 
 
 @every()
@@ -76,12 +119,21 @@ def test_what_a_transport_declares_is_complete(entry):
     assert entry.summary.endswith(".")
     assert entry.path
     assert entry.payload
-    assert entry.frame in ("pandas", "polars")
-    assert entry.frame in entry.requires
-    assert entry.endpoint in ENDPOINTS[entry.system]
+    assert entry.frame in FRAMES[entry.system]
+    assert entry.endpoint in ENDPOINTS.get(entry.system, {entry.system})
     assert set(entry.needs) <= {"pg_parquet", "shared_io"}
     assert (entry.origin is Origin.PUBLISHED) == bool(entry.published)
     assert all(isinstance(text, str) for item in entry.settings.items() for text in item)
+
+
+@every([entry for entry in ENTRIES if entry.frame and entry.system != "stores_published"])
+def test_the_library_of_the_data_is_imported_before_the_clock(entry):
+    assert entry.frame in {module.partition(".")[0] for module in entry.requires}
+
+
+@every()
+def test_some_package_is_imported_before_the_clock(entry):
+    assert entry.requires
 
 
 @every()
@@ -131,6 +183,25 @@ def test_a_glob_or_several_select_each_transport_once(pattern, expected):
     chosen = [entry.id for entry in select(pattern)]
     assert set(chosen) == expected
     assert chosen == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "among", "expected"),
+    [
+        ("*", "postgres.psycopg.read_*", "postgres.psycopg.read_*"),
+        ("*.read_*", " postgres.psycopg.* , parquet.*", "postgres.psycopg.read_*"),
+        ("*", "stores_published.*,parquet.duckdb.scan", "stores_published.*,parquet.duckdb.scan"),
+    ],
+)
+def test_only_transports_among_those_named_are_selected(pattern, among, expected):
+    assert select(pattern, among) == select(expected)
+    assert len(select(expected)) < len(select(pattern))
+
+
+@pytest.mark.parametrize("pattern", ["clickhouse.*", "postgres.asyncpg.read_polars_rows", "postgres.*,parquet.*"])
+def test_a_pattern_that_matches_none_of_those_named_is_refused_with_the_nearest_of_them(pattern):
+    with pytest.raises(LabError, match=r'nearest: "postgres\.psycopg\.'):
+        select(pattern, "postgres.psycopg.*")
 
 
 @pytest.mark.parametrize(
@@ -190,8 +261,8 @@ def test_an_id_that_is_taken_is_refused(empty):
         register()(write)
 
 
-@pytest.mark.parametrize("wrong", [{"direction": "sideways"}, {"origin": "elsewhere"}])
-def test_an_unknown_direction_or_origin_is_refused(empty, wrong):
+@pytest.mark.parametrize("wrong", [{"operation": "sideways"}, {"origin": "elsewhere"}])
+def test_an_unknown_operation_or_origin_is_refused(empty, wrong):
     def write(connection, frame, table): ...
 
     with pytest.raises(ValueError, match="is not a valid"):

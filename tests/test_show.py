@@ -8,10 +8,19 @@ import sys
 import pytest
 
 from harness import registry
-from harness.model import Direction
+from harness.model import Operation
 from harness.show import script
 
 CATALOGUE = list(registry.catalogue().values())
+# Operation, and whether it is one of a database -> the arguments of the script.
+ARGUMENTS = {
+    (Operation.WRITE, True): ["uri", "table", "parquet"],
+    (Operation.READ, True): ["uri", "table"],
+    (Operation.SCAN, False): ["folder", "files"],
+    (Operation.CREATE, False): ["folder", "parquet"],
+    (Operation.READ, False): ["folder"],
+    (Operation.QUERY, False): ["folder"],
+}
 MADE_UP = '''"""A client."""
 
 import io as buffers, os.path as paths
@@ -87,6 +96,15 @@ def imported(tree):
             yield node.module
 
 
+def packages(tree):
+    return {name.partition(".")[0] for name in imported(tree)} - set(sys.stdlib_module_names)
+
+
+def main_of(tree):
+    (main,) = [node for node in tree.body if getattr(node, "name", "") == "main"]
+    return main
+
+
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
 def test_the_script_compiles_and_imports_nothing_of_the_lab(entry):
     text = script(entry)
@@ -105,19 +123,29 @@ def test_the_script_imports_at_its_top_only_what_python_brings(entry):
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
-def test_every_package_the_script_imports_is_in_requires(entry):
-    names = {name.partition(".")[0] for name in imported(ast.parse(script(entry)))} - set(sys.stdlib_module_names)
-    assert names <= {name.partition(".")[0] for name in entry.requires}
+def test_every_package_the_way_itself_imports_is_in_requires(entry):
+    tree = ast.parse(script(entry))
+    tree.body.remove(main_of(tree))  # which also loads the data
+    assert packages(tree) <= {name.partition(".")[0] for name in entry.requires}
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+def test_the_script_says_which_packages_it_needs(entry):
+    tree = ast.parse(script(entry))
+    needed = {name.partition(".")[0] for name in entry.requires} - set(sys.stdlib_module_names)
+    (named,) = [line for line in docstring(tree).splitlines() if "Needs: " in line]
+    said = named.partition("Needs: ")[2].rstrip(".")
+    assert said == (", ".join(sorted(packages(tree) | needed)) or "nothing else")
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
 def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     tree = ast.parse(script(entry))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    (main,) = [node for node in functions if node.name == "main"]
-    arguments = [argument.arg for argument in main.args.args]
-    assert f"Usage: python script.py {' '.join(arguments).upper()}" in docstring(tree)
-    assert ("parquet" in arguments) == (entry.direction is Direction.WRITE)
+    main = main_of(tree)
+    arguments = [argument.arg for argument in (*main.args.args, main.args.vararg) if argument]
+    assert f"Usage: python script.py {' '.join(arguments).upper()}\n" in docstring(tree)
+    folder = ["folder_here", "folder_there"] if "shared_io" in entry.needs else []
+    assert arguments == ARGUMENTS[entry.operation, entry.system in ("postgres", "clickhouse")] + folder
     assert isinstance(main, ast.AsyncFunctionDef) == (entry.style == "async")
 
 

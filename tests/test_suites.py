@@ -28,7 +28,7 @@ passes = 1
 time_limit_seconds = 5
 """
 FIGURES = (
-    "database,direction,description,mean_seconds,mean_rows_per_s,min_rows_per_s,max_rows_per_s\npg,write,a,1,2,3,4\n"
+    "database,operation,description,mean_seconds,mean_rows_per_s,min_rows_per_s,max_rows_per_s\npg,write,a,1,2,3,4\n"
 )
 
 

@@ -107,5 +107,6 @@ SPECIFICATION = Specification(
     kinds=KINDS,
     row_key=("entity_key",),
     tables={"postgres": _postgres_table(), "clickhouse": _clickhouse_table()},
+    bytes_a_row=140,
     build=build,
 )

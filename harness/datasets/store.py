@@ -19,7 +19,6 @@ from harness.model import Dataset, LabError
 ROW_GROUP_ROWS = 100_000
 _NOT_DATASETS = ("__init__", "specification", "store")
 _FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # what a manifest must say
-BYTES_PER_ROW = 140  # an upper bound of what a row takes on disk, to refuse before a disk is filled
 
 
 def specification(name: str) -> Specification:
@@ -74,12 +73,12 @@ def _read_manifest(path: Path) -> dict[str, Any] | None:
 
 def _intact(parquet: Path, manifest: dict[str, Any]) -> bool:
     try:
-        return parquet.stat().st_size == manifest["bytes"] and _file_hash(parquet) == manifest["file_hash"]
+        return parquet.stat().st_size == manifest["bytes"] and file_hash(parquet) == manifest["file_hash"]
     except OSError:
         return False
 
 
-def _file_hash(path: Path) -> str:
+def file_hash(path: Path) -> str:
     """Return the BLAKE2b-256 of a file's bytes: unlike the content hash quick to check (about 1 GB/s)."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
@@ -89,7 +88,7 @@ def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: P
     partial = parquet.with_suffix(f".partial-{os.getpid()}")
     try:
         parquet.parent.mkdir(parents=True, exist_ok=True)
-        _refuse_a_small_disk(parquet.parent, rows)
+        _refuse_a_small_disk(parquet.parent, rows, spec.bytes_a_row)
         facts = _write(spec, rows, seed, partial)
         os.replace(partial, parquet)
         manifest.write_text(json.dumps(facts, indent=2) + "\n")
@@ -100,8 +99,8 @@ def _build(spec: Specification, rows: int, seed: int, parquet: Path, manifest: P
     return facts
 
 
-def _refuse_a_small_disk(folder: Path, rows: int) -> None:
-    free, needed = shutil.disk_usage(folder).free, rows * BYTES_PER_ROW
+def _refuse_a_small_disk(folder: Path, rows: int, bytes_a_row: int) -> None:
+    free, needed = shutil.disk_usage(folder).free, rows * bytes_a_row
     if free < needed:
         raise LabError(
             f"{rows} rows need up to {needed / 1e6:.0f} MB in {folder}, found {free / 1e6:.0f} MB free; "
@@ -125,5 +124,5 @@ def _write(spec: Specification, rows: int, seed: int, path: Path) -> dict[str, A
         "kinds": spec.kinds,
         "content_hash": digest.hexdigest(),
         "bytes": path.stat().st_size,
-        "file_hash": _file_hash(path),
+        "file_hash": file_hash(path),
     }

@@ -1,25 +1,68 @@
-"""A summary as texts, for tables of every kind."""
+"""Figures as texts, for tables of every kind: what is missing is an empty text, never 0."""
 
+import math
 from typing import Any
 
 
 def cells(summary: dict[str, Any]) -> dict[str, str]:
-    """Return a summary's figures as text, by the head of their column; what is missing is an empty text."""
+    """Return a summary's figures as text, by the head of their column in a ranking."""
     peak = summary["peak_rss_bytes"]
     values = (summary["fidelity"] or "").partition(":")[0]
     status = summary["status"]
     return {
         "#": _number(summary["rank"], "d"),
-        "transport": summary["published_row"] or summary["transport"],
+        "transport": name(summary),
         "avg s": _number(summary["mean_seconds"], ".4f"),
         "rows/s": _number(summary["mean_rows_per_s"], ",.0f"),
         "min": _number(summary["min_rows_per_s"], ",.0f"),
         "max": _number(summary["max_rows_per_s"], ",.0f"),
         "peak MB": _number(None if peak is None else peak / 1e6, ",.0f"),
         "published": _number(summary["published_mean_rows_per_s"], ",.0f"),
+        "published s": significant(summary["published_mean_seconds"]),
         "ratio": _number(summary["ratio_to_published"], ".2f"),
         "values": values if status == "ok" else f"{values} ({status})".strip() if values else status,
     }
+
+
+def name(summary: dict[str, Any]) -> str:
+    """Return what a table calls a transport: its name in the published benchmark, else its id."""
+    return summary["published_row"] or summary["transport"]
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """Return a number to so many significant digits without an exponent: 0.0123, 1.23, 123, 12,345."""
+    if value is None or value == 0:
+        return "" if value is None else "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return format(value, f",.{max(0, decimals)}f")
+
+
+def as_printed(value: float | None) -> str:
+    """Return an author's figure with the digits it was printed with, up to six: 45, 1,300, 0.0332002."""
+    return "" if value is None else format(value, ",.6g")
+
+
+def times(value: float | None) -> str:
+    """Return a ratio to two significant digits, as precise as few runs make it: ×0.58, ×1.3, ×13, ×130."""
+    return "" if value is None else f"×{significant(value, 2)}"
+
+
+def megabytes(value: float | None) -> str:
+    """Return bytes as MB (10^6) to three significant digits."""
+    return significant(None if value is None else value / 1e6)
+
+
+def gigabytes(value: float | None) -> str:
+    """Return bytes as GB (10^9) to three significant digits."""
+    return significant(None if value is None else value / 1e9)
+
+
+def volume(value: float) -> str:
+    """Return a number of bytes with the unit that suits it: 1.72 GB, 210 MB."""
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{significant(value / size)} {unit}"
+    return f"{value:,.0f} B"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -1,52 +1,129 @@
-"""Summaries and their environment as Markdown, for pages that live in the repository."""
+"""A run as Markdown: report.md, and the parts of it that stand in pages of the repository."""
 
-from collections.abc import Iterable
-from itertools import groupby
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.report.cells import cells
-from harness.report.summary import TITLES
+from harness.report import failures
+from harness.report.beside import beside
+from harness.report.page_facts import headline
+from harness.report.text_tables import TextTable, text_tables
+from harness.suites import PublishedFigure, Suite
 
-_HEAD = ("#", "way", "avg s", "rows/s", "min", "max", "peak MB", "values", "published rows/s")
+_LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
+_HOW_TO_READ = """\
+- One run is one call in a process of its own. Figures come from the runs that are ok: never more than the number a
+  table says, fewer where a status says so. The median is the middle one; ranks and the order of rows go by it.
+- Seconds are wall time of the call alone; connecting and a warm-up call are outside.
+- Peak memory is the worker's resident memory above what it had when the clock started; the memory of a server is not in
+  it. Anonymous pages are its own; file-backed pages belong to mapped files, and the system can take them back.
+- Ways whose ranges of minimum and maximum overlap cannot be told apart by so few runs; summary.csv has the ranges.
+- What is not ok has no figure: `mismatch` (a value came back wrong), `error`, `timeout`, `killed`, `unavailable` (this
+  lab lacks something) or `unsupported` (the way cannot do it)."""
 
 
-def tables(summaries: list[dict[str, Any]], best: int | None = None) -> str:
-    """Return one table a database and direction, of all ways or the `best` ones with how many are left out."""
-    parts = []
-    for (system, direction), group in groupby(summaries, key=lambda s: (s["system"], s["direction"])):
-        rows = list(group)
-        shown = rows[:best]
-        left_out = f" (the first {len(shown)} of {len(rows)})" if len(shown) < len(rows) else ""
-        parts.append(
-            f"**{TITLES.get(system, system)} {direction}**{left_out}\n\n" + table(_HEAD, [_cells(row) for row in shown])
-        )
-    return "\n".join(parts)
+def report(
+    suite: Suite,
+    environment: dict[str, Any],
+    rows: Sequence[dict[str, Any]],
+    summaries: Sequence[dict[str, Any]],
+    pictures: Sequence[tuple[str, str, str]],
+) -> str:
+    """Return report.md of one run; `pictures` are (title, caption, path beside the report)."""
+    authors = published(summaries, suite.published)
+    drawn = {title for title, *_ in pictures}
+    missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
+    parts = [
+        f"# {_plain(suite.title)}",
+        " ".join(map(_plain, headline(environment, rows, summaries))),
+        conditions(environment),
+        "## What did not run, and why",
+        _not_ok(rows),
+        "## Results",
+        tables(summaries) or "No run is there yet.",
+        *(("## The published figures beside ours", authors) if authors else ()),
+        *(("## Pictures", *(_picture(*picture) for picture in pictures)) if suite.pictures else ()),
+        *((f"Not drawn, because no ok run fits them: {'; '.join(missing)}.",) if missing else ()),
+        "## How to read this",
+        _HOW_TO_READ,
+        f"Published figures: {_plain(suite.citation)}; {_plain(suite.conditions)}.",
+        "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
+        "machine, versions and settings: [environment.json](environment.json).",
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a Markdown table; a bar within a cell is escaped."""
+def tables(summaries: Sequence[dict[str, Any]], best: int | None = None) -> str:
+    """Return the tables of all summaries, of all their rows or the `best` ones with how many are left out."""
+    return "\n".join(_text_table(table, best) for table in text_tables(summaries))
+
+
+def published(summaries: Sequence[dict[str, Any]], figures: Iterable[PublishedFigure]) -> str:
+    """Return the tables of the author's figures at the author's sizes beside ours; empty where there are none."""
+    return "\n".join(_text_table(table) for table in beside(summaries, figures))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Return a Markdown table, the columns `right` aligned to the right; a bar within a cell is escaped."""
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]]) + "\n"
+    rule = "".join("---:|" if place in right else "---|" for place in range(len(head)))
+    return "\n".join([lines[0], f"|{rule}", *lines[1:]]) + "\n"
 
 
 def conditions(environment: dict[str, Any]) -> str:
     """Say in one paragraph where and how a run was obtained."""
-    plan, machine, servers = environment["plan"], environment["machine"], environment["servers"]
-    versions = ", ".join(f"{name} {server['version']}" for name, server in servers.items())
-    commit = (environment["code"]["commit"] or "unknown")[:12]
+    plan, machine, code = environment["plan"], environment["machine"], environment.get("code", {})
+    versions = ", ".join(f"{name} {server['version']}" for name, server in environment.get("servers", {}).items())
+    packages = environment.get("packages", {})
+    libraries = "".join(f", {name} {packages[name]}" for name in _LIBRARIES if name in packages)
+    filesystem = environment.get("server_filesystem")
     return (
-        f"{plan['rows']:,} rows, {plan['passes']} passes, lab: {environment['lab']} ({versions}); "
+        f"{_asked(plan)}lab: {environment['lab']} ({versions or 'no server'}); "
         f"{machine['cores']} cores of {machine['cpu'] or machine['architecture']}, "
-        f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']} {machine['kernel']}; "
-        f"Python {environment['python']}, pandas {environment['packages']['pandas']}, "
-        f"polars {environment['packages']['polars']}; commit {commit}, run {environment['run_id']}."
+        f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']} {machine['kernel']}"
+        f"{f', {filesystem}' if filesystem else ''}; "
+        f"Python {environment['python']}{libraries}; commit {(code.get('commit') or 'unknown')[:12]}"
+        f"{' with changes' if code.get('modified') else ''}, run {environment['run_id']}."
     )
 
 
-def _cells(summary: dict[str, Any]) -> tuple[str, ...]:
-    # There is no line below a table here: the reason stands in its row.
-    failed = None if summary["n"] else f"{summary['status']}: {summary['error']}"
-    texts = cells(summary)
-    values = failed or (summary["fidelity"] or "").partition(":")[0]
-    figures = (texts[name] for name in ("#", "transport", "avg s", "rows/s", "min", "max", "peak MB"))
-    return *figures, values, texts["published"]
+def _asked(plan: dict[str, Any]) -> str:
+    size = f"size {plan['size']}, " if "size" in plan else ""
+    return f"Suite {plan['suite']}, {size}{plan['passes']} {'pass' if plan['passes'] == 1 else 'passes'}, "
+
+
+def _not_ok(rows: Sequence[dict[str, Any]]) -> str:
+    lines = failures.not_ok(rows)
+    if not lines:
+        return f"All {len(rows):,} runs are ok." if rows else "No run is there yet."
+    bad = sum(1 for row in rows if row["status"] != "ok")
+    text = table(failures.HEAD, [tuple(map(_plain, line)) for line in lines])
+    return f"{bad:,} of {len(rows):,} runs are not ok:\n\n{text}"
+
+
+def _text_table(given: TextTable, best: int | None = None) -> str:
+    shown = given.rows[:best]
+    left_out = f" (the first {len(shown)} of {len(given.rows)})" if len(shown) < len(given.rows) else ""
+    rows = [
+        tuple(
+            f"**{_plain(cell)}**" if cell and (number, place) in given.best else _plain(cell)
+            for place, cell in enumerate(row)
+        )
+        for number, row in enumerate(shown)
+    ]
+    head = [_plain(text.replace("\n", " ")) for text in given.head]
+    text = table(head, rows, right=set(range(len(head))) - given.wide)
+    notes = "".join(f"- {_plain(note)}\n" for note in given.notes)
+    return f"**{_plain(given.title)}**{left_out}\n\n{text}" + (f"\n{notes}" if notes else "")
+
+
+def _picture(title: str, caption: str, path: str) -> str:
+    return f"### {_plain(title)}\n\n![{_plain(caption)}]({path})\n\n{_plain(caption)}"
+
+
+def _plain(text: str) -> str:
+    """Escape what Markdown or HTML would take for markup: a text is shown letter by letter."""
+    text = re.sub(r"([\\`*\[\]])", r"\\\1", text)
+    text = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # within a word it is no emphasis
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)  # else it is an ampersand already
+    return text.replace("<", "&lt;").replace("\n", " ")

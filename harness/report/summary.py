@@ -1,37 +1,42 @@
-"""summary.csv: one line a transport, computed from the rows of one run alone."""
+"""summary.csv: one line a case, computed from the rows of one run alone."""
 
 import csv
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.results import ok_rows
+from harness.model import Status
+from harness.report.points import in_order, parameters
 from harness.suites import PublishedFigure
 
 COLUMNS = {
+    "experiment": "experiment of the suite",
+    "parameters": "parameters of the case: name=value; name=value",
     "transport": "id of the transport",
-    "system": "database",
-    "direction": "write or read",
-    "client": "client library",
+    "system": "database, kind of files, or protocol of the stores",
+    "operation": "write, read, scan, create or query",
+    "client": "client library, engine or store",
     "path": "transport path",
     "payload": "shape of what crosses the wire",
-    "frame": "dataframe library",
+    "frame": "what the data are in memory",
     "style": "sync or async client",
     "origin": "published, beyond or limit",
     "published_row": "description of the published row",
-    "rows": "rows of the dataset",
+    "rows": "rows of the data",
+    "bytes": "bytes of the data on disk, empty where they are not in files of the lab",
     "status": "ok when every run is; otherwise each status with its count",
-    "error": "reason of the first run that is not ok",
+    "error": "reason of the runs that are not ok; different ones are joined by |",
     "fidelity": "how values came back; several ways are joined by |",
     "n": "number of ok runs: the sample size of all figures here",
-    "rank": "place by median_seconds within database and direction, 1 is fastest",
+    "rank": "place by median_seconds within experiment, parameters, system and operation, 1 is fastest",
     "mean_seconds": "arithmetic mean of seconds",
+    "std_seconds": "population standard deviation of seconds, as the published stores benchmark computes it",
     "median_seconds": "median of seconds",
     "min_seconds": "smallest",
     "max_seconds": "largest",
-    "mean_rows_per_s": "arithmetic mean of the rates of the runs, as the published benchmark computes it",
+    "mean_rows_per_s": "arithmetic mean of the rates of the runs, as the published matrix benchmark computes it",
     "median_rows_per_s": "median of the rates",
     "min_rows_per_s": "smallest",
     "max_rows_per_s": "largest",
@@ -42,24 +47,33 @@ COLUMNS = {
     "peak_file_bytes": "largest peak_file_bytes of all runs",
     "published_mean_seconds": "the author's figure",
     "published_mean_rows_per_s": "the author's figure",
-    "ratio_to_published": "mean_rows_per_s / published_mean_rows_per_s: above 1 is faster than the author's machine",
+    "ratio_to_published": "mean_rows_per_s / published_mean_rows_per_s, where the author gives no rate "
+    "published_mean_seconds / mean_seconds: above 1 is faster than the author's machine",
 }
-TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse"}
-_SAME_IN_ALL = tuple(COLUMNS)[:11]
+TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse", "parquet": "Parquet"}
+_OF_TRANSPORT = tuple(COLUMNS)[2:12]
+_OPERATIONS = ("write", "create", "read", "scan", "query")
 
 
-def summarise(rows: Iterable[dict[str, Any]], published: dict[str, PublishedFigure]) -> list[dict[str, Any]]:
-    """Return one summary a transport, fastest first within database and direction; figures are None without ok runs."""
-    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+def summarise(
+    rows: Iterable[dict[str, Any]], published: Sequence[PublishedFigure], experiments: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return one summary a case, fastest first within experiment, system, operation and parameters.
+
+    `experiments` says in which order those come; others follow by name. Figures are None without ok runs.
+    """
+    cases: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        groups[row["transport"]].append(row)
-    summaries = [_summary(group, published.get(group[0]["published_row"] or "")) for group in groups.values()]
-    summaries.sort(key=_place)
-    ranks: Counter[tuple[str, str]] = Counter()
+        cases[row["experiment"] or "", row["parameters"] or "", row["transport"]].append(row)
+    summaries = [_summary(group, published) for group in cases.values()]
+    order = {name: place for place, name in enumerate(experiments)}
+    summaries.sort(key=lambda summary: (order.get(summary["experiment"], len(order)), *_place(summary)))
+    ranks: Counter[tuple[str, ...]] = Counter()
     for summary in summaries:
         if summary["n"]:
-            ranks[summary["system"], summary["direction"]] += 1
-            summary["rank"] = ranks[summary["system"], summary["direction"]]
+            table = tuple(summary[name] for name in ("experiment", "parameters", "system", "operation"))
+            ranks[table] += 1
+            summary["rank"] = ranks[table]
     return summaries
 
 
@@ -71,35 +85,64 @@ def write(path: Path, summaries: list[dict[str, Any]]) -> None:
         writer.writerows({name: _as_text(value) for name, value in summary.items()} for summary in summaries)
 
 
+def _applies(figure: PublishedFigure, summary: dict[str, Any]) -> bool:
+    """Say whether an author's figure is about this transport, experiment and parameters, whatever their extent."""
+    return (
+        figure.description == summary["published_row"]
+        and figure.experiment in (None, summary["experiment"])
+        and parameters(figure.parameters or "").items() <= parameters(summary["parameters"]).items()
+    )
+
+
 def _place(summary: dict[str, Any]) -> tuple[Any, ...]:
-    """Order as the published benchmark lists its tables: Postgres first, writes first; ways without figures last."""
-    median, system = summary["median_seconds"], summary["system"]
-    table = (system != "postgres", system, summary["direction"] != "write")
+    """Order as the published benchmarks list their tables: Postgres first, writes first; cases without figures last."""
+    median, system, operation = (summary[name] for name in ("median_seconds", "system", "operation"))
+    known = _OPERATIONS.index(operation) if operation in _OPERATIONS else len(_OPERATIONS)
+    table = (summary["experiment"], system != "postgres", system, known, operation, in_order(summary["parameters"]))
     return *table, median is None, median or 0.0, summary["transport"]
 
 
-def _summary(group: list[dict[str, Any]], figure: PublishedFigure | None) -> dict[str, Any]:
-    good = ok_rows(group)
-    failed = [row for row in group if row not in good]
-    counts = Counter(str(row["status"]) for row in group)
+def _summary(group: list[dict[str, Any]], published: Sequence[PublishedFigure]) -> dict[str, Any]:
+    good = [row for row in group if row["status"] is Status.OK]
+    counts = Counter(row["status"] for row in group)
     summary: dict[str, Any] = dict.fromkeys(COLUMNS)
-    summary |= {name: group[0][name] for name in _SAME_IN_ALL}
-    summary["status"] = next(iter(counts)) if len(counts) == 1 else ", ".join(f"{k} {v}" for k, v in counts.items())
-    summary["error"] = failed[0]["error"] if failed else None
+    summary |= {name: group[0][name] for name in _OF_TRANSPORT}
+    summary |= {name: group[0][name] or "" for name in ("experiment", "parameters")}
+    # What could not run does not always know how much data it would have been about.
+    summary |= {name: next((row[name] for row in group if row[name] is not None), None) for name in ("rows", "bytes")}
+    summary["status"] = (
+        ", ".join(f"{s} {counts[s]}" for s in Status if s in counts) if len(counts) > 1 else str(*counts)
+    )
+    reasons = dict.fromkeys(row["error"] for row in group if row["status"] is not Status.OK and row["error"])
+    summary["error"] = " | ".join(reasons) or None
     summary["n"] = len(good)
-    if figure:
-        summary["published_mean_seconds"] = figure.mean_seconds
-        summary["published_mean_rows_per_s"] = figure.mean_rows_per_s
     if good:
         summary |= _figures(good)
-        summary["fidelity"] = " | ".join(sorted({row["fidelity"] for row in good}))
-        if figure:
-            summary["ratio_to_published"] = summary["mean_rows_per_s"] / figure.mean_rows_per_s
-    return summary
+        summary["fidelity"] = " | ".join(sorted({row["fidelity"] or "" for row in good})) or None
+    return summary | _beside_the_authors(summary, published)
+
+
+def _beside_the_authors(summary: dict[str, Any], published: Sequence[PublishedFigure]) -> dict[str, Any]:
+    """Return the author's figures of a case and how much faster ours is; nothing where the author has none."""
+    figure = next(
+        (f for f in published if f.bytes is None and f.rows in (None, summary["rows"]) and _applies(f, summary)), None
+    )
+    if figure is None:
+        return {}
+    ratio = None
+    if summary["n"] and figure.mean_rows_per_s is not None:
+        ratio = summary["mean_rows_per_s"] / figure.mean_rows_per_s
+    elif summary["n"] and figure.mean_seconds is not None:
+        ratio = figure.mean_seconds / summary["mean_seconds"]
+    return {
+        "published_mean_seconds": figure.mean_seconds,
+        "published_mean_rows_per_s": figure.mean_rows_per_s,
+        "ratio_to_published": ratio,
+    }
 
 
 def _figures(good: list[dict[str, Any]]) -> dict[str, Any]:
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = {"std_seconds": statistics.pstdev(row["seconds"] for row in good)}
     for name in ("seconds", "rows_per_s"):
         values = [row[name] for row in good]
         figures |= {

@@ -211,7 +211,7 @@ def test_a_disk_that_is_too_small_is_refused_before_anything_is_written(tmp_path
 
 def test_the_bound_for_the_disk_is_an_upper_bound_of_what_rows_take(tmp_path):
     dataset = store.ensure(tmp_path, NAME, 10_000, 1)
-    assert Path(dataset.path).stat().st_size < 10_000 * store.BYTES_PER_ROW
+    assert Path(dataset.path).stat().st_size < 10_000 * analytics_metrics.SPECIFICATION.bytes_a_row
 
 
 def test_a_disk_that_fills_up_is_one_line_and_leaves_no_partial_file(small_disk, monkeypatch):

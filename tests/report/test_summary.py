@@ -4,34 +4,16 @@ import csv
 
 import pytest
 
-from harness import results
 from harness.model import Status
 from harness.report.summary import COLUMNS, summarise, write
 from harness.suites import PublishedFigure
+from tests.report.cases import row, scan
 
-FIGURES = [name for name in COLUMNS if name.split("_")[0] in ("mean", "median", "min", "max", "peak", "ratio")]
+FIGURES = [name for name in COLUMNS if name.split("_")[0] in ("mean", "std", "median", "min", "max", "peak", "ratio")]
 
 
-def row(transport, status=Status.OK, seconds=None, **more):
-    """A row as results.load returns it; 1,000 rows, so that the rate is 1000 / seconds."""
-    known = dict.fromkeys(results.NAMES) | {
-        "transport": transport,
-        "system": "postgres",
-        "direction": "write",
-        "rows": 1_000,
-        "status": status,
-    }
-    if status is Status.OK:
-        known |= {
-            "seconds": seconds,
-            "rows_per_s": 1_000 / seconds,
-            "connect_seconds": 0.01,
-            "cpu_seconds": seconds / 2,
-            "fidelity": "exact",
-        }
-    else:
-        known["error"] = f"it was {status}"
-    return known | more
+def figure(**more):
+    return (PublishedFigure("the way", **more),)
 
 
 def test_statistics_are_those_worked_out_by_hand():
@@ -40,7 +22,7 @@ def test_statistics_are_those_worked_out_by_hand():
         row("a", seconds=2.0, connect_seconds=0.1, peak_rss_bytes=30, peak_anon_bytes=0, peak_file_bytes=1),
         row("a", seconds=1.0, connect_seconds=0.2, peak_rss_bytes=20, peak_anon_bytes=0, peak_file_bytes=None),
     ]
-    (summary,) = summarise(rows, {})
+    (summary,) = summarise(rows, ())
     assert summary["n"] == 3
     assert summary["mean_seconds"] == pytest.approx(3.5 / 3)
     assert (summary["median_seconds"], summary["min_seconds"], summary["max_seconds"]) == (1.0, 0.5, 2.0)
@@ -51,26 +33,31 @@ def test_statistics_are_those_worked_out_by_hand():
     assert (summary["peak_rss_bytes"], summary["peak_anon_bytes"], summary["peak_file_bytes"]) == (30, 0, 5)
 
 
+def test_the_deviation_is_that_of_the_population():
+    (summary,) = summarise([row("a", seconds=value) for value in (1.0, 3.0)], ())
+    assert summary["std_seconds"] == 1.0  # of a sample it would be the root of 2
+
+
 def test_the_median_of_two_runs_is_their_middle():
-    (summary,) = summarise([row("a", seconds=1.0), row("a", seconds=2.0)], {})
+    (summary,) = summarise([row("a", seconds=1.0), row("a", seconds=2.0)], ())
     assert summary["median_seconds"] == 1.5
 
 
 def test_transports_are_ranked_by_median_and_not_by_mean_time():
     steady = [row("steady", seconds=1.0)] * 3
     lucky = [row("lucky", seconds=value) for value in (0.9, 0.9, 9.0)]
-    ranked = summarise([*steady, *lucky], {})
+    ranked = summarise([*steady, *lucky], ())
     assert [(summary["transport"], summary["rank"]) for summary in ranked] == [("lucky", 1), ("steady", 2)]
 
 
-def test_ranks_are_counted_within_database_and_direction_with_postgres_and_writes_first():
+def test_ranks_are_counted_within_database_and_operation_with_postgres_and_writes_first():
     rows = [
-        row("d", seconds=1.0, direction="read"),
+        row("d", seconds=1.0, operation="read"),
         row("c", seconds=3.0),
         row("b", seconds=2.0),
-        row("a", seconds=9.0, system="clickhouse", direction="read"),
+        row("a", seconds=9.0, system="clickhouse", operation="read"),
     ]
-    assert [(summary["transport"], summary["rank"]) for summary in summarise(rows, {})] == [
+    assert [(summary["transport"], summary["rank"]) for summary in summarise(rows, ())] == [
         ("b", 1),
         ("c", 2),
         ("d", 1),
@@ -78,10 +65,34 @@ def test_ranks_are_counted_within_database_and_direction_with_postgres_and_write
     ]
 
 
+def test_every_combination_of_parameters_is_a_case_with_a_rank_of_its_own_in_the_order_of_its_numbers():
+    rows = [scan("slow", 10, seconds=9.0), scan("quick", 10, seconds=4.0), scan("slow", 2, seconds=2.0)]
+    assert [(s["transport"], s["parameters"], s["rank"], s["n"]) for s in summarise(rows, ())] == [
+        ("parquet.slow.scan", "scale=2; files=2", 1, 1),
+        ("parquet.quick.scan", "scale=2; files=10", 1, 1),
+        ("parquet.slow.scan", "scale=2; files=10", 2, 1),
+    ]
+
+
+def test_the_same_parameters_in_two_experiments_are_two_cases_in_the_order_asked_for():
+    rows = [scan("a", 2, seconds=1.0, experiment=name) for name in ("also", "first", "second")]
+    ordered = summarise(rows, (), ["first", "second"])
+    assert [(s["experiment"], s["n"], s["rank"]) for s in ordered] == [
+        ("first", 1, 1),
+        ("second", 1, 1),
+        ("also", 1, 1),
+    ]
+
+
+def test_operations_of_a_store_come_in_the_order_in_which_one_does_them():
+    rows = [row(name, seconds=1.0, operation=name) for name in ("query", "read", "create")]
+    assert [summary["operation"] for summary in summarise(rows, ())] == ["create", "read", "query"]
+
+
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
 def test_a_transport_without_ok_runs_has_no_figures_and_no_rank_and_stands_last(status):
     bad = row("a", status, seconds=None)
-    first, last = summarise([bad, bad, row("b", seconds=5.0)], {})
+    first, last = summarise([bad, bad, row("b", seconds=5.0)], ())
     assert first["transport"] == "b"
     assert (last["n"], last["rank"], last["status"], last["error"]) == (0, None, status, f"it was {status}")
     assert {last[name] for name in FIGURES} == {None}
@@ -89,57 +100,90 @@ def test_a_transport_without_ok_runs_has_no_figures_and_no_rank_and_stands_last(
 
 def test_numbers_in_a_row_that_is_not_ok_are_never_counted():
     wrong = row("a", Status.MISMATCH) | {"seconds": 0.001, "rows_per_s": 1e6}
-    (summary,) = summarise([wrong, row("a", seconds=1.0)], {})
+    (summary,) = summarise([wrong, row("a", seconds=1.0)], ())
     assert (summary["n"], summary["mean_seconds"], summary["max_rows_per_s"]) == (1, 1.0, 1_000)
 
 
-def test_mixed_statuses_are_counted_and_the_first_reason_given():
+def test_mixed_statuses_are_counted_and_each_different_reason_given_once():
     rows = [row("a", seconds=1.0), row("a", Status.TIMEOUT), row("a", Status.ERROR), row("a", seconds=2.0)]
-    (summary,) = summarise(rows, {})
-    assert summary["status"] == "ok 2, timeout 1, error 1"
-    assert summary["error"] == "it was timeout"
+    (summary,) = summarise([*rows, row("a", Status.TIMEOUT)], ())
+    assert summary["status"] == "ok 2, error 1, timeout 2"
+    assert summary["error"] == "it was timeout | it was error"
     assert summary["n"] == 2
+
+
+def test_a_run_that_does_not_know_its_extent_does_not_hide_that_of_the_others():
+    rows = [scan("a", 2, Status.UNAVAILABLE, rows=None, bytes=None), scan("a", 2, seconds=1.0)]
+    (summary,) = summarise(rows, ())
+    assert (summary["rows"], summary["bytes"]) == (2_000, 200_000_000)
 
 
 def test_different_fidelities_are_all_named_once():
     rows = [row("a", seconds=1.0, fidelity=text) for text in ("exact", "converted: k (Object)", "exact")]
-    assert summarise(rows, {})[0]["fidelity"] == "converted: k (Object) | exact"
+    assert summarise(rows, ())[0]["fidelity"] == "converted: k (Object) | exact"
 
 
-def test_the_published_figure_and_the_ratio_stand_beside_ours():
-    published = {"the way": PublishedFigure("the way", 0.25, 4_000.0, 1.0, 2.0)}
+def test_the_published_figure_and_the_ratio_of_rates_stand_beside_ours():
+    published = figure(mean_seconds=0.25, mean_rows_per_s=4_000.0)
     (summary,) = summarise([row("a", seconds=0.5, published_row="the way")], published)
     assert summary["published_mean_seconds"] == 0.25
     assert summary["published_mean_rows_per_s"] == 4_000
     assert summary["ratio_to_published"] == 0.5
 
 
+def test_where_the_author_gives_seconds_alone_the_ratio_is_of_means_and_above_1_is_faster():
+    rows = [row("a", seconds=value, published_row="the way") for value in (1.0, 1.0, 4.0)]
+    (summary,) = summarise(rows, figure(mean_seconds=5.0))
+    assert (summary["ratio_to_published"], summary["published_mean_rows_per_s"]) == (2.5, None)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "applies"),
+    [
+        ({}, True),
+        ({"rows": 1_000}, True),
+        ({"rows": 10_000}, False),
+        ({"experiment": "matrix"}, True),
+        ({"experiment": "other"}, False),
+        ({"parameters": "rows=1000"}, True),
+        ({"parameters": "rows=10"}, False),
+        ({"parameters": "rows=1000; files=2"}, False),
+        ({"bytes": 1_000}, False),  # of another size than any case: it stands in a table of its own
+    ],
+)
+def test_a_figure_stands_beside_cases_of_its_own_conditions_only(conditions, applies):
+    published = figure(mean_seconds=1.0, **conditions)
+    (summary,) = summarise([row("a", seconds=0.5, published_row="the way")], published)
+    assert summary["published_mean_seconds"] == (1.0 if applies else None)
+
+
 def test_a_failed_published_way_keeps_the_authors_figure_and_has_no_ratio():
-    published = {"the way": PublishedFigure("the way", 0.25, 4_000.0, 1.0, 2.0)}
+    published = figure(mean_seconds=0.25, mean_rows_per_s=4_000.0)
     (summary,) = summarise([row("a", Status.ERROR, published_row="the way")], published)
     assert (summary["published_mean_rows_per_s"], summary["ratio_to_published"]) == (4_000, None)
 
 
 def test_a_way_beyond_the_article_has_neither():
-    published = {"the way": PublishedFigure("the way", 0.25, 4_000.0, 1.0, 2.0)}
-    (summary,) = summarise([row("a", seconds=0.5)], published)
+    (summary,) = summarise([row("a", seconds=0.5)], figure(mean_seconds=0.25, mean_rows_per_s=4_000.0))
     assert (summary["published_mean_seconds"], summary["ratio_to_published"]) == (None, None)
 
 
 def test_no_rows_are_no_summaries():
-    assert summarise([], {}) == []
+    assert summarise([], ()) == []
 
 
 def test_every_summary_has_exactly_the_columns_of_the_file():
-    for summary in summarise([row("a", seconds=1.0), row("b", Status.KILLED)], {}):
+    for summary in summarise([row("a", seconds=1.0), row("b", Status.KILLED)], ()):
         assert list(summary) == list(COLUMNS)
 
 
 def test_the_file_has_missing_figures_empty_and_keeps_the_authors_figures_as_printed(tmp_path):
-    published = {"the way": PublishedFigure("the way", 0.0421, 2_375_691.94, 1.0, 2.0)}
+    published = figure(mean_seconds=0.0421, mean_rows_per_s=2_375_691.94)
     rows = [row("a", seconds=0.5, published_row="the way", peak_rss_bytes=0), row("b", Status.ERROR)]
     write(tmp_path / "summary.csv", summarise(rows, published))
-    ours, failed = csv.DictReader((tmp_path / "summary.csv").open())
+    with (tmp_path / "summary.csv").open(encoding="utf-8") as file:
+        ours, failed = csv.DictReader(file)
+    assert list(ours) == list(COLUMNS)
     assert ours["published_mean_rows_per_s"] == "2375691.94"
     assert (ours["peak_rss_bytes"], ours["peak_anon_bytes"]) == ("0", "")
     assert {failed[name] for name in FIGURES} == {""}

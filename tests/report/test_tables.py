@@ -5,14 +5,18 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.report.summary import COLUMNS
+from harness.model import Status
+from harness.report.summary import COLUMNS, summarise
 from harness.report.tables import tables
+from harness.suites import PublishedFigure
+from tests.report.cases import scan
 
 
 def summary(**more):
     return (
         dict.fromkeys(COLUMNS)
-        | {"transport": "postgres.x.write_y", "system": "postgres", "direction": "write", "rows": 100_000}
+        | {"experiment": "matrix", "parameters": "rows=100000"}
+        | {"transport": "postgres.x.write_y", "system": "postgres", "operation": "write", "rows": 100_000}
         | {"status": "ok", "n": 3, "rank": 1, "fidelity": "exact", "mean_seconds": 0.51234, "mean_rows_per_s": 195182.6}
         | {"min_rows_per_s": 180_000.4, "max_rows_per_s": 210_000.0, "peak_rss_bytes": 81_600_000}
         | more
@@ -24,22 +28,30 @@ def failed(status="error", error="no", **more):
     return summary(n=0, status=status, error=error, fidelity=None, peak_rss_bytes=None, **numbers, **more)
 
 
-def printed(*summaries, width=400):
+def printed(*summaries, width=400, published=()):
     file = io.StringIO()
     console = Console(file=file, width=width)
-    for table in tables(list(summaries), width):
+    for table in tables(list(summaries), width, published):
         console.print(table)
     return file.getvalue()
 
 
 def rows(*summaries, width=400):
     """The first table as one dict of header and text a row, each also found in what is printed."""
-    (table,) = tables(list(summaries), width)
+    (group,) = tables(list(summaries), width)
+    table = group.renderables[1]
     heads = [str(column.header) for column in table.columns]
     texts = [[str(cell) for cell in line] for line in zip(*(column.cells for column in table.columns), strict=True)]
     output = printed(*summaries)
     assert all(text in output for line in texts for text in line)
     return [dict(zip(heads, line, strict=True)) for line in texts]
+
+
+def grid(*points, width):
+    """What is printed of a grid of two transports, the first of which has a long id."""
+    names = ("polars_with_a_name.scan_forced_async", "duckdb")
+    scans = [scan(name, files, seconds=files * 1.25) for name in names for files in points]
+    return printed(*summarise(scans, ()), width=width)
 
 
 def test_every_cell_of_an_ok_way_is_printed():
@@ -61,8 +73,19 @@ def test_every_cell_of_an_ok_way_is_printed():
 
 
 def test_missing_figures_are_empty_cells_and_never_0():
-    (row,) = rows(summary(peak_rss_bytes=None))
-    assert (row["peak MB"], row["published"], row["ratio"]) == ("", "", "")
+    beside = summary(published_mean_rows_per_s=5.0)
+    assert rows(summary(peak_rss_bytes=None), beside)[0] | {"transport": ""} == {
+        "#": "1",
+        "transport": "",
+        "avg s": "0.5123",
+        "rows/s": "195,183",
+        "min": "180,000",
+        "max": "210,000",
+        "peak MB": "",
+        "published": "",
+        "ratio": "",
+        "values": "exact",
+    }
     assert rows(summary(peak_rss_bytes=0))[0]["peak MB"] == "0"
 
 
@@ -84,7 +107,9 @@ def test_a_reason_that_several_ways_share_is_said_once():
 
 
 def test_a_failed_way_without_a_reason_does_not_give_none_as_one():
-    assert "None" not in printed(failed("unsupported", None))
+    text = printed(failed("unsupported", None))
+    assert "None" not in text
+    assert "unsupported (postgres.x.write_y)" in text
 
 
 def test_a_way_with_some_failed_runs_says_so_beside_its_figures():
@@ -92,7 +117,7 @@ def test_a_way_with_some_failed_runs_says_so_beside_its_figures():
     assert row["values"] == "exact (ok 2, timeout 1)"
 
 
-@pytest.mark.parametrize("width", [80, 100, 109, 110, 200])
+@pytest.mark.parametrize("width", [80, 100, 109, 116, 200])
 def test_a_table_fits_the_terminal_and_cuts_no_figure(width):
     way = summary(
         published_row="SQLAlchemy over native driver INSERT FORMAT CSV from Polars delimited text",
@@ -103,18 +128,52 @@ def test_a_table_fits_the_terminal_and_cuts_no_figure(width):
     text = printed(way, width=width)
     assert max(map(len, text.splitlines())) <= width
     assert all(figure in text for figure in ("0.5123", "195,183", "1,257,642", "0.76", "converted"))
-    assert ("180,000" in text) == (width >= 110)
+    assert ("180,000" in text) == (width >= 109)
+    assert ("no room here for: min; max" in text) == (width < 109)
 
 
-def test_each_database_and_direction_has_its_own_table():
+def test_each_database_and_operation_has_its_own_table():
     text = printed(
-        summary(system="clickhouse"), summary(system="clickhouse", direction="read"), summary(system="other")
+        summary(system="clickhouse"), summary(system="clickhouse", operation="read"), summary(system="other")
     )
     assert [line.split(":")[0] for line in text.splitlines() if "by median time" in line] == [
         "ClickHouse write",
         "ClickHouse read",
-        "other write",
+        "Other write",
     ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_a_grid_fits_the_terminal_and_drops_its_smallest_points_before_it_cuts_a_figure(width):
+    text = grid(1, 2, 4, 8, 16, 32, 64, 128, 256, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "320" in text
+    assert "256 files" in text
+    assert ("no room here for: 1 file, 100 MB" in text) == (width < 200)
+
+
+def test_an_id_that_is_too_long_is_broken_at_its_dots_and_underscores():
+    lines = [line.strip() for line in grid(1, 2, 4, 8, 16, 32, 64, width=80).splitlines()]
+    first = next(number for number, line in enumerate(lines) if line.startswith("parquet.polars"))
+    assert lines[first].split()[0] == "parquet.polars_with_a_name."
+    assert lines[first + 1] == "scan_forced_async.scan"
+
+
+def test_an_id_that_has_room_is_whole():
+    assert "parquet.polars_with_a_name.scan_forced_async.scan " in grid(1, 2, width=100)
+
+
+def test_the_best_figure_of_a_point_is_bold():
+    group, *_ = tables(summarise([scan("a", 1, seconds=1.0), scan("a", 2, seconds=9.0), scan("b", 2, seconds=5.0)], ()))
+    texts = list(group.renderables[1].columns[2].cells)
+    assert [(str(text), text.style) for text in texts] == [("5.00", "bold"), ("9.00", "")]
+
+
+def test_the_authors_figures_at_the_authors_sizes_are_printed_too():
+    figures = (PublishedFigure("The way", "many_files", bytes=10**11, mean_seconds=7.5),)
+    cases = summarise([scan("a", 2, seconds=1.0, published_row="The way")], figures)
+    assert "7.5 ×1.0" in printed(*cases, published=figures, width=80)
+    assert "7.5" not in printed(*cases, width=80)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +189,8 @@ def test_each_database_and_direction_has_its_own_table():
 )
 def test_brackets_and_colons_in_a_reason_are_printed_and_not_taken_for_markup(reason):
     assert f"error: {reason} (postgres.x.write_y)" in printed(failed(error=reason))
+    cases = summarise([scan("a", 1, Status.ERROR, error=reason), scan("a", 2, seconds=1.0)], ())
+    assert f"error: {reason} (parquet.a.scan at 1 file, 100 MB)" in printed(*cases)
 
 
 def test_no_summaries_are_no_tables():

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from harness import registry
-from harness.model import Direction
+from harness.model import Operation
 from harness.transports.clickhouse import httpx, urllib
 
 CLIENTS = ("asynch", "clickhouse_driver", "httpx", "sqlalchemy", "urllib")
@@ -18,7 +18,7 @@ def published():
 
 
 def written():
-    return [entry for entry in published() if entry.direction is Direction.WRITE]
+    return [entry for entry in published() if entry.operation is Operation.WRITE]
 
 
 def test_the_published_benchmark_has_twenty_writes_and_sixteen_reads_of_clickhouse():
@@ -48,7 +48,7 @@ def test_every_parquet_read_pins_codec_and_text_type():
 
 
 def test_httpx_reads_do_not_depend_on_which_compressions_are_installed():
-    reads = [entry for entry in published() if entry.client == "httpx" and entry.direction is Direction.READ]
+    reads = [entry for entry in published() if entry.client == "httpx" and entry.operation is Operation.READ]
     assert [entry.settings["enable_http_compression"] for entry in reads] == ["0"] * 4
 
 

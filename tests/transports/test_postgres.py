@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import Direction, SharedFolder
+from harness.model import Operation, SharedFolder
 from harness.registry import connect_of, select
 from harness.transports.postgres import asyncpg, pg_parquet, psycopg, sqlalchemy
 
@@ -35,9 +35,9 @@ def strict_umask():
 
 
 def test_the_published_benchmark_has_eight_postgres_writes_and_twelve_reads():
-    descriptions = {(entry.direction, entry.published) for entry in PUBLISHED}
+    descriptions = {(entry.operation, entry.published) for entry in PUBLISHED}
     assert len(descriptions) == len(PUBLISHED) == 20
-    assert sum(direction is Direction.WRITE for direction, _ in descriptions) == 8
+    assert sum(operation is Operation.WRITE for operation, _ in descriptions) == 8
 
 
 @pytest.mark.parametrize("entry", PUBLISHED, ids=lambda entry: entry.id)
@@ -45,7 +45,7 @@ def test_a_published_description_names_the_client_and_the_frame_of_its_transport
     client = {"sqlalchemy": "SQLAlchemy"}.get(entry.client, entry.client)
     assert client in entry.published
     assert entry.frame in entry.published.lower()
-    assert entry.function.__name__.startswith(f"{entry.direction}_{entry.frame}_")
+    assert entry.function.__name__.startswith(f"{entry.operation}_{entry.frame}_")
 
 
 @pytest.mark.parametrize("entry", POSTGRES, ids=lambda entry: entry.id)

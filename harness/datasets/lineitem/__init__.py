@@ -1,0 +1,32 @@
+"""TPC-H's lineitem as Parquet files in layouts of choice: the same rows in one file or in many, row groups of any size.
+
+The rows come from DuckDB's tpch extension, as in the published benchmark of scans. The whole is generated in parts of
+at most scale factor 1, each in a process of its own, so that memory does not grow with the scale factor; files of more
+parts are copied together from them.
+"""
+
+from harness.datasets.lineitem.files import (
+    LineitemFile,
+    ensure,
+    ensure_all,
+    facts,
+    files_for,
+    needed_bytes,
+    needed_memory,
+    require_disk,
+    require_memory,
+)
+from harness.datasets.lineitem.layout import Layout
+
+__all__ = [
+    "Layout",
+    "LineitemFile",
+    "ensure",
+    "ensure_all",
+    "facts",
+    "files_for",
+    "needed_bytes",
+    "needed_memory",
+    "require_disk",
+    "require_memory",
+]

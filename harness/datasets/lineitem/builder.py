@@ -1,0 +1,102 @@
+"""The child process that makes one Parquet file of lineitem with DuckDB and ends, so that its memory is freed.
+
+The job comes as one line of JSON on standard input, which stays open as long as the parent wants the file; the answer
+is one line of JSON on standard output: how many rows were written and, of a generated part, what is known about them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from harness.datasets.lineitem.layout import PARTIAL
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MEMORY_LIMIT = "3GB"  # of DuckDB; a part of scale factor 1 peaks at 1.7 GB for the whole process
+
+# The rows that every engine of a scan counts: the predicates of TPC-H's query 6 with its validation parameters
+# (specification, 2.4.6). They leave about 1.9 % of the rows at every scale factor.
+_MATCHES = """
+    count(*) FILTER (
+        l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
+        AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24
+    )"""
+# Of each row as text the lower 64 bits of its MD5, added up modulo 2^64: independent of the order of rows, of Parquet
+# and its layout, and the number of two files together is the sum of theirs.
+CONTENT = """
+    (coalesce(sum((md5_number(concat_ws('|', *COLUMNS(*))) & 18446744073709551615::UHUGEINT)::UBIGINT), 0)
+        % 18446744073709551616::HUGEINT)::UBIGINT"""
+
+
+def main() -> None:
+    """Do one job in its folder."""
+    job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
+    import duckdb
+
+    try:
+        os.chdir(job["folder"])  # names of files without a path need no quoting, whatever the folder is called
+        answer = _generate(**job["generate"]) if "generate" in job else _join(**job["join"])
+    except (duckdb.Error, OSError) as error:
+        answer = {"error": str(error).partition("\n")[0]}
+    sys.stdout.write(json.dumps(answer) + "\n")
+
+
+def _leave_with_the_parent() -> None:
+    """End this process when the parent is gone or wants no file any more: then standard input closes."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+def _connect(extensions: str = "") -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that never spills, with one thread: a writer's memory grows with their number."""
+    import duckdb
+
+    limits: dict[str, Any] = {"threads": 1, "memory_limit": _MEMORY_LIMIT, "temp_directory": ""}
+    return duckdb.connect(config=limits | {"extension_directory": extensions})
+
+
+def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_rows: int) -> dict[str, Any]:
+    """Generate one part and write it; return its rows, matches and content as the generator's own table has them."""
+    import duckdb_extensions  # type: ignore[import-untyped]
+
+    # The wheel's extension is installed into a folder of its own: neither the home directory nor a network is needed.
+    with TemporaryDirectory(dir=".", suffix=PARTIAL) as extensions, _connect(extensions) as connection:
+        duckdb_extensions.import_extension("tpch", con=connection)
+        connection.execute("LOAD tpch")
+        connection.execute(f"CALL dbgen(sf = {scale_factor}, children = {parts}, step = {part})")
+        for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            if table != "lineitem":
+                connection.execute(f"DROP TABLE {table}")
+        connection.execute("RESET threads")
+        known = connection.execute(f"SELECT count(*), {_MATCHES}, {CONTENT} FROM lineitem").fetchone()
+        connection.execute("SET threads = 1")
+        written = _copy(connection, "lineitem", name, row_group_rows)
+    assert known is not None
+    rows, matches, content = known
+    return {"written": written, "rows": rows, "matches": matches, "content": content}
+
+
+def _join(sources: Sequence[str], name: str, row_group_rows: int) -> dict[str, Any]:
+    """Copy the rows of all sources, in order, into one file; memory is bounded by a few row groups."""
+    files = ", ".join(f"'{source}'" for source in sources)
+    with _connect() as connection:
+        return {"written": _copy(connection, f"(FROM read_parquet([{files}]))", name, row_group_rows)}
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, rows: str, name: str, row_group_rows: int) -> int:
+    options = f"FORMAT parquet, ROW_GROUP_SIZE {row_group_rows}, USE_TMP_FILE false"
+    counted = connection.execute(f"COPY {rows} TO '{name}' ({options})").fetchone()
+    assert counted is not None
+    return counted[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Files of lineitem on disk: those asked for are built, each part once, or reused; what they need is known before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.datasets.lineitem import manifest
+from harness.datasets.lineitem.layout import BASE_ROW_GROUP_ROWS, PARTIAL, Action, Layout, Step, most_bytes, plan
+from harness.datasets.lineitem.manifest import LineitemFile
+from harness.model import LabError
+
+_PARTS = "parts"  # the folder of parts that nobody asked for: what a stopped build left there is used by the next one
+_BUILDER = (sys.executable, "-m", "harness.datasets.lineitem.builder")
+
+# Twice what the builder was seen to take: 1.65 GB for a part of scale factor 1, 0.4 GB at 0.1, 0.5 GB for copying.
+_MEMORY = 1_000_000_000
+_MEMORY_PER_SCALE_FACTOR = 3_000_000_000
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
+def ensure(folder: Path, layout: Layout, on_progress: Callable[[str], None] = _nobody) -> LineitemFile:
+    """Return one file, built or reused; see `ensure_all`."""
+    return ensure_all(folder, [layout], on_progress)[layout]
+
+
+def files_for(
+    folder: Path,
+    scale_factor: float,
+    parts: int,
+    files: int,
+    parts_per_file: int,
+    row_group_rows: int = BASE_ROW_GROUP_ROWS,
+    on_progress: Callable[[str], None] = _nobody,
+) -> list[LineitemFile]:
+    """Return `files` files, each of the next `parts_per_file` of the parts of the whole: no row is in two of them."""
+    firsts = [number * parts_per_file for number in range(files)]
+    layouts = [Layout(scale_factor, parts, first, parts_per_file, row_group_rows) for first in firsts]
+    built = ensure_all(folder, layouts, on_progress)
+    return [built[layout] for layout in layouts]
+
+
+def ensure_all(
+    folder: Path, layouts: Sequence[Layout], on_progress: Callable[[str], None] = _nobody
+) -> dict[Layout, LineitemFile]:
+    """Return the files of all layouts, building those that are missing, damaged or of an older generator.
+
+    Each part is generated once, and removed after its last use where it is not asked for itself. `on_progress` is told
+    of every step. Two builds in one folder at the same time are not provided for. Raises LabError: a folder that cannot
+    be written, a disk that fills up, a builder that is killed.
+    """
+    try:
+        (folder / _PARTS).mkdir(parents=True, exist_ok=True)
+        for unfinished in [*folder.glob(f"*{PARTIAL}"), *folder.glob(f"*/*{PARTIAL}")]:
+            _remove(unfinished)
+        asked = frozenset(layouts)
+        known = _there(folder, layouts)
+        steps = plan(asked, known)
+        for number, step in enumerate(steps):
+            path = folder / ("" if step.layout in asked else _PARTS) / step.layout.file_name
+            manifest.manifest_of(path).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)  # also before it is built again: what is damaged only takes room
+            if step.action is not Action.REMOVE:
+                on_progress(_say(steps, number))
+                known[step.layout] = _make(folder, path, step, known)
+        shutil.rmtree(folder / _PARTS)
+    except OSError as error:
+        raise LabError(f"cannot build lineitem in {folder}: {error.strerror or error}") from None
+    return {layout: known[layout] for layout in layouts}
+
+
+def needed_bytes(folder: Path, layouts: Sequence[Layout]) -> int:
+    """Return an upper bound of the disk that building takes at any moment; 0 when everything is there."""
+    return most_bytes(plan(layouts, _there(folder, layouts)))
+
+
+def needed_memory(folder: Path, layouts: Sequence[Layout]) -> int:
+    """Return the bytes of memory that building wants, at most 4 GB whatever the size; 0 when everything is there."""
+    steps = plan(layouts, _there(folder, layouts))
+    parts = [step.layout for step in steps if step.action is Action.GENERATE]
+    largest = max((part.scale_factor / part.parts for part in parts), default=0.0)
+    return int(_MEMORY + largest * _MEMORY_PER_SCALE_FACTOR) if steps else 0
+
+
+def require_disk(folder: Path, layouts: Sequence[Layout]) -> None:
+    """Raise LabError when the disk of a folder (made or not) is too small for what is not there yet."""
+    needed = needed_bytes(folder, layouts)
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed:
+        raise LabError(
+            f"expected {_size(needed)} free in {folder}, found {_size(free)}; choose a smaller SIZE or make room"
+        )
+
+
+def require_memory(folder: Path, layouts: Sequence[Layout]) -> None:
+    """Raise LabError when there is too little memory for building what is not there yet."""
+    import psutil
+
+    needed, available = needed_memory(folder, layouts), psutil.virtual_memory().available
+    if available < needed:
+        raise LabError(
+            f"expected {_size(needed)} of memory available for generating lineitem, found {_size(available)}; "
+            "choose a smaller SIZE or end other programs"
+        )
+
+
+def facts(file: LineitemFile) -> dict[str, Any]:
+    """Return what is known about a file as plain values, but for where it lies."""
+    known = asdict(file)
+    layout = known.pop("layout")
+    del known["path"]
+    return {"name": "lineitem", "generator": manifest.GENERATOR, **layout, **known}
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _there(folder: Path, layouts: Sequence[Layout]) -> dict[Layout, LineitemFile]:
+    """Return what is already on disk: of what is asked for, and of the parts that the rest is made from."""
+    found = {layout: manifest.find(folder / layout.file_name, layout) for layout in layouts}
+    for base in {base for layout in layouts if found[layout] is None for base in layout.bases} - found.keys():
+        places = (folder / base.file_name, folder / _PARTS / base.file_name)
+        found[base] = next((file for place in places if (file := manifest.find(place, base))), None)
+    return {layout: file for layout, file in found.items() if file}
+
+
+def _say(steps: Sequence[Step], number: int) -> str:
+    """Return a step in words: building lineitem part 3 of 24."""
+    action, layout = steps[number].action, steps[number].layout
+    same = [step.action is action for step in steps]
+    place = f"{sum(same[: number + 1])} of {sum(same)}"
+    if action is Action.GENERATE:
+        return f"building lineitem part {place}"
+    return f"copying lineitem parts into file {place}: {layout.file_name}"
+
+
+def _make(folder: Path, path: Path, step: Step, known: dict[Layout, LineitemFile]) -> LineitemFile:
+    """Build one file and its manifest; whatever happens, nothing half-made stays under its name."""
+    layout, partial = step.layout, path.with_name(path.name + PARTIAL)
+    job: dict[str, Any] = {"name": str(partial.relative_to(folder)), "row_group_rows": layout.row_group_rows}
+    if step.action is Action.GENERATE:
+        job |= {"scale_factor": layout.scale_factor, "parts": layout.parts, "part": layout.first_part}
+    else:
+        sources = [known[base] for base in layout.bases]
+        job["sources"] = [str(Path(source.path).relative_to(folder)) for source in sources]
+    try:
+        answer = _run_builder({"folder": str(folder.resolve()), str(step.action): job}, folder)
+        if step.action is Action.JOIN:
+            answer |= {
+                "rows": sum(source.rows for source in sources),
+                "matches": sum(source.matches for source in sources),
+                "content": sum(int(source.content_id, 16) for source in sources) % 2**64,
+            }
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())  # after a power cut no file without its content may have the recorded size and time
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return manifest.record(path, layout, answer["rows"], answer["matches"], answer["content"])
+
+
+def _run_builder(job: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a builder's answer. Raises LabError when it fails or is killed."""
+    # A session of its own: Ctrl-C reaches this process alone, which then ends the builder by closing its input.
+    process = subprocess.Popen(
+        _BUILDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with suppress(BrokenPipeError):  # it ended before it had read its job: then there is no answer
+            process.stdin.write(json.dumps(job) + "\n")
+            process.stdin.flush()
+        text = process.stdout.read()
+    finally:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        process.wait()
+        process.stdout.close()
+    if not text:
+        raise LabError(
+            f"the process that builds lineitem in {folder} ended without an answer (code {process.returncode}; -9: "
+            "killed, perhaps for lack of memory); make sure that 4 GB of memory are available and try again"
+        )
+    answer = json.loads(text)
+    if "error" in answer:
+        raise LabError(f"cannot build lineitem in {folder}: {answer['error']}")
+    return answer

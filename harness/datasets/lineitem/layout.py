@@ -1,0 +1,130 @@
+"""Which rows of lineitem stand in which file, and the steps that make a set of files; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.model import LabError
+
+ROWS_PER_SCALE_FACTOR = 6_001_215  # TPC-H specification, 4.2.5: lineitem at scale factor 1
+PARTIAL = ".partial"  # how the name of everything unfinished ends
+BASE_ROW_GROUP_ROWS = 300_000  # of a part as it is generated; the published benchmark's choice
+_SMALLEST_SCALE_FACTOR = 0.001  # below, dbgen gives 6 rows whatever the scale factor
+_SMALLEST_ROW_GROUP = 2_048  # DuckDB's vector: it makes smaller row groups this large without a word
+_LARGEST_ROW_GROUP = 1_048_576  # a writer holds whole row groups in memory: about 0.5 GB of it at this size
+
+# Upper bounds of bytes a row on disk (snappy), by the smallest row group they hold for. Measured with DuckDB 1.5.5 at
+# scale factor 700, where keys are wide: 46.1, 44.6, 40.5, 39.0, and 38.4 at 300,000 rows; at 4 it is 2 to 3 less.
+_BYTES_A_ROW = ((60_000, 41), (20_000, 43), (4_096, 47), (0, 49))
+_BYTES_A_FILE = 20_000  # footer and manifest of a file with few rows
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One file: `part_count` parts from number `first_part` on (from 0), of the `parts` that the whole is generated in.
+
+    `row_group_rows` is what DuckDB is asked for; it rounds up to whole vectors of 2,048 rows (300,000 gives 301,056).
+    Raises LabError where the generator or the writer would do something else than what is asked.
+    """
+
+    scale_factor: float
+    parts: int
+    first_part: int
+    part_count: int
+    row_group_rows: int = BASE_ROW_GROUP_ROWS
+
+    def __post_init__(self) -> None:
+        scale, last = self.scale_factor, self.first_part + self.part_count - 1
+        if scale < _SMALLEST_SCALE_FACTOR or (scale > 1 and scale != int(scale)):
+            raise LabError(
+                f"expected a scale factor from {_SMALLEST_SCALE_FACTOR} to 1 or a whole number above, found {scale}: "
+                "TPC-H's generator would cut it without a word; choose another"
+            )
+        if self.parts < scale:
+            raise LabError(
+                f"expected at least {int(scale)} parts at scale factor {scale:g}, found {self.parts}: a part above "
+                "scale factor 1 takes too much memory to generate; choose more parts"
+            )
+        if not 0 <= self.first_part <= last < self.parts:
+            raise LabError(f"expected parts from 0 to {self.parts - 1}, found {self.first_part} to {last}")
+        if not _SMALLEST_ROW_GROUP <= self.row_group_rows <= _LARGEST_ROW_GROUP:
+            raise LabError(
+                f"expected row groups of {_SMALLEST_ROW_GROUP:,} to {_LARGEST_ROW_GROUP:,} rows, "
+                f"found {self.row_group_rows:,}; choose another size"
+            )
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file: scale factor, parts of the whole, first and last part in the file, row-group size."""
+        scale, last = str(float(self.scale_factor)).removesuffix(".0"), self.first_part + self.part_count - 1
+        return f"lineitem-sf{scale}-parts{self.parts}-{self.first_part:04d}-{last:04d}-rg{self.row_group_rows}.parquet"
+
+    @property
+    def bases(self) -> tuple[Layout, ...]:
+        """The files of one part each, as they are generated, that this file is made from."""
+        numbers = range(self.first_part, self.first_part + self.part_count)
+        return tuple(Layout(self.scale_factor, self.parts, number, 1) for number in numbers)
+
+    @property
+    def most_bytes(self) -> int:
+        """An upper bound of the bytes it takes on disk."""
+        share = self.part_count / self.parts
+        rows = ROWS_PER_SCALE_FACTOR * self.scale_factor * share * 1.02 + 100  # an order has 1 to 7 rows: parts differ
+        bytes_a_row = next(size for smallest, size in _BYTES_A_ROW if self.row_group_rows >= smallest)
+        return int(rows * bytes_a_row) + _BYTES_A_FILE
+
+
+class Action(StrEnum):
+    """What a step does."""
+
+    GENERATE = "generate"  # run TPC-H's generator for one part
+    JOIN = "join"  # copy generated parts, in order, into one file
+    REMOVE = "remove"  # delete a part that nobody asked for and no later step needs
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step and the file that it makes or removes."""
+
+    action: Action
+    layout: Layout
+
+
+def plan(asked: Collection[Layout], there: Collection[Layout]) -> list[Step]:
+    """Return the steps that make what is asked for and not there yet.
+
+    A part is generated when the first file needs it and removed after the last one; files come in the order of their
+    last part, so that few parts are on disk at a time. What is `there` is neither made again nor removed.
+    """
+    wanted = frozenset(asked)
+    missing = sorted(wanted - frozenset(there), key=_in_order)
+    last_user = {base: layout for layout in missing for base in layout.bases}
+    made = set(there)
+    steps = []
+    for layout in missing:
+        for base in layout.bases:
+            if base not in made:
+                steps.append(Step(Action.GENERATE, base))
+                made.add(base)
+        if layout not in made:
+            steps.append(Step(Action.JOIN, layout))
+            made.add(layout)
+        unasked = [base for base in layout.bases if base not in wanted and last_user[base] is layout]
+        steps += [Step(Action.REMOVE, base) for base in unasked if base not in there]
+    return steps
+
+
+def _in_order(layout: Layout) -> tuple[float, int, int, int, int]:
+    last = layout.first_part + layout.part_count
+    return layout.scale_factor, layout.parts, last, layout.part_count, layout.row_group_rows
+
+
+def most_bytes(steps: Sequence[Step]) -> int:
+    """Return an upper bound of the bytes that the files of a plan take together at any moment."""
+    used = most = 0
+    for step in steps:
+        used += -step.layout.most_bytes if step.action is Action.REMOVE else step.layout.most_bytes
+        most = max(most, used)
+    return most

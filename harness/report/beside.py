@@ -1,0 +1,103 @@
+"""The author's figures at the author's sizes beside ours at the size nearest to them, as multiples of one transport.
+
+Machines and sizes differ, so that seconds and bytes of the two sides cannot be compared; how many times more than the
+first transport of the author's list another one needs can.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from harness.model import Status
+from harness.report.cells import as_printed, gigabytes, megabytes, significant, times
+from harness.report.points import described, parameters
+from harness.report.text_tables import TextTable, titled
+from harness.suites import PublishedFigure
+
+_HEAD = ("transport", "parameters")
+_FIGURES = ("data GB", "peak MB", "seconds")  # of the author's side, then of ours
+
+
+def beside(summaries: Sequence[dict[str, Any]], published: Iterable[PublishedFigure]) -> list[TextTable]:
+    """Return one table for each experiment of the run that has author's figures at a number of bytes."""
+    ran = dict.fromkeys(summary["experiment"] for summary in summaries)
+    sized = [figure for figure in published if figure.bytes is not None]
+    return [
+        _table(experiment, [case for case in summaries if case["experiment"] == experiment], figures)
+        for experiment in ran
+        if (figures := [figure for figure in sized if figure.experiment in (None, experiment)])
+    ]
+
+
+def _table(experiment: str, cases: list[dict[str, Any]], figures: list[PublishedFigure]) -> TextTable:
+    first = figures[0].description
+    rows = [_row(figure, first, cases, figures) for figure in figures]
+    head = (*_HEAD, *(f"author's\n{name}" for name in _FIGURES), *(f"here\n{name}" for name in _FIGURES))
+    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]  # what nobody says has no column
+    samples = max(case["n"] for case in cases)
+    return TextTable(
+        title=f"{titled(experiment)}: the author's figures, and ours at the nearest size there is",
+        head=tuple(head[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in rows),
+        notes=(
+            f"× is the multiple of {first} on the same side: machines and sizes differ, so compare these; here: the "
+            f"median of seconds and the largest peak of up to {samples} runs, the author's: means",
+        ),
+        wide=frozenset({0, 1} if 1 in kept else {0}),
+    )
+
+
+def _row(
+    figure: PublishedFigure, first: str, cases: list[dict[str, Any]], figures: list[PublishedFigure]
+) -> tuple[str, ...]:
+    same = (figure.bytes, figure.parameters)
+    their_first = next((f for f in figures if f.description == first and (f.bytes, f.parameters) == same), None)
+    label = _nearest(figure, cases)
+    ours, our_first = (_case(cases, description, label) for description in (figure.description, first))
+    return (
+        figure.description,
+        ", ".join(described(*part) for part in parameters(figure.parameters or "").items()),
+        as_printed(None if figure.bytes is None else figure.bytes / 1e9),
+        _multiple(figure.peak_rss_bytes, their_first.peak_rss_bytes if their_first else None, _printed_megabytes),
+        _multiple(figure.mean_seconds, their_first.mean_seconds if their_first else None, as_printed),
+        *_ours(ours, our_first),
+    )
+
+
+def _ours(ours: dict[str, Any] | None, first: dict[str, Any] | None) -> tuple[str, str, str]:
+    if ours is None:
+        return "", "", "not run"
+    if not ours["n"]:
+        return gigabytes(ours["bytes"]), "", str(ours["status"])
+    peak, median = (first[name] if first else None for name in ("peak_rss_bytes", "median_seconds"))
+    mark = "" if ours["status"] == Status.OK else "*"
+    return (
+        gigabytes(ours["bytes"]),
+        _multiple(ours["peak_rss_bytes"], peak, megabytes),
+        _multiple(ours["median_seconds"], median, significant) + mark,
+    )
+
+
+def _nearest(figure: PublishedFigure, cases: list[dict[str, Any]]) -> str | None:
+    """Return the label of the point whose bytes are nearest to the author's by their ratio; None where none is known.
+
+    Of two that are equally near the larger one counts: it says more about sizes that were not run.
+    """
+    asked = parameters(figure.parameters or "").items()
+    known = [case for case in cases if case["bytes"] and asked <= parameters(case["parameters"]).items()]
+    if not known or not figure.bytes:
+        return None
+    wanted = math.log(figure.bytes)
+    return min(known, key=lambda case: (abs(math.log(case["bytes"]) - wanted), -case["bytes"]))["parameters"]
+
+
+def _case(cases: list[dict[str, Any]], description: str, label: str | None) -> dict[str, Any] | None:
+    return next((c for c in cases if c["published_row"] == description and c["parameters"] == label), None)
+
+
+def _multiple(value: float | None, of: float | None, text: Callable[[float], str]) -> str:
+    return "" if value is None else f"{text(value)} {times(value / of if of else None)}".rstrip()
+
+
+def _printed_megabytes(value: float) -> str:
+    return as_printed(value / 1e6)

@@ -1,0 +1,200 @@
+"""The tables of the page: the texts of every other format, with the numbers that their columns are sorted by."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from harness.model import Status
+from harness.report.cells import as_printed, megabytes, name, significant, volume
+from harness.report.points import described, parameters, points
+from harness.report.text_tables import TextTable, titled
+
+Case = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: its text, the number it is sorted by (None: by its text), whether it is set off, and a longer text."""
+
+    text: str
+    number: float | None = None
+    best: bool = False
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of a page: `numbers` are the columns of numbers, `quiet` the rows of cases without a figure."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    numbers: frozenset[int]
+    notes: tuple[str, ...] = ()
+    quiet: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table of every case: its head, the column of the summary that has its number, and its text."""
+
+    head: str
+    of: str
+    text: Callable[[Any], str]
+
+
+_FIGURES = (
+    _Column("runs", "n", str),
+    _Column("median s", "median_seconds", significant),
+    _Column("mean s", "mean_seconds", significant),
+    _Column("std s", "std_seconds", significant),
+    _Column("min s", "min_seconds", significant),
+    _Column("max s", "max_seconds", significant),
+    _Column("mean rows/s", "mean_rows_per_s", significant),
+    _Column("connect s", "median_connect_seconds", significant),
+    _Column("CPU s", "median_cpu_seconds", significant),
+    _Column("peak MB", "peak_rss_bytes", megabytes),
+    _Column("anonymous MB", "peak_anon_bytes", megabytes),
+    _Column("file-backed MB", "peak_file_bytes", megabytes),
+    _Column("published s", "published_mean_seconds", as_printed),
+    _Column("published rows/s", "published_mean_rows_per_s", as_printed),
+    _Column("ratio", "ratio_to_published", significant),
+)
+
+
+def from_texts(table: TextTable) -> PageTable:
+    """Return a table of texts with the number that each cell begins with."""
+    numbers = frozenset(range(len(table.head))) - table.wide
+    return PageTable(
+        title=table.title,
+        head=tuple(head.replace("\n", " ") for head in table.head),
+        rows=tuple(
+            tuple(
+                Cell(text, _number(text) if column in numbers else None, (row, column) in table.best)
+                for column, text in enumerate(texts)
+            )
+            for row, texts in enumerate(table.rows)
+        ),
+        numbers=numbers,
+        notes=table.notes,
+    )
+
+
+def every_case(summaries: Sequence[Case]) -> list[PageTable]:
+    """Return one table for each experiment, system and operation with all figures of every case, in their order."""
+    return [
+        _cases(titled(*key), list(group))
+        for key, group in groupby(summaries, key=lambda case: (case["experiment"], case["system"], case["operation"]))
+    ]
+
+
+def leaders(summaries: Sequence[Case]) -> PageTable | None:
+    """Return the fastest and the leanest way of each experiment, system and operation at its largest point."""
+    rows = []
+    for key, group in groupby(summaries, key=lambda case: (case["experiment"], case["system"], case["operation"])):
+        cases = list(group)
+        largest = points(cases)[-1]
+        ranked = sorted((c for c in cases if c["parameters"] == largest.label and c["n"]), key=_median)
+        where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
+        rows.append((Cell(titled(*key)), Cell(where), *_lead(ranked)))
+    head = (
+        "what",
+        "at its largest point",
+        "fastest",
+        "median s",
+        "second",
+        "takes longer by",
+        "least memory",
+        "peak MB",
+    )
+    return PageTable("The fastest and the leanest", head, tuple(rows), frozenset({3, 5, 7})) if rows else None
+
+
+def _lead(ranked: list[Case]) -> tuple[Cell, ...]:
+    if not ranked:
+        return (Cell("none is ok"), *[Cell("")] * 5)
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else None
+    known = [case for case in ranked if case["peak_rss_bytes"] is not None]
+    lean = min(known, key=lambda case: case["peak_rss_bytes"]) if known else None
+    return (
+        Cell(name(first)),
+        Cell(significant(first["median_seconds"]), first["median_seconds"]),
+        Cell(name(second) if second else ""),
+        _longer(first, second),
+        Cell(name(lean) if lean else ""),
+        Cell(megabytes(lean["peak_rss_bytes"]), lean["peak_rss_bytes"]) if lean else Cell(""),
+    )
+
+
+def _longer(first: Case, second: Case | None) -> Cell:
+    """Say how much longer the second takes, and where the ranges of both overlap that runs cannot tell them apart."""
+    if not second or not first["median_seconds"]:
+        return Cell("")
+    share = second["median_seconds"] / first["median_seconds"] - 1
+    overlap = second["min_seconds"] <= first["max_seconds"]
+    return Cell(f"{share:.0%}{', ranges overlap' if overlap else ''}", share)
+
+
+def _median(case: Case) -> float:
+    return case["median_seconds"]
+
+
+def _cases(title: str, cases: list[Case]) -> PageTable:
+    labels = [parameters(case["parameters"] or "") for case in cases]
+    names = list(dict.fromkeys(name for label in labels for name in label))
+    varying = [name for name in names if len({label.get(name) for label in labels}) > 1]
+    shared = [described(name, labels[0][name]) for name in names if name not in varying]
+    figures = [column for column in _FIGURES if any(case[column.of] is not None for case in cases)]
+    sized = len({case["bytes"] for case in cases}) > 1
+    head = ["#", "way", *(name.replace("_", " ") for name in varying), *(["data"] if sized else [])]
+    parts = {name: [_parameter(label.get(name, "")) for label in labels] for name in varying}
+    numbers = {0, *range(2 + len(varying), len(head) + len(figures))}
+    numbers |= {place for place, name in enumerate(varying, 2) if all(cell.number is not None for cell in parts[name])}
+    rows = []
+    for place, case in enumerate(cases):
+        row = [Cell(str(case["rank"] or ""), case["rank"]), _way(case), *(cells[place] for cells in parts.values())]
+        row += [Cell(volume(case["bytes"]) if case["bytes"] is not None else "", case["bytes"])] if sized else []
+        row += [_figure(case, column) for column in figures]
+        rows.append((*row, _values(case)))
+    return PageTable(
+        title=title,
+        head=(*head, *(column.head for column in figures), "values"),
+        rows=tuple(rows),
+        numbers=frozenset(numbers),
+        notes=(f"the same in every case: {', '.join(shared)}",) if shared else (),
+        quiet=frozenset(place for place, case in enumerate(cases) if not case["n"]),
+    )
+
+
+def _parameter(text: str) -> Cell:
+    try:
+        number = float(text)
+    except ValueError:
+        return Cell(text)
+    return Cell(f"{number:,.15g}", number) if math.isfinite(number) else Cell(text)
+
+
+def _way(case: Case) -> Cell:
+    return Cell(name(case), more=case["transport"] if case["published_row"] else "")
+
+
+def _figure(case: Case, column: _Column) -> Cell:
+    value = case[column.of]
+    return Cell("" if value is None else column.text(value), value)
+
+
+def _values(case: Case) -> Cell:
+    """Say how the values came back, or how the runs ended where that is not ok."""
+    short, _, columns = (case["fidelity"] or "").partition(":")
+    if case["status"] == Status.OK:
+        return Cell(short, more=columns.strip())
+    return Cell(f"{short} ({case['status']})" if short else str(case["status"]), more=case["error"] or "")
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a text begins with, or None."""
+    found = re.match(r"-?\d[\d,]*(\.\d+)?(e[+-]?\d+)?", text)
+    return float(found[0].replace(",", "")) if found else None

@@ -1,0 +1,159 @@
+"""Horizontal bars: one for each case, the best on top, with the range of its runs and the author's figure."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from harness.report import style
+from harness.report.pictures import scales
+from harness.report.pictures.cases import Point, author_says, figures_of
+from harness.report.pictures.marks import DIAMOND, PUBLISHED, published_saying, saying
+from harness.report.pictures.quantities import Quantity, quantity, text
+from harness.report.pictures.sheet import Entry, Sheet, sheet, width
+from harness.report.style import Look
+from harness.suites import Picture, PublishedFigure
+
+_LABEL = 46  # characters of a way's name in one line
+_NARROW, _WIDE = 0.27, 0.36  # inches for each bar whose label has one line, or more
+_GAP = 0.12  # inches between the axes and what is written beside them
+
+
+def bars(
+    picture: Picture,
+    second: str,
+    points: Sequence[Point],
+    published: Sequence[PublishedFigure],
+    looks: dict[str, Look],
+) -> Sheet:
+    """Draw one bar for each point; a point without a figure keeps its place at the bottom and says why.
+
+    With `log` there is no bar, whose length would mean nothing, but a dot.
+    """
+    what = quantity(picture.y)
+    ordered = sorted(points, key=lambda point: _place(point, what))
+    authors = [_author(point, what, published) for point in ordered]
+    labels = [_in_even_lines(label) for label in _labels(ordered)]
+    values = [_value(point, what) for point in ordered]
+    head = picture.statistic.split()[0]  # "median" or "mean"
+    drawn = sheet(
+        picture.title,
+        second,
+        _legend(ordered, looks, any(author is not None for author in authors)),
+        left=max(width(label, style.SMALL) for label in labels) + 0.15 + _GAP,
+        right=max(width(value, style.SMALL) for value in (*values, head)) + 0.15 + _GAP,
+        height=len(ordered) * (_WIDE if any("\n" in label for label in labels) else _NARROW) + 0.1,
+    )
+    _axes(drawn, what, picture, ordered, authors)
+    _beside(drawn, ordered, labels, values, head)
+    for place, (point, author) in enumerate(zip(ordered, authors, strict=True)):
+        says = saying(point, [(point.y, what)], picture.statistic)
+        _bar(drawn, place, point, says, picture.log, looks[point.colour])
+        if author is not None:
+            (mark,) = drawn.axes.plot([author], [place], zorder=4, clip_on=False, **DIAMOND)
+            drawn.says(published_saying(point.name, "", author, what), mark)
+    return drawn
+
+
+def _place(point: Point, what: Quantity) -> tuple[bool, float, str, str]:
+    middle = point.y.middle if point.y else 0.0
+    return point.y is None, -middle if what.more_is_better else middle, point.name, point.parameters
+
+
+def _labels(points: Sequence[Point]) -> list[str]:
+    """Name each case by its way, and by its conditions too where a way stands there under several."""
+    names = [point.name for point in points]
+    return [
+        f"{point.name} [{point.experiment}: {point.parameters}]" if names.count(point.name) > 1 else point.name
+        for point in points
+    ]
+
+
+def _in_even_lines(label: str) -> str:
+    """Break a label into as few lines as it needs, of about the same length."""
+    lines = len(textwrap.wrap(label, _LABEL))
+    least = math.ceil(len(label) / max(lines, 1))
+    tries = (textwrap.wrap(label, longest) for longest in range(max(least, 1), _LABEL + 1))
+    return "\n".join(next((found for found in tries if len(found) <= lines), [label]))
+
+
+def _value(point: Point, what: Quantity) -> str:
+    """Return the figure that stands beside a bar; the unit of counts stands at the axis only."""
+    if point.y is None:
+        return point.outcome
+    figure = text(point.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()
+    return f"{figure} ({point.failed})" if point.failed else figure
+
+
+def _author(point: Point, what: Quantity, published: Sequence[PublishedFigure]) -> float | None:
+    found = [
+        author_says(figure, what.column)
+        for figure in figures_of(point, published)
+        if figure.rows in (None, point.rows) and figure.bytes is None
+    ]
+    return found[0] if found else None
+
+
+def _legend(points: Sequence[Point], looks: dict[str, Look], authors: bool) -> list[Entry]:
+    with_bars = {point.colour for point in points if point.y}
+    entries = [
+        Entry(Patch(facecolor=look.colour, hatch=look.hatch, linewidth=0), value or "none")
+        for value, look in looks.items()
+        if value in with_bars
+    ]
+    return [*entries, Entry(Line2D([], [], **DIAMOND), PUBLISHED)] if authors else entries
+
+
+def _bar(drawn: Sheet, place: int, point: Point, says: str, log: bool, look: Look) -> None:
+    if point.y is None:
+        return
+    if log:
+        (bar,) = drawn.axes.plot([point.y.middle], [place], "o", color=look.colour, markersize=8, zorder=2)
+    else:
+        (bar,) = drawn.axes.barh(
+            [place], [point.y.middle], height=0.68, color=look.colour, hatch=look.hatch, linewidth=0
+        )
+    drawn.says(says, bar)
+    if point.y.n > 1:
+        reach = (point.y.low, point.y.high)
+        # White below black: it is seen on a dark bar, too.
+        drawn.axes.plot(reach, [place, place], color="white", linewidth=2.6)
+        (whisker,) = drawn.axes.plot(
+            reach, [place, place], color=style.INK, linewidth=1.1, marker="|", markersize=6, clip_on=False
+        )
+        drawn.says(says, whisker)
+
+
+def _axes(
+    drawn: Sheet, what: Quantity, picture: Picture, points: Sequence[Point], authors: Sequence[float | None]
+) -> None:
+    axes = drawn.axes
+    spreads = [point.y for point in points if point.y]
+    reached = [spread.high for spread in spreads] + [author for author in authors if author is not None]
+    axes.set_ylim(len(points) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    if picture.log:
+        scales.logarithmic(axes, "x", [*reached, *(max(spread.low, 0.0) for spread in spreads)], what)
+    else:
+        scales.linear(axes, "x", reached, what)
+    better = "more is better" if what.more_is_better else "less is better"
+    axes.set_xlabel(f"{axes.get_xlabel()}: {better}")
+
+
+def _beside(drawn: Sheet, points: Sequence[Point], labels: Sequence[str], values: Sequence[str], head: str) -> None:
+    """Write the ways to the left of the axes and their figures to the right, where no mark can cover them."""
+    axes = drawn.axes
+    axes.set_yticks(range(len(points)), labels, size=style.SMALL, linespacing=1.1)
+    axes.tick_params(axis="y", length=0, pad=_GAP * 72)
+    beside: dict[str, Any] = {"xytext": (_GAP * 72, 0), "textcoords": "offset points", "size": style.SMALL}
+    axes.annotate(head, (1, 1), xycoords="axes fraction", va="bottom", color=style.QUIET, **beside)
+    for place, (point, value, label) in enumerate(zip(points, values, axes.get_yticklabels(), strict=True)):
+        written = axes.annotate(value, (1, place), xycoords=("axes fraction", "data"), va="center", **beside)
+        if point.y is None:
+            label.set_color(style.QUIET)
+            written.set(color=style.QUIET, style="italic")
+            drawn.says(saying(point, (), ""), written)

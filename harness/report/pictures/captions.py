@@ -1,0 +1,73 @@
+"""What is written with a picture: statistic, sample size, conditions, and what could not be drawn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.report.pictures.cases import Point
+from harness.report.points import described, parameters
+from harness.suites import STATISTICS, Picture
+
+_REACH = {
+    STATISTICS[0]: "whiskers from minimum to maximum",
+    STATISTICS[1]: "whiskers of one population standard deviation to both sides",
+}
+_TOGETHER = "\N{NO-BREAK SPACE}"  # lines are broken between parts, not within
+_NAMED = 6  # cases without a mark that are named one by one
+
+
+def second_line(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[Point]) -> str:
+    """Return the line below a picture's title: what its marks are, and under which conditions."""
+    parts = [_sample(picture, points), *_conditions(rows)]
+    return f"{_TOGETHER}· ".join(part.replace(" ", _TOGETHER) for part in parts)
+
+
+def caption(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[Point], published: bool) -> str:
+    """Return a picture's caption: the same in sentences, how to read it, and every case that has no mark in it."""
+    sample = _sample(picture, points)
+    sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"{', '.join(_conditions(rows))}."]
+    if published and picture.published:
+        marks = "Open diamonds" if picture.kind == "bars" else "Dotted lines with open marks"
+        sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
+    missing = [point for point in points if not _drawn(picture, point)]
+    return " ".join([*sentences, *_missing(missing)])
+
+
+def _sample(picture: Picture, points: Sequence[Point]) -> str:
+    sizes = sorted({point.y.n for point in points if point.y})
+    name = picture.statistic.split()[0]
+    if sizes == [1]:
+        return "one run each"
+    runs = f"{sizes[0]} runs" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} runs"
+    return f"{name} of {runs}, {_REACH[picture.statistic]}"
+
+
+def _conditions(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what is the same for all rows of a picture."""
+    one = {name: values.pop() for name in ("rows", "dataset", "lab") if len(values := {row[name] for row in rows}) == 1}
+    parts = []
+    if one.get("rows"):
+        parts.append(f"{one['rows']:,} rows")
+    if one.get("dataset"):
+        parts.append(f"dataset {one['dataset']}")
+    if one.get("lab") not in (None, "local"):
+        parts.append(f"{one['lab']} lab")
+    parts.append("experiment " + " and ".join(sorted({str(row["experiment"]) for row in rows})))
+    labels = [parameters(label or "") for label in dict.fromkeys(row["parameters"] for row in rows)]
+    shared = {name: text for name, text in labels[0].items() if all(label.get(name) == text for label in labels)}
+    return [*parts, *(described(name, text) for name, text in shared.items() if name != "rows")]
+
+
+def _drawn(picture: Picture, point: Point) -> bool:
+    return bool(
+        point.y and (picture.kind != "scatter" or point.x) and (picture.kind != "lines" or point.place is not None)
+    )
+
+
+def _missing(points: Sequence[Point]) -> list[str]:
+    if not points:
+        return []
+    named = [
+        f"{point.name} [{point.parameters}]: {point.outcome or 'no place on the axis'}" for point in points[:_NAMED]
+    ]
+    more = len(points) - len(named)
+    return [f"Without a mark: {'; '.join(named)}{f'; and {more} more, listed with what did not run' if more else ''}."]

@@ -1,0 +1,146 @@
+"""The cases of a picture: what its rows come to, case by case, before anything is drawn. Pure."""
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model import LabError
+from harness.report.points import parameters
+from harness.results import NAMES, ok_rows
+from harness.suites import STATISTICS, Picture, PublishedFigure
+
+PARAMETER = "parameter:"  # begins the name of a column that is one parameter of the label
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of the figures of some runs, how far they reach to both sides, and how many they are."""
+
+    middle: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case in a picture.
+
+    `name` is the transport's, as its author calls it where it reproduces a published way. `x` and `y` are None without
+    an ok run that has the figure; `place` is x where it stands for a category or a number that is a condition of the
+    case. `failed` says how the runs without numbers ended.
+    """
+
+    name: str
+    transport: str
+    experiment: str
+    parameters: str
+    rows: int | None
+    published_row: str
+    colour: str
+    dash: str
+    place: str | float | None
+    x: Spread | None
+    y: Spread | None
+    ok: int
+    failed: str
+    error: str
+
+    @property
+    def outcome(self) -> str:
+        """How its runs ended where it has no figure: `timeout`, `error, killed`, or that the figure was not taken."""
+        return self.failed or ("no figure" if self.ok else "")
+
+
+def chosen(picture: Picture, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows that a picture is about. Raises LabError when it names a column that there is not."""
+    where = picture.where or {}
+    return [row for row in rows if all(value(row, column) in wanted for column, wanted in where.items())]
+
+
+def points(picture: Picture, rows: Sequence[dict[str, Any]]) -> list[Point]:
+    """Return one point a case among the chosen rows, in the order of their first runs."""
+    cases: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        cases[row["transport"], row["experiment"], row["parameters"]].append(row)
+    return [_point(picture, case) for case in cases.values()]
+
+
+def _point(picture: Picture, case: list[dict[str, Any]]) -> Point:
+    first, good = case[0], ok_rows(case)
+    bad = [row for row in case if row not in good]
+    return Point(
+        name=value(first, "transport"),
+        transport=first["transport"],
+        experiment=first["experiment"] or "",
+        parameters=first["parameters"] or "",
+        rows=first["rows"],
+        published_row=first["published_row"] or "",
+        colour=value(first, picture.colour),
+        dash=value(first, picture.dash) if picture.dash else "",
+        place=_place(first, picture.x) if picture.kind == "lines" else None,
+        x=_spread(good, picture.x, picture.statistic) if picture.kind == "scatter" else None,
+        y=_spread(good, picture.y, picture.statistic),
+        ok=len(good),
+        failed=", ".join(_counted(Counter(str(row["status"]) for row in bad), bool(good))),
+        error=next((row["error"] for row in bad if row["error"]), ""),
+    )
+
+
+def _counted(counts: Counter[str], always: bool) -> list[str]:
+    """Name each status; how often it came is said where some runs were ok or several ways to fail are mixed."""
+    return [f"{count} {name}" if always or len(counts) > 1 else name for name, count in counts.items()]
+
+
+def value(row: dict[str, Any], column: str) -> str:
+    """Return a column, or with `parameter:<name>` one parameter, as a text that can be printed."""
+    if column == "transport":
+        text = row["published_row"] or row["transport"]
+    elif column.startswith(PARAMETER):
+        text = parameters(row["parameters"] or "").get(column.removeprefix(PARAMETER), "")
+    elif column in NAMES:
+        text = "" if row[column] is None else str(row[column])
+    else:
+        raise LabError(f'expected a column of runs.csv or "{PARAMETER}<name>" in a picture, found "{column}"')
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def _place(row: dict[str, Any], column: str) -> str | float | None:
+    """Return where on the x axis a case stands: a number where it is one, else a category, None where unknown."""
+    text = value(row, column)
+    try:
+        number = float(text)
+    except ValueError:
+        return text or None
+    return number if math.isfinite(number) else text
+
+
+def _spread(good: list[dict[str, Any]], column: str, statistic: str) -> Spread | None:
+    figures = [row[column] for row in good if row[column] is not None]
+    if not figures:
+        return None
+    if statistic == STATISTICS[0]:
+        return Spread(statistics.median(figures), min(figures), max(figures), len(figures))
+    mean, deviation = statistics.fmean(figures), statistics.pstdev(figures)
+    return Spread(mean, mean - deviation, mean + deviation, len(figures))
+
+
+def author_says(figure: PublishedFigure, column: str) -> float | None:
+    """Return the author's figure for a column of runs.csv: means, or None where there is none."""
+    names = {"seconds": "mean_seconds", "rows_per_s": "mean_rows_per_s", "peak_rss_bytes": "peak_rss_bytes"}
+    return getattr(figure, names[column]) if column in names else None
+
+
+def figures_of(point: Point, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
+    """Return the author's figures for the way of a point in its experiment and its parameters, at all sizes."""
+    known = parameters(point.parameters).items()
+    return [
+        figure
+        for figure in published
+        if figure.description == point.published_row
+        and figure.experiment in (None, point.experiment)
+        and parameters(figure.parameters or "").items() <= known
+    ]

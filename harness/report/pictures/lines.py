@@ -1,0 +1,222 @@
+"""Lines: a figure over size or a parameter, one line for each value of one column and, drawn otherwise, of another."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from harness.model import LabError
+from harness.report import style
+from harness.report.pictures import scales
+from harness.report.pictures.cases import PARAMETER, Point, author_says, figures_of
+from harness.report.pictures.inset import inset
+from harness.report.pictures.marks import PUBLISHED, published_saying, saying
+from harness.report.pictures.quantities import Quantity, quantity, text
+from harness.report.pictures.sheet import Entry, Sheet, sheet
+from harness.report.style import Look
+from harness.suites import Picture, PublishedFigure
+
+_HEIGHT = 4.3  # inches of the axes
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One mark of a line: where it is, how far its range reaches, what it says; `low` is None without a range."""
+
+    x: float
+    y: float
+    low: float | None
+    high: float | None
+    says: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: its marks from left to right, its look, and whether it is the author's."""
+
+    marks: tuple[Mark, ...]
+    look: Look
+    published: bool = False
+
+
+def lines(
+    picture: Picture,
+    second: str,
+    points: Sequence[Point],
+    published: Sequence[PublishedFigure],
+    looks: dict[str, Look],
+) -> Sheet:
+    """Draw the points of each line joined, with the author's figures dotted.
+
+    Raises LabError where two cases would stand at one place of a line.
+    """
+    what, along = quantity(picture.y), _along(picture.x)
+    drawable = [point for point in points if point.y and point.place is not None]
+    names = _categories(drawable)
+    dashes: dict[str, Any] = dict(
+        zip(sorted({point.dash for point in points}), style.DASHES * len(points), strict=False)
+    )
+    found = []
+    for (colour, dash), members in _members(drawable, picture).items():
+        look = replace(looks[colour], dash=dashes[dash]) if picture.dash else looks[colour]
+        found.append(Line(tuple(_mark(point, what, picture.statistic, names) for point in members), look))
+        if theirs := _theirs(members, published, picture.x, what, along):
+            found.append(Line(theirs, look, published=True))
+    drawn = sheet(picture.title, second, _legend(picture, points, drawable, looks, dashes, found), 0.85, 0.3, _HEIGHT)
+    _scales(drawn.axes, found, what, along, picture.log, names)
+    for line in found:
+        _line(drawn, drawn.axes, line)
+    if picture.inset and not names:
+        small = inset(drawn.axes, [[(mark.x, mark.y) for mark in line.marks] for line in found])
+        _scales(small, found, replace(what, name=""), replace(along, name=""), True, ())
+        for line in found:
+            _line(drawn, small, line, small=True)
+    return drawn
+
+
+def _along(column: str) -> Quantity:
+    """Return what the x axis shows: a column with a unit, or a parameter, which has none."""
+    if column.startswith(PARAMETER):
+        return Quantity(column, column.removeprefix(PARAMETER).replace("_", " "), "", False)
+    return quantity(column)
+
+
+def _categories(points: Sequence[Point]) -> tuple[str, ...]:
+    """Return the categories on the x axis, numbers first; none where every place is a number."""
+    places = {point.place for point in points}
+    if all(isinstance(place, float) for place in places):
+        return ()
+    numbers = sorted(place for place in places if isinstance(place, float))
+    return (*(f"{number:,.15g}" for number in numbers), *sorted(place for place in places if isinstance(place, str)))
+
+
+def _x(point: Point, names: Sequence[str]) -> float:
+    if not names:
+        return float(point.place or 0.0)
+    return float(names.index(point.place if isinstance(point.place, str) else f"{point.place:,.15g}"))
+
+
+def _members(points: Sequence[Point], picture: Picture) -> dict[tuple[str, str], list[Point]]:
+    """Return the points of each line from left to right. Two cases at one place of a line would be one lie."""
+    members: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    taken: dict[tuple[str, str, object], Point] = {}
+    for point in points:
+        place = (point.colour, point.dash, point.place)
+        if (other := taken.setdefault(place, point)) is not point:
+            raise LabError(
+                f"picture {picture.name}: expected one case for each place on a line, found two at {picture.x} "
+                f"{point.place}: {_case(other)} and {_case(point)}; set `where`, `colour` or `dash` to tell them apart"
+            )
+        members[point.colour, point.dash].append(point)
+    # A set of cases has names or numbers as places; where it has both, they are all categories.
+    return {
+        key: sorted(members[key], key=lambda point: (isinstance(point.place, str), point.place))
+        for key in sorted(members)
+    }
+
+
+def _case(point: Point) -> str:
+    return f"{point.transport} [{point.experiment}: {point.parameters}]"
+
+
+def _mark(point: Point, what: Quantity, statistic: str, names: Sequence[str]) -> Mark:
+    assert point.y  # only such points are drawn
+    low, high = (point.y.low, point.y.high) if point.y.n > 1 else (None, None)
+    return Mark(_x(point, names), point.y.middle, low, high, saying(point, [(point.y, what)], statistic))
+
+
+def _theirs(
+    members: Sequence[Point], published: Sequence[PublishedFigure], column: str, what: Quantity, along: Quantity
+) -> tuple[Mark, ...]:
+    """Return the author's figures for the ways of a line, between our first and our last point of it."""
+    if column not in ("rows", "bytes"):
+        return ()
+    places = [float(point.place) for point in members if isinstance(point.place, float)]
+    found = {}
+    for point in members:
+        for figure in figures_of(point, published):
+            x, y = getattr(figure, column), author_says(figure, what.column)
+            if x is not None and y is not None and min(places) <= x <= max(places):
+                says = published_saying(figure.description, text(x, along.unit), y, what)
+                found[x] = Mark(float(x), y, None, None, says)
+    return tuple(found[x] for x in sorted(found))
+
+
+def _legend(
+    picture: Picture,
+    points: Sequence[Point],
+    drawable: Sequence[Point],
+    looks: dict[str, Look],
+    dashes: dict[str, Any],
+    found: Sequence[Line],
+) -> list[Entry]:
+    entries = []
+    for colour, look in looks.items():
+        own = [point for point in points if point.colour == colour]
+        name = colour or "none"
+        if any(point in drawable for point in own):
+            dash: Any = "-" if picture.dash else look.dash
+            entries.append(Entry(Line2D([], [], color=look.colour, marker=look.marker, linestyle=dash), name))
+        elif own:
+            outcomes = ", ".join(sorted({point.outcome for point in own if point.outcome}))
+            entries.append(Entry(Line2D([], [], linestyle="none"), f"{name}: {outcomes or 'no place'}", quiet=True))
+    if picture.dash:
+        entries += [Entry(Line2D([], [], color=style.QUIET, linestyle=dash), name) for name, dash in dashes.items()]
+    if any(line.published for line in found):
+        open_dots = Line2D([], [], color=style.QUIET, linestyle=style.DOTTED, marker="o", markerfacecolor="white")
+        entries.append(Entry(open_dots, PUBLISHED))
+    return entries
+
+
+def _scales(
+    axes: Axes, found: Sequence[Line], what: Quantity, along: Quantity, log: bool, names: Sequence[str]
+) -> None:
+    marks = [mark for line in found for mark in line.marks]
+    places = sorted({mark.x for mark in marks})
+    heights = [mark.y for mark in marks] + [mark.high for mark in marks if mark.high is not None]
+    if log:
+        # A deviation may reach below zero, where a logarithmic axis has nothing: it then runs out of the picture.
+        lows = [mark.low for mark in marks if mark.low is not None and mark.low > 0]
+        scales.logarithmic(axes, "y", [*heights, *lows], what)
+    else:
+        scales.linear(axes, "y", heights, what)
+    if names:
+        scales.categories(axes, names)
+        axes.set_xlabel(along.name)
+    elif log:
+        scales.logarithmic(axes, "x", places, along, places)
+    else:
+        scales.linear(axes, "x", places, along)
+
+
+def _line(drawn: Sheet, axes: Axes, line: Line, small: bool = False) -> None:
+    look, size = line.look, 4.0 if small else 5.5
+    dash = style.DOTTED if line.published else look.dash
+    axes.plot(
+        [mark.x for mark in line.marks],
+        [mark.y for mark in line.marks],
+        color=look.colour,
+        linestyle=dash,
+        linewidth=1.1 if small or line.published else 1.6,
+        zorder=2.5 if line.published else 3,
+    )
+    face = "white" if line.published else look.colour
+    for mark in line.marks:
+        if mark.low is not None and mark.high is not None and mark.high > mark.low:
+            reach = axes.plot([mark.x] * 2, [mark.low, mark.high], color=look.colour, linewidth=1.0, marker="_")
+            drawn.says(mark.says, *reach)
+        (dot,) = axes.plot(
+            [mark.x],
+            [mark.y],
+            linestyle="none",
+            marker=look.marker,
+            color=look.colour,
+            markerfacecolor=face,
+            markersize=size,
+            zorder=4,
+            clip_on=False,
+        )
+        drawn.says(mark.says, dot)

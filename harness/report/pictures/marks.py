@@ -1,0 +1,40 @@
+"""What is the same in pictures of every kind: marks of a point and its range, and what they say."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.report import style
+from harness.report.pictures.cases import Point, Spread
+from harness.report.pictures.quantities import Quantity, text
+
+DIAMOND: dict[str, Any] = {
+    "marker": "D",
+    "markersize": 5.5,
+    "markerfacecolor": "white",
+    "markeredgecolor": style.INK,
+    "linestyle": "none",
+}
+PUBLISHED = "published figure (mean)"
+
+
+def saying(point: Point, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
+    """Return what a mark says when it is pointed at: the way, its conditions, values, ranges and sample size."""
+    conditions = ": ".join(part for part in (point.experiment, point.parameters) if part)
+    lines = [point.name, point.transport if point.transport != point.name else "", conditions]
+    lines += [_figure(spread, what, statistic) for spread, what in figures if spread]
+    if point.outcome:
+        lines.append(": ".join(part for part in (point.outcome, point.error) if part))
+    return "\n".join(line for line in lines if line)
+
+
+def _figure(spread: Spread, what: Quantity, statistic: str) -> str:
+    low, middle, high = (text(value, what.unit) for value in (spread.low, spread.middle, spread.high))
+    reach = f"{low} to {high}, " if spread.n > 1 else ""
+    return f"{statistic.split()[0]} {what.name}: {middle} ({reach}n = {spread.n})"
+
+
+def published_saying(name: str, conditions: str, value: float, what: Quantity) -> str:
+    """Return what the mark of an author's figure says."""
+    return "\n".join(
+        part for part in (name, conditions, f"published mean {what.name}: {text(value, what.unit)}") if part
+    )

@@ -1,0 +1,84 @@
+"""What the columns of runs.csv are called on an axis, and their figures as text with SI prefixes."""
+
+from dataclasses import dataclass
+
+from harness.model import LabError
+from harness.results import COLUMNS
+
+_UNITS = {column.name: column.unit for column in COLUMNS if column.type in (int, float) and column.unit}
+_NAMES = {
+    "seconds": "time",
+    "connect_seconds": "time to connect",
+    "rows_per_s": "rate",
+    "cpu_seconds": "CPU time",
+    "cpu_user_seconds": "CPU time of the program",
+    "cpu_system_seconds": "CPU time of the kernel",
+    "peak_rss_bytes": "peak memory above the start",
+    "peak_anon_bytes": "peak anonymous memory above the start",
+    "peak_file_bytes": "peak file-backed memory above the start",
+    "bytes": "data on disk",
+    "rows": "rows",
+}
+_MORE_IS_BETTER = ("rows_per_s",)
+# Largest first. Times above a second stay seconds: nobody reads a kilosecond.
+_PREFIXES = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+}
+_WORDS = {"k": "thousand", "M": "million", "G": "billion", "T": "trillion"}
+_COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column with figures: its name on an axis, its unit, and whether more of it is better."""
+
+    column: str
+    name: str
+    unit: str
+    more_is_better: bool
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What an axis is divided by, and what it is then called: `time (ms)`."""
+
+    factor: float
+    label: str
+
+
+def quantity(column: str) -> Quantity:
+    """Return what a column of runs.csv measures. Raises LabError for one without a unit."""
+    if column not in _UNITS:
+        raise LabError(f'expected a column with a unit ({", ".join(_UNITS)}), found "{column}"')
+    return Quantity(column, _NAMES.get(column, column.replace("_", " ")), _UNITS[column], column in _MORE_IS_BETTER)
+
+
+def text(value: float, unit: str) -> str:
+    """Return a figure with three digits and its unit: `344 ms`, `1.31 M rows/s`, `87 MB`."""
+    rounded = float(f"{value:.3g}")
+    factor, prefix = _prefix(rounded, unit)
+    return " ".join(part for part in (_digits(rounded / factor), prefix, _rest(unit)) if part)
+
+
+def scale(largest: float, what: Quantity) -> Scale:
+    """Return one scale for a whole linear axis that reaches to `largest`."""
+    factor, prefix = _prefix(largest, what.unit)
+    rest = _rest(what.unit) if what.unit != what.name else ""
+    unit = " ".join(part for part in (_WORDS.get(prefix, prefix), rest) if part)
+    return Scale(factor, f"{what.name} ({unit})" if unit else what.name)
+
+
+def _prefix(value: float, unit: str) -> tuple[float, str]:
+    known = _PREFIXES.get(unit, _COUNTS)
+    if not value:
+        return next(entry for entry in known if entry[0] == 1.0)
+    return next((entry for entry in known if abs(value) >= entry[0]), known[-1])
+
+
+def _rest(unit: str) -> str:
+    return "" if unit in _PREFIXES else unit
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,93 @@
+"""The points of an experiment: what a group of cases varies, in the order of its size, with a name for people."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.cells import volume
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of parameters: its label in runs.csv, its name, and its extent (None where not known)."""
+
+    label: str
+    name: str
+    rows: int | None
+    bytes: int | None
+
+
+def parameters(label: str) -> dict[str, str]:
+    """Return the parameters of a label `name=value; name=value` as texts."""
+    return dict(part.split("=", 1) for part in label.split("; ") if part)
+
+
+def in_order(label: str) -> tuple[tuple[str, float, str], ...]:
+    """Return a key that sorts labels by their parameters: numbers by value and before texts."""
+    return tuple((name, *_natural(value)) for name, value in parameters(label).items())
+
+
+def points(summaries: Iterable[dict[str, Any]]) -> list[Point]:
+    """Return the points among the summaries, smallest first: by rows, then by parameters.
+
+    A name has the parameters that differ among the points and, where it differs too, the volume of the data:
+    `8 files, 1.68 GB`. The only point of a group has an empty name.
+    """
+    cases: dict[str, list[dict[str, Any]]] = {}
+    for summary in summaries:
+        cases.setdefault(summary["parameters"], []).append(summary)
+    extents = {label: (_agreed(group, "rows"), _agreed(group, "bytes")) for label, group in cases.items()}
+    varying = [name for name in _names(cases) if len({parameters(label).get(name) for label in cases}) > 1]
+    volumes_differ = len({size for _, size in extents.values()}) > 1
+    found = [
+        Point(label, _name(label, varying, size if volumes_differ else None), rows, size)
+        for label, (rows, size) in extents.items()
+    ]
+    return sorted(found, key=lambda point: (point.rows or 0, in_order(point.label)))
+
+
+def in_common(labels: Iterable[str]) -> str:
+    """Name the parameters that all labels share, for people; empty where there are none."""
+    every = [parameters(label) for label in labels]
+    shared = [
+        (name, value) for name, value in (every[0] if every else {}).items() if all(p.get(name) == value for p in every)
+    ]
+    return ", ".join(described(name, value) for name, value in shared)
+
+
+def described(name: str, value: str) -> str:
+    """Say a parameter as people do: `8 files`, `1 part per file`, `300,000 row group rows`, `page cache warm`."""
+    words = name.replace("_", " ")
+    first, space, rest = words.partition(" ")
+    if not (value.isdecimal() and (first.endswith("s") or words.endswith("s"))):
+        return f"{words} {value}"
+    if value == "1" and first.endswith("s"):
+        return f"1 {first.removesuffix('s')}{space}{rest}"
+    return f"{int(value):,} {words}"
+
+
+def _name(label: str, varying: list[str], size: int | None) -> str:
+    texts = [described(name, value) for name, value in parameters(label).items() if name in varying]
+    return ", ".join(texts + ([volume(size)] if size is not None else []))
+
+
+def _names(labels: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(name for label in labels for name in parameters(label)))
+
+
+def _agreed(group: list[dict[str, Any]], column: str) -> int | None:
+    """Return the value that all cases of a point with one have; None where they differ, as sizes of stores do."""
+    values = {summary[column] for summary in group} - {None}
+    return values.pop() if len(values) == 1 else None
+
+
+def _natural(value: str) -> tuple[float, str]:
+    return (float(value), "") if _is_number(value) else (float("inf"), value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,213 @@
+"""The tables of a report as texts, in no format yet: the terminal, Markdown and the page show the same ones.
+
+Cases are grouped by experiment, system and operation. A group with one combination of parameters is a ranking; a group
+with several is a grid of time, one of peak memory, and one of the author's figures where there are any.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from harness.model import Status
+from harness.report.cells import cells, megabytes, name, significant, times, volume
+from harness.report.failures import reasons
+from harness.report.points import Point, in_common, points
+from harness.report.summary import TITLES
+
+Case = dict[str, Any]
+_RANKING = ("#", "transport", "avg s", "rows/s", "min", "max", "peak MB")
+_AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table as texts: `rows` have one text for each of `head`.
+
+    `wide` are the columns of words, all others hold numbers; `best` are cells (row, column) to set off; `droppable` are
+    groups of columns that may be left out, in this order, where there is no room; `notes` are lines to stand below.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    wide: frozenset[int] = frozenset({0})
+    best: frozenset[tuple[int, int]] = frozenset()
+    droppable: tuple[tuple[int, ...], ...] = ()
+
+
+def text_tables(summaries: Sequence[Case]) -> list[TextTable]:
+    """Return the tables of all summaries, which are in their order already."""
+    several = len({summary["experiment"] for summary in summaries}) > 1
+    found: list[TextTable] = []
+    for key, members in groupby(summaries, key=lambda s: (s["experiment"], s["system"], s["operation"])):
+        group = list(members)
+        where = points(group)
+        if len(where) == 1:
+            found.append(_ranking(titled(*key) if several else titled("", *key[1:]), group, where[0]))
+        else:
+            found += _grids(titled(*key), group, where)
+    return found
+
+
+def titled(experiment: str, system: str = "", operation: str = "") -> str:
+    """Return the title of a group of cases: `Growing file: Parquet scan`; nothing is said twice."""
+    of_system = f"{TITLES.get(system, system.replace('_', ' '))} {operation}".strip()
+    words = experiment.replace("_", " ")
+    parts = [part for part in (words if words not in of_system else "", of_system) if part]
+    return ": ".join(part[:1].upper() + part[1:] for part in parts)
+
+
+def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
+    texts = [cells(summary) for summary in group]
+    head = list(_RANKING)
+    if any(text["published"] for text in texts):
+        head += ["published", "ratio"]
+    elif any(text["published s"] for text in texts):
+        head += ["published s", "ratio"]
+    head.append("values")
+    size = f"{point.rows:,} rows" if point.rows is not None else ""
+    extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
+    others = in_common(["; ".join(part for part in point.label.split("; ") if not part.startswith("rows="))])
+    conditions = ", ".join(filter(None, (extent, f"mean of up to {_samples(group)} runs, by median time")))
+    return TextTable(
+        title=f"{title}: {conditions}",
+        head=tuple(head),
+        rows=tuple(tuple(text[column] for column in head) for text in texts),
+        notes=((f"parameters: {others}",) if others else ()) + reasons(group),
+        wide=frozenset({1, len(head) - 1}),
+        droppable=((4, 5), (6,)),
+    )
+
+
+def _grids(title: str, group: list[Case], where: list[Point]) -> list[TextTable]:
+    grid = _Grid({(case["transport"], case["parameters"]): case for case in group}, tuple(where))
+    shared = in_common(point.label for point in where)
+    notes = (
+        *((f"the same at every point: {shared}",) if shared else ()),
+        *(("* not every run is ok",) if any(case["n"] and case["status"] != Status.OK for case in group) else ()),
+        *_conversions(group),
+        *reasons(group, where),
+    )
+    medians = [case["median_seconds"] for case in group if case["n"]]
+    unit, factor = ("milliseconds", 1e3) if medians and max(medians) < 1 else ("seconds", 1)
+    time = f"{title}, median {unit} of up to {_samples(group)} runs"
+    found = [grid.table(time, grid.transports, lambda c: _median(c, factor), best="median_seconds", notes=notes)]
+    if any(case["peak_rss_bytes"] is not None for case in group):
+        found.append(_memory(title, grid, _samples(group)))
+    return found + _authors(title, grid, group)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Cases by (transport, label); points from the smallest to the largest."""
+
+    cases: dict[tuple[str, str], Case]
+    where: tuple[Point, ...]
+
+    @property
+    def transports(self) -> list[str]:
+        """The transports, best at the largest point first; who has no figure there comes by the next smaller one."""
+        ids = sorted({transport for transport, _ in self.cases})
+        return sorted(ids, key=lambda transport: [_missing_last(case) for case in reversed(self.across(transport))])
+
+    def across(self, transport: str) -> list[Case | None]:
+        """Return a transport's case at every point."""
+        return [self.cases.get((transport, point.label)) for point in self.where]
+
+    def table(
+        self,
+        title: str,
+        transports: Sequence[str],
+        text: Callable[[Case], str],
+        best: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> TextTable:
+        """Return a table of one text a case, where the smallest values of the column `best` are the best."""
+        across = [self.across(transport) for transport in transports]
+        names = [next(name(case) for case in cases if case) for cases in across]
+        return TextTable(
+            title=title,
+            head=("transport", *(point.name for point in self.where)),
+            rows=tuple(
+                (label, *(text(case) if case else "" for case in cases))
+                for label, cases in zip(names, across, strict=True)
+            ),
+            notes=notes,
+            best=frozenset(_smallest(across, best)) if best else frozenset(),
+            droppable=tuple((place,) for place in range(1, len(self.where))),
+        )
+
+
+def _memory(title: str, grid: _Grid, samples: int) -> TextTable:
+    """Return the grid of peaks, with the split into anonymous and file-backed pages at the largest point beside it."""
+    table = grid.table(
+        f"{title}, peak memory in MB above the start, largest of up to {samples} runs",
+        grid.transports,
+        lambda case: megabytes(case["peak_rss_bytes"]) or _unless_ok(case),
+        best="peak_rss_bytes",
+    )
+    at_largest = [grid.across(transport)[-1] for transport in grid.transports]
+    if not any(case and case["peak_anon_bytes"] is not None for case in at_largest):
+        return table
+    split = [tuple(megabytes(case[c]) if case else "" for c in _AT_THE_LARGEST.values()) for case in at_largest]
+    note = (
+        f"anonymous, file-backed: the peak of each at {grid.where[-1].name}; the two need not be at one moment. "
+        "File-backed pages are those of mapped files (mmap): the system can take them back."
+    )
+    rows = tuple((*row, *parts) for row, parts in zip(table.rows, split, strict=True))
+    return replace(table, head=(*table.head, *_AT_THE_LARGEST), rows=rows, notes=(note,))
+
+
+def _authors(title: str, grid: _Grid, group: list[Case]) -> list[TextTable]:
+    """Return a table of the author's figures where there are any, each with how many times faster ours is."""
+    by_rate = any(case["published_mean_rows_per_s"] is not None for case in group)
+    column, unit = ("published_mean_rows_per_s", "rows/s") if by_rate else ("published_mean_seconds", "seconds")
+    theirs = {case["transport"] for case in group if case[column] is not None}
+    if not theirs:
+        return []
+
+    def text(case: Case) -> str:
+        return f"{significant(case[column])} {times(case['ratio_to_published'])}".rstrip()
+
+    heading = f"{title}, the author's mean {unit} (× how many times faster the mean here is)"
+    note = "the machines differ: compare the order of the transports, not the figures"
+    return [grid.table(heading, [t for t in grid.transports if t in theirs], text, notes=(note,))]
+
+
+def _missing_last(case: Case | None) -> tuple[bool, float]:
+    median = case["median_seconds"] if case else None
+    return median is None, median or 0.0
+
+
+def _smallest(across: list[list[Case | None]], column: str) -> list[tuple[int, int]]:
+    """Return the cells (row, column of the table) of the smallest value at each point; ties are all best."""
+    found = []
+    for place, cases in enumerate(zip(*across, strict=True), start=1):
+        values = {row: case[column] for row, case in enumerate(cases) if case and case[column] is not None}
+        found += [(row, place) for row, value in values.items() if value == min(values.values())]
+    return found
+
+
+def _median(case: Case, factor: float) -> str:
+    if not case["n"]:
+        return _unless_ok(case)
+    return significant(case["median_seconds"] * factor) + ("" if case["status"] == Status.OK else "*")
+
+
+def _unless_ok(case: Case) -> str:
+    return "" if case["n"] else str(case["status"])
+
+
+def _conversions(group: list[Case]) -> list[str]:
+    """Return one line for each way in which values came back that is not exact, with the transports it holds for."""
+    found: dict[str, dict[str, None]] = {}
+    for case in group:
+        if case["fidelity"] not in (None, "exact"):
+            found.setdefault(case["fidelity"], {})[case["transport"]] = None
+    return [f"{fidelity} ({', '.join(transports)})" for fidelity, transports in found.items()]
+
+
+def _samples(group: list[Case]) -> int:
+    return max(case["n"] for case in group)

@@ -1,0 +1,85 @@
+"""What every rig offers the runner, and what it is told when it is opened."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from harness.model import Case, Dataset, LabError
+from harness.settings import Settings
+
+
+class Unavailable(Exception):
+    """Raised where a run cannot be prepared on this machine; its text is the reason."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a rig is opened for: the cases of a run, the kind of lab asked for, and whom to tell what takes time."""
+
+    settings: Settings
+    run_id: str
+    lab: str
+    cases: Sequence[Case]
+    seed: int
+    time_limit: float
+    say: Callable[[str], None]
+
+
+class Rig(Protocol):
+    """A rig that is ready."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of lab: embedded, compose or external; `local` where no server is involved."""
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """Addresses whose passwords must not stand in results."""
+
+    @property
+    def headline(self) -> str:
+        """What is used, in one line."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what environment.json says of the rig: `data`, `servers`, `server_filesystem`."""
+
+    def extent(self, case: Case) -> tuple[int, int | None]:
+        """Return the rows of a case's data and their bytes on disk (None where they are not in files)."""
+
+    def room(self, case: Case) -> int:
+        """Return the bytes that a run may need in its results folder for handing over what it read."""
+
+    def unavailable(self, case: Case) -> str | None:
+        """Return why a case cannot run here, in one line, or None when it can."""
+
+    def prepare(self, case: Case) -> dict[str, Any]:
+        """Make a run ready and return its job for the worker. Raises Unavailable."""
+
+    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+        """Return what is wrong with what a run wrote or returned; an empty list when every value is right."""
+
+    def died(self, case: Case) -> bool:
+        """Say whether the server that a case uses has died, cheaply: it is asked many times a second."""
+
+    def revive(self) -> list[str]:
+        """Bring back servers that have died and return their names."""
+
+    def settle(self, case: Case) -> None:
+        """Bring everything to rest after a run, however it ended."""
+
+
+def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:
+    """Raise LabError when an experiment has a parameter that its rig does not know, or lacks one."""
+    for case in cases:
+        if case.parameters.keys() != known:
+            raise LabError(
+                f"experiment {case.experiment}: expected the parameters {', '.join(sorted(known))}, "
+                f"found {', '.join(sorted(case.parameters)) or 'none'}"
+            )
+
+
+def dataset_facts(dataset: Dataset) -> dict[str, Any]:
+    """Return what environment.json says of a dataset: everything but where it lies."""
+    facts = asdict(dataset)
+    del facts["path"]
+    return facts

@@ -1,0 +1,68 @@
+"""Stores on disk, read for verification by another library than the one that wrote them, where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def fetch(client: str, folder: Path, columns: list[str]) -> pa.Table:
+    """Return these columns of everything in the store that `client` made in a folder. Raises KeyError for others.
+
+    Stores of Parquet files are read by DuckDB, SQLite through ADBC. A DuckDB file and a Lance dataset have no other
+    reader than their own library.
+    """
+    return _READERS[client](folder, columns)
+
+
+def _parquet_files(folder: Path, columns: list[str]) -> pa.Table:
+    import duckdb
+
+    files = sorted(str(path) for path in folder.rglob("*.parquet"))
+    with duckdb.connect() as connection:
+        relation = connection.read_parquet(files)
+        return relation.select(*map(duckdb.ColumnExpression, columns)).to_arrow_table()
+
+
+def _sqlite(folder: Path, columns: list[str]) -> pa.Table:
+    import adbc_driver_sqlite.dbapi
+
+    with (
+        adbc_driver_sqlite.dbapi.connect(str(_only(folder, "*.sqlite"))) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"SELECT {', '.join(columns)} FROM {_TABLE}")
+        return cursor.fetch_arrow_table()
+
+
+def _duckdb(folder: Path, columns: list[str]) -> pa.Table:
+    import duckdb
+
+    with duckdb.connect(str(_only(folder, "*.duckdb")), read_only=True) as connection:
+        return connection.table(_TABLE).select(*map(duckdb.ColumnExpression, columns)).to_arrow_table()
+
+
+def _lance(folder: Path, columns: list[str]) -> pa.Table:
+    import lance
+
+    return lance.dataset(str(_only(folder, "*.lance"))).to_table(columns=columns)
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    found = list(folder.rglob(pattern))
+    if len(found) != 1:
+        raise FileNotFoundError(f"expected one {pattern} in {folder.name}, found {len(found)}")
+    return found[0]
+
+
+_TABLE = "benchmark"  # the published benchmark's name of the table
+_READERS: dict[str, Callable[[Path, list[str]], pa.Table]] = {
+    **dict.fromkeys(("parquetdb", "pyarrow", "polars", "delta"), _parquet_files),
+    "sqlite": _sqlite,
+    "duckdb": _duckdb,
+    "lance": _lance,
+}

@@ -1,0 +1,38 @@
+"""pandas, the dataframe library: https://pandas.pydata.org/docs/reference/api/pandas.read_parquet.html"""
+
+from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
+
+from harness.registry import transport
+
+# The filter of TPC-H query 6: about 1.9 % of the rows of lineitem at every scale. All bounds of decimal columns are
+# decimals: pyarrow refuses to compare a decimal(15, 2) with an integer.
+PASSES = [
+    ("l_shipdate", ">=", date(1994, 1, 1)),
+    ("l_shipdate", "<", date(1995, 1, 1)),
+    ("l_discount", ">=", Decimal("0.05")),
+    ("l_discount", "<=", Decimal("0.07")),
+    ("l_quantity", "<", Decimal("24")),
+]
+
+
+@contextmanager
+def connect(folder):
+    """Yield None: pandas has no connection and does not spill."""
+    yield None
+
+
+@transport(
+    "scan", frame="pandas", path="read_parquet, concat", payload="Parquet", requires=["pandas", "pyarrow.dataset"]
+)
+def scan(connection, files):
+    """Count the rows of frames read with columns= and filters=, one file after the other.
+
+    pyarrow reads and filters; only the rows that pass become pandas frames, their dates and decimals Python objects.
+    """
+    import pandas as pd
+
+    columns = ["l_shipdate", "l_discount", "l_quantity"]
+    frames = [pd.read_parquet(file, columns=columns, filters=PASSES) for file in files]
+    return len(pd.concat(frames))

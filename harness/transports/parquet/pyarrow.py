@@ -1,0 +1,62 @@
+"""PyArrow, the Python library of Apache Arrow: https://arrow.apache.org/docs/python/dataset.html"""
+
+from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
+
+from harness.registry import transport
+
+
+@contextmanager
+def connect(folder):
+    """Yield None: a dataset has no connection and does not spill."""
+    yield None
+
+
+def _count(files, filesystem):
+    """Return the number of rows of all files that pass, a file given twice counted twice.
+
+    The filter is that of TPC-H query 6: about 1.9 % of the rows of lineitem at every scale. The bounds have the type of
+    the columns: pyarrow compares decimals exactly, but does not bring an integer to their precision.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    shipdate, discount, quantity = ds.field("l_shipdate"), ds.field("l_discount"), ds.field("l_quantity")
+    low, high, limit = (pa.scalar(Decimal(bound), pa.decimal128(15, 2)) for bound in ("0.05", "0.07", "24.00"))
+    passes = (
+        (shipdate >= date(1994, 1, 1))
+        & (shipdate < date(1995, 1, 1))
+        & (discount >= low)
+        & (discount <= high)
+        & (quantity < limit)
+    )
+    dataset = ds.dataset(files, format="parquet", filesystem=filesystem)
+    return dataset.scanner(columns=["l_shipdate", "l_discount", "l_quantity"], filter=passes).count_rows()
+
+
+@transport("scan", path="dataset.Scanner.count_rows", payload="Parquet", requires=["pyarrow.dataset"])
+def scan_dataset(connection, files):
+    """Count with one dataset over all files and a scanner with projection and filter.
+
+    Row groups whose statistics exclude a match are skipped; of the others the three columns are read into memory and
+    decoded in full, many batches ahead of the filter.
+    """
+    return _count(files, filesystem=None)
+
+
+@transport(
+    "scan",
+    path="dataset.Scanner.count_rows",
+    payload="Parquet",
+    requires=["pyarrow.dataset", "pyarrow.fs"],
+    settings={"use_mmap": "true"},
+)
+def scan_dataset_memory_map(connection, files):
+    """Count with the same dataset over files that are mapped into memory instead of read.
+
+    The pages of the three columns then count as file-backed memory of the process, which the system can take back.
+    """
+    from pyarrow.fs import LocalFileSystem
+
+    return _count(files, filesystem=LocalFileSystem(use_mmap=True))

@@ -1,0 +1,78 @@
+"""Delta Lake without Spark, the package deltalake (delta-rs): https://delta-io.github.io/delta-rs/
+
+deltalake 1.6.6 takes a path for a URL: a folder with a square bracket or a text such as %20 in its name is refused.
+"""
+
+import os
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+
+@contextmanager
+def connect(folder):
+    """Yield the folder: every operation opens the store itself, inside the clock."""
+    yield folder
+
+
+def _flush(folder):
+    """Force every file below the folder to disk, and the folders' own entries."""
+    for directory, _, names in os.walk(folder):
+        for name in (".", *names):
+            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+@transport(
+    "create",
+    frame="pyarrow",
+    path="write_deltalake",
+    payload="Delta Lake",
+    requires=["deltalake", "pyarrow"],
+    settings={"durability": "fsync of files and folder"},
+)
+def create(store, data):
+    """Write the table as a new Delta table with the defaults (Parquet with snappy) and flush it to disk.
+
+    deltalake 1.6.6 flushes neither data nor log on a local disk; the flush is ours.
+    """
+    from deltalake import write_deltalake
+
+    write_deltalake(store, data)
+    _flush(store)
+
+
+@transport(
+    "read",
+    frame="pyarrow",
+    path="DeltaTable.scan",
+    payload="Delta Lake",
+    requires=["deltalake", "pyarrow"],
+)
+def read(store):
+    """Open the table and read all of it with its own engine (DataFusion) into an Arrow table.
+
+    The order of the rows is not promised.
+    """
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    return pa.table(DeltaTable(store).scan())
+
+
+@transport(
+    "query",
+    frame="pyarrow",
+    path="DeltaTable.scan",
+    payload="Delta Lake",
+    requires=["deltalake", "pyarrow"],
+)
+def query(store):
+    """Open the table and read the rows that pass the predicate with its own engine (DataFusion) into an Arrow table."""
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    return pa.table(DeltaTable(store).scan(predicate="col1 > 100 AND col97 < 1000"))

@@ -1,0 +1,70 @@
+"""Lance, a columnar format for random access, the package pylance: https://lance.org"""
+
+import os
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+
+@contextmanager
+def connect(folder):
+    """Yield the folder: every operation opens the store itself, inside the clock."""
+    yield folder
+
+
+def _flush(folder):
+    """Force every file below the folder to disk, and the folders' own entries."""
+    for directory, _, names in os.walk(folder):
+        for name in (".", *names):
+            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+@transport(
+    "create",
+    frame="pyarrow",
+    path="write_dataset",
+    payload="Lance",
+    requires=["lance", "pyarrow"],
+    settings={"durability": "fsync of files and folder"},
+)
+def create(store, data):
+    """Write the table as a new Lance dataset with the defaults and flush it to disk.
+
+    pylance 14.0.2 flushes neither data nor manifest on a local disk; the flush is ours.
+    """
+    import lance
+
+    lance.write_dataset(data, f"{store}/store.lance")
+    _flush(store)
+
+
+@transport(
+    "read",
+    frame="pyarrow",
+    path="to_table",
+    payload="Lance",
+    requires=["lance", "pyarrow"],
+)
+def read(store):
+    """Open the dataset and read all of it into one Arrow table."""
+    import lance
+
+    return lance.dataset(f"{store}/store.lance").to_table()
+
+
+@transport(
+    "query",
+    frame="pyarrow",
+    path="to_table",
+    payload="Lance",
+    requires=["lance", "pyarrow"],
+)
+def query(store):
+    """Open the dataset and read the rows that pass the filter, which its scanner applies, into one Arrow table."""
+    import lance
+
+    return lance.dataset(f"{store}/store.lance").to_table(filter="col1 > 100 AND col97 < 1000")

@@ -1,0 +1,84 @@
+"""ParquetDB, a database of Parquet files on PyArrow: https://parquetdb.readthedocs.io
+
+ParquetDB 1.0.1 catches errors while it writes or reads its files, and by default does not even log them: a create that
+failed returns as if it had not, a read that failed returns an empty table. Only looking at the rows tells. A table
+without rows is refused.
+Importing it writes a configuration file into the user's configuration folder and an empty `parquetdb.log` into the
+working directory, and reads a `.env` file above its own folder into the environment.
+"""
+
+import os
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+
+@contextmanager
+def connect(folder):
+    """Yield the folder: every operation opens the store itself, inside the clock."""
+    yield folder
+
+
+def _flush(folder):
+    """Force every file below the folder to disk, and the folders' own entries."""
+    for directory, _, names in os.walk(folder):
+        for name in (".", *names):
+            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _open(folder):
+    """Return the database below the folder, made with an empty file when there is none."""
+    from parquetdb import ParquetDB
+
+    return ParquetDB(db_path=f"{folder}/ParquetDB")
+
+
+@transport(
+    "create",
+    frame="pyarrow",
+    path="ParquetDB.create",
+    payload="Parquet",
+    requires=["parquetdb", "pyarrow"],
+    settings={"durability": "fsync of files and folder"},
+)
+def create(store, data):
+    """Make a new database, hand it the Arrow table and flush it to disk.
+
+    ParquetDB appends an id column, writes a file with PyArrow's defaults, reads it again and writes it once more in row
+    groups of 50,000 to 100,000 rows. It leaves the files to the operating system; the flush is ours.
+    """
+    _open(store).create(data)
+    _flush(store)
+
+
+@transport(
+    "read",
+    frame="pyarrow",
+    path="ParquetDB.read",
+    payload="Parquet",
+    requires=["parquetdb", "pyarrow"],
+)
+def read(store):
+    """Open the database and read all rows as one Arrow table, with the id column.
+
+    ParquetDB keeps the columns in the order of their names as text: col0, col1, col10, col11, ...
+    """
+    return _open(store).read()
+
+
+@transport(
+    "query",
+    frame="pyarrow",
+    path="ParquetDB.read",
+    payload="Parquet",
+    requires=["parquetdb", "pyarrow", "pyarrow.compute"],
+)
+def query(store):
+    """Open the database and read the rows that pass the filters as one Arrow table, with the id column."""
+    import pyarrow.compute as pc
+
+    return _open(store).read(filters=[pc.field("col1") > 100, pc.field("col97") < 1000])

@@ -1,0 +1,71 @@
+"""Polars, one Parquet file: https://docs.pola.rs/user-guide/io/parquet/"""
+
+import os
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+
+@contextmanager
+def connect(folder):
+    """Yield the folder: every operation opens the store itself, inside the clock."""
+    yield folder
+
+
+def _flush(folder):
+    """Force every file below the folder to disk, and the folders' own entries."""
+    for directory, _, names in os.walk(folder):
+        for name in (".", *names):
+            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+@transport(
+    "create",
+    frame="pyarrow",
+    path="write_parquet",
+    payload="Parquet",
+    requires=["polars", "pyarrow"],
+    settings={"durability": "fsync of files and folder"},
+)
+def create(store, data):
+    """Turn the table into a polars frame, write it as one Parquet file with the defaults (zstd) and flush it to disk.
+
+    Polars itself leaves the file to the operating system; the flush is ours.
+    """
+    import polars as pl
+
+    pl.DataFrame(data).write_parquet(f"{store}/store.parquet")
+    _flush(store)
+
+
+@transport(
+    "read",
+    frame="pyarrow",
+    path="read_parquet",
+    payload="Parquet",
+    requires=["polars", "pyarrow"],
+)
+def read(store):
+    """Read the whole file and hand it over as an Arrow table."""
+    import polars as pl
+
+    return pl.read_parquet(f"{store}/store.parquet", glob=False).to_arrow()
+
+
+@transport(
+    "query",
+    frame="pyarrow",
+    path="scan_parquet",
+    payload="Parquet",
+    requires=["polars", "pyarrow"],
+)
+def query(store):
+    """Scan the file lazily with the filter pushed into the scan and hand the rows over as an Arrow table."""
+    import polars as pl
+
+    passes = (pl.col("col1") > 100) & (pl.col("col97") < 1000)
+    return pl.scan_parquet(f"{store}/store.parquet", glob=False).filter(passes).collect().to_arrow()

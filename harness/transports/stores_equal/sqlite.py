@@ -1,0 +1,87 @@
+"""SQLite through Python's own sqlite3, with its default guarantees: https://www.sqlite.org/pragma.html"""
+
+import os
+from contextlib import closing, contextmanager
+
+from harness.registry import transport
+
+
+@contextmanager
+def connect(folder):
+    """Yield the folder: every operation opens the store itself, inside the clock."""
+    yield folder
+
+
+def _flush(folder):
+    """Force every file below the folder to disk, and the folders' own entries."""
+    for directory, _, names in os.walk(folder):
+        for name in (".", *names):
+            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _fetch(folder, query):
+    """Return the rows of a query as an Arrow table of int64 columns."""
+    import sqlite3
+
+    import pyarrow as pa
+
+    with closing(sqlite3.connect(f"{folder}/store.sqlite")) as connection:
+        cursor = connection.execute(query)
+        names = [column[0] for column in cursor.description]
+        columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
+    return pa.table([pa.array(column, pa.int64()) for column in columns], names=names)
+
+
+@transport(
+    "create",
+    frame="pyarrow",
+    path="executemany",
+    payload="SQLite",
+    requires=["sqlite3", "pyarrow"],
+    settings={"journal_mode": "DELETE", "synchronous": "FULL", "durability": "fsync at commit, then of the folder"},
+)
+def create(store, data):
+    """Make a new database and insert the table, turned into tuples inside the clock, in one transaction.
+
+    The journal and the wait for the disk are SQLite's defaults, set explicitly because a build can change them. After
+    a commit SQLite does not flush the folder (that would be synchronous = EXTRA): without our flush the journal can
+    come back with the power, and take the rows away.
+    """
+    import sqlite3
+
+    with closing(sqlite3.connect(f"{store}/store.sqlite")) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"CREATE TABLE benchmark ({', '.join(f'{name} INTEGER' for name in data.column_names)})")
+        rows = zip(*(column.to_pylist() for column in data.columns), strict=True)
+        connection.executemany(f"INSERT INTO benchmark VALUES ({', '.join('?' * data.num_columns)})", rows)
+        connection.commit()
+    _flush(store)
+
+
+@transport(
+    "read",
+    frame="pyarrow",
+    path="fetchall",
+    payload="SQLite",
+    requires=["sqlite3", "pyarrow"],
+)
+def read(store):
+    """Connect, fetch all rows as tuples and turn them into an Arrow table."""
+    return _fetch(store, "SELECT * FROM benchmark")
+
+
+@transport(
+    "query",
+    frame="pyarrow",
+    path="fetchall",
+    payload="SQLite",
+    requires=["sqlite3", "pyarrow"],
+)
+def query(store):
+    """Connect, fetch the rows that pass WHERE as tuples and turn them into an Arrow table; there is no index."""
+    return _fetch(store, "SELECT * FROM benchmark WHERE col1 > 100 AND col97 < 1000")

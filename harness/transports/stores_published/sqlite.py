@@ -1,0 +1,86 @@
+"""SQLite through Python's own sqlite3, told not to wait for the disk: https://www.sqlite.org/pragma.html"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+
+@contextmanager
+def connect(folder):
+    """Yield the database's path and the connections made to it, which are closed after the clock has stopped."""
+    opened: list = []
+    try:
+        yield f"{folder}/benchmark.sqlite", opened
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+def _open(store):
+    """Return a new connection to the database, to be closed later."""
+    import sqlite3
+
+    path, opened = store
+    opened.append(sqlite3.connect(path))
+    return opened[-1]
+
+
+@transport(
+    "create",
+    frame="tuples",
+    path="executemany",
+    payload="SQLite",
+    requires=["sqlite3", "pyarrow"],
+    published="SQLite create",
+    settings={
+        "synchronous": "OFF",
+        "journal_mode": "MEMORY",
+        "clock": "connect, create table, insert, commit",
+        "durability": "none",
+    },
+)
+def create(store, data):
+    """Make a table of INTEGER columns in a new database and insert the tuples (at least one) in one transaction.
+
+    With synchronous = OFF nothing is flushed to disk, and a crash within the transaction can corrupt the file, as the
+    journal is in memory. Turning the dicts into tuples is not in the time; in the time of the other stores it is
+    turning them into Arrow that takes most of it.
+    """
+    connection = _open(store)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA journal_mode = MEMORY")
+    width = len(data[0])
+    connection.execute(f"CREATE TABLE benchmark ({', '.join(f'col{number} INTEGER' for number in range(width))})")
+    connection.executemany(f"INSERT INTO benchmark VALUES ({', '.join('?' * width)})", data)
+    connection.commit()
+
+
+@transport(
+    "read",
+    frame="tuples",
+    path="fetchall",
+    payload="SQLite",
+    requires=["sqlite3"],
+    published="SQLite read",
+    settings={"clock": "connect, fetch as tuples"},
+)
+def read(store):
+    """Connect and fetch all rows as a list of Python tuples.
+
+    The time holds making 101 Python objects a row; the other stores hand back Arrow tables and make none.
+    """
+    return _open(store).execute("SELECT * FROM benchmark").fetchall()
+
+
+@transport(
+    "query",
+    frame="tuples",
+    path="fetchall",
+    payload="SQLite",
+    requires=["sqlite3"],
+    published="SQLite query",
+    settings={"clock": "connect, fetch as tuples"},
+)
+def query(store):
+    """Connect and fetch the rows that pass the filter as a list of Python tuples; there is no index."""
+    return _open(store).execute("SELECT * FROM benchmark WHERE col1 > 100 AND col97 < 1000").fetchall()

@@ -1,0 +1,112 @@
+"""The integers are what their documentation says, the same everywhere and for ever."""
+
+import hashlib
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from harness.datasets import store
+from harness.datasets.integers import CHUNK_ROWS, KINDS, MAXIMUM, SPECIFICATION, build
+
+DEFAULT_SEED = 20260407
+LARGEST_PUBLISHED = 1_000_000  # rows
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A thousand rows with seed 1."""
+    return pa.Table.from_batches(build(1_000, 1))
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """The columns that key and query need and two more, at the largest published size, with the default seed."""
+    names = dict.fromkeys((*SPECIFICATION.row_key, "col97", "col99"))
+    batches = [batch.select(names) for batch in build(LARGEST_PUBLISHED, DEFAULT_SEED)]
+    return {name: pa.Table.from_batches(batches)[name].to_numpy() for name in names}
+
+
+def test_there_are_the_100_columns_of_the_published_table_in_its_order(table):
+    assert table.column_names == [f"col{number}" for number in range(100)] == list(KINDS)
+
+
+def test_every_column_is_of_64_bit_integers_and_says_so(table):
+    assert set(table.schema.types) == {pa.int64()}
+    assert set(KINDS.values()) == {"int64"}
+
+
+def test_nothing_is_null(table):
+    assert sum(column.null_count for column in table.columns) == 0
+
+
+def test_values_reach_both_ends_of_the_published_range_and_no_further():
+    lowest, highest = MAXIMUM, 0
+    for batch in build(2 * CHUNK_ROWS, DEFAULT_SEED):  # 20 million values: each is expected 20 times
+        for column in batch.columns:
+            values = column.to_numpy()
+            lowest, highest = min(lowest, int(values.min())), max(highest, int(values.max()))
+    assert (lowest, highest) == (0, 1_000_000)
+
+
+def test_values_are_spread_evenly(columns):
+    for values in columns.values():
+        tenths = np.bincount(values // 100_001, minlength=10) / len(values)
+        assert np.abs(tenths - 0.1).max() < 0.002  # 6 standard deviations
+
+
+def test_the_key_is_unique_at_the_largest_published_size_with_the_default_seed(columns):
+    key = np.zeros(LARGEST_PUBLISHED, np.int64)
+    for name in SPECIFICATION.row_key:  # three numbers below 1,000,001 fit into one of 64 bits
+        key = key * (MAXIMUM + 1) + columns[name]
+    assert len(SPECIFICATION.row_key) == 3
+    assert len(np.unique(key)) == LARGEST_PUBLISHED
+
+
+def test_no_single_column_would_do_as_a_key(columns):
+    assert all(len(np.unique(values)) < LARGEST_PUBLISHED for values in columns.values())
+
+
+def test_the_published_query_selects_about_one_row_in_a_thousand(columns):
+    passing = int(((columns["col1"] > 100) & (columns["col97"] < 1_000)).sum())
+    assert 800 < passing < 1_200
+    assert passing == 953
+
+
+def test_a_thousand_rows_with_seed_1_have_the_values_they_have_always_had(table):
+    rows = "\n".join(",".join(map(str, row.values())) for row in table.to_pylist())
+    assert hashlib.sha256(rows.encode()).hexdigest() == (
+        "2f969ae9272e247625350faf655d35fa9c25bb5b39bcb45ee408b59da4a8a03d"
+    )
+
+
+def test_another_seed_gives_other_rows_in_every_column(table):
+    other = pa.Table.from_batches(build(1_000, 2))
+    assert all(table[name] != other[name] for name in table.column_names)
+
+
+def test_chunks_and_columns_differ_from_one_another():
+    chunks = [batch.slice(0, 100) for batch in build(2 * CHUNK_ROWS + 100, 1)]
+    assert len(chunks) == 3
+    assert not any(first.equals(second) for first, second in pairwise(chunks))
+    assert len({tuple(column.to_pylist()) for column in chunks[0].columns}) == 100
+
+
+@pytest.mark.parametrize("rows", [1, 10, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1])
+def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(rows):
+    heights = [batch.num_rows for batch in build(rows, 1)]
+    assert sum(heights) == rows
+    assert all(height == CHUNK_ROWS for height in heights[:-1])
+
+
+def test_the_dataset_is_kept_on_disk_in_no_more_bytes_than_it_announces(tmp_path):
+    dataset = store.ensure(tmp_path, "integers", 10_000, 1)
+    assert store.ensure(tmp_path, "integers", 10_000, 1) == dataset
+    size = sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert 0.5 < size / (SPECIFICATION.bytes_a_row * 10_000) < 1
+
+
+def test_the_row_key_is_among_the_columns_and_no_database_has_a_table_of_it():
+    assert set(SPECIFICATION.row_key) <= set(KINDS)
+    assert SPECIFICATION.tables == {}

@@ -1,0 +1,88 @@
+"""Rows as results.load returns them, and runs on disk, for tests of reports."""
+
+import json
+
+from harness import results
+from harness.model import Status
+from harness.suites import Suite
+
+RUN, ENVIRONMENT = "20260101T000000Z-host", "0123456789ab"
+
+
+def row(transport, status=Status.OK, seconds=None, **more):
+    """One row; 1,000 rows of data, so that the rate is 1000 / seconds."""
+    known = dict.fromkeys(results.NAMES) | {
+        "run_id": RUN,
+        "environment": ENVIRONMENT,
+        "experiment": "matrix",
+        "parameters": "rows=1000",
+        "transport": transport,
+        "system": "postgres",
+        "operation": "write",
+        "rows": 1_000,
+        "pass": 1,
+        "status": status,
+    }
+    if status is Status.OK:
+        known |= {
+            "seconds": seconds,
+            "rows_per_s": 1_000 / seconds,
+            "connect_seconds": 0.01,
+            "cpu_seconds": seconds / 2,
+            "fidelity": "exact",
+        }
+    else:
+        known["error"] = f"it was {status}"
+    return known | more
+
+
+def scan(client, files, status=Status.OK, seconds=None, **more):
+    """One row of a scan over `files` files of 100 MB and 1,000 rows each."""
+    about = {
+        "experiment": "many_files",
+        "parameters": f"scale=2; files={files}",
+        "system": "parquet",
+        "operation": "scan",
+        "client": client,
+        "rows": 1_000 * files,
+        "bytes": 100_000_000 * files,
+    }
+    return row(f"parquet.{client}.scan", status, seconds, **(about | more))
+
+
+def suite(*published, pictures=()):
+    """A suite of these figures and pictures."""
+    return Suite(
+        name="example",
+        title="An example",
+        rig="databases",
+        citation='A. Uthor, "The way", 2026-01-01',
+        conditions="on the author's machine",
+        sizes={},
+        published=tuple(published),
+        pictures=tuple(pictures),
+    )
+
+
+def environment(**more):
+    """The facts of environment.json that a report needs."""
+    machine = {"cpu": "A CPU", "cores": 2, "memory_bytes": 8 * 2**30, "system": "Linux", "kernel": "6.1"}
+    return {
+        "run_id": RUN,
+        "fingerprint": ENVIRONMENT,
+        "plan": {"suite": "example", "size": "default", "passes": 3},
+        "lab": "local",
+        "machine": machine | {"architecture": "x86_64"},
+        "python": "3.11.7",
+    } | more
+
+
+def run_folder(folder, rows, facts=None):
+    """Write the run into the folder as the runner leaves it, and return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "environment.json").write_text(json.dumps(environment() if facts is None else facts))
+    (folder / "runs.csv").unlink(missing_ok=True)
+    (folder / "runs.csv").touch()
+    for one in rows:
+        results.append(folder / "runs.csv", one)
+    return folder

@@ -1,0 +1,147 @@
+"""report.md and its parts: everything stands in it, nothing is taken for markup, and it is the same each time."""
+
+import re
+
+import pytest
+
+from harness.model import Status
+from harness.report import markdown
+from harness.report.summary import summarise
+from harness.suites import Picture, PublishedFigure
+from tests.report.cases import environment, row, scan, suite
+
+SIZED = PublishedFigure("The way", "many_files", bytes=10**11, mean_seconds=7.5)
+
+
+def report(rows, *published, pictures=(), titles=(), **facts):
+    about = suite(*published, pictures=[Picture(f"p{title}", title, "bars", y="seconds") for title in titles])
+    return markdown.report(about, environment(**facts), rows, summarise(rows, published), pictures)
+
+
+def lines(text, start):
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+def test_the_conditions_say_what_was_asked_and_where_it_ran():
+    facts = environment(
+        lab="embedded",
+        servers={"postgres": {"version": "18.4"}, "clickhouse": {"version": "26.9"}},
+        server_filesystem="ext4",
+        packages={"polars": "2.1.0", "duckdb": "1.5.5", "other": "1"},
+        code={"commit": "0123456789abcdef", "modified": True},
+    )
+    assert markdown.conditions(facts) == (
+        "Suite example, size default, 3 passes, lab: embedded (postgres 18.4, clickhouse 26.9); "
+        "2 cores of A CPU, 8 GiB, Linux 6.1, ext4; Python 3.11.7, polars 2.1.0, duckdb 1.5.5; "
+        "commit 0123456789ab with changes, run 20260101T000000Z-host."
+    )
+
+
+def test_the_conditions_do_without_what_an_environment_may_lack():
+    assert markdown.conditions(environment(plan={"suite": "example", "passes": 1})) == (
+        "Suite example, 1 pass, lab: local (no server); 2 cores of A CPU, 8 GiB, Linux 6.1; "
+        "Python 3.11.7; commit unknown, run 20260101T000000Z-host."
+    )
+
+
+def test_a_report_has_its_parts_in_order():
+    pictures = [("Time", "median of 3 runs", "pictures/time.png")]
+    rows = [scan("a", 1, seconds=1.0), scan("a", 2, seconds=1.0)]
+    text = report(rows, SIZED, pictures=pictures, titles=["Time", "Memory"])
+    assert lines(text, "#") == [
+        "# An example",
+        "## What did not run, and why",
+        "## Results",
+        "## The published figures beside ours",
+        "## Pictures",
+        "### Time",
+        "## How to read this",
+    ]
+    assert "![median of 3 runs](pictures/time.png)" in text
+    assert "Not drawn, because no ok run fits them: Memory." in text
+    assert 'Published figures: A. Uthor, "The way", 2026-01-01; on the author\'s machine.' in text
+
+
+def test_parts_that_have_nothing_to_say_are_left_out():
+    text = report([row("a", seconds=1.0)])
+    assert [line for line in lines(text, "## ") if "beside" in line or "Pictures" in line] == []
+    assert "Not drawn" not in text
+    assert "All 1 runs are ok." in text
+
+
+def test_a_run_with_fewer_passes_than_planned_says_so():
+    assert "This run is not complete" in report([row("a", seconds=1.0)])
+    assert "not complete" not in report([row("a", seconds=1.0, **{"pass": number}) for number in (1, 2, 3)])
+
+
+def test_every_run_that_is_not_ok_stands_in_the_report_with_its_reason():
+    rows = [row("a", seconds=1.0), row("b", Status.TIMEOUT, **{"pass": 2}), scan("c", 8, Status.ERROR)]
+    text = report(rows)
+    assert "2 of 3 runs are not ok:" in text
+    assert "| timeout | it was timeout | b | matrix | rows=1000 | 2 |" in text
+    assert "| error | it was error | parquet.c.scan | many_files | scale=2; files=8 | 1 |" in text
+
+
+def test_a_run_without_rows_says_so():
+    assert report([]).count("No run is there yet.") == 2
+
+
+def test_the_best_figures_are_bold_and_figures_stand_to_the_right():
+    rows = [scan(client, files, seconds=seconds) for client, seconds in (("a", 1.0), ("b", 2.5)) for files in (1, 2)]
+    text = markdown.tables(summarise(rows, ()))
+    assert text.splitlines()[2:6] == [
+        "| transport | 1 file, 100 MB | 2 files, 200 MB |",
+        "|---|---:|---:|",
+        "| parquet.a.scan | **1.00** | **1.00** |",
+        "| parquet.b.scan | 2.50 | 2.50 |",
+    ]
+
+
+def test_the_best_rows_alone_say_how_many_there_are():
+    text = markdown.tables(summarise([row(name, seconds=1.0) for name in "abc"], ()), best=2)
+    assert len(lines(text, "| ")) == 3
+    assert "(the first 2 of 3)" in text
+    assert "(the first" not in markdown.tables(summarise([row("a", seconds=1.0)], ()), best=2)
+
+
+def test_the_published_figures_stand_beside_ours():
+    rows = [scan("a", 2, seconds=1.5, published_row="The way")]
+    (line,) = [line for line in markdown.published(summarise(rows, ()), (SIZED,)).splitlines() if "The way" in line][:1]
+    assert line == "| The way | 100 | 7.5 ×1.0 | 0.200 | 1.50 ×1.0 |"
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("<script>alert(1)</script>", "&lt;script>alert(1)&lt;/script>"),
+        ("a | b", "a \\| b"),
+        ("__init__() got", "\\_\\_init\\_\\_() got"),
+        ("write_polars_copy", "write_polars_copy"),
+        ("2*3*4 `x` [a](b)", "2\\*3\\*4 \\`x\\` \\[a\\](b)"),
+        ("a &lt; b & c", "a &amp;lt; b & c"),
+        ("\\N", "\\\\N"),
+    ],
+)
+def test_a_reason_is_shown_letter_by_letter(text, escaped):
+    report_text = report([row("a", Status.ERROR, error=text)])
+    assert f"| error | {escaped} | a |" in report_text
+    assert f"- error: {escaped.replace(chr(92) + '|', '|')} (a)" in report_text
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head():
+    rows = [row("a|b", Status.ERROR, error="x | y"), scan("a", 1, seconds=1.0), scan("a", 2, seconds=1.0)]
+    width = None
+    for line in report(rows, SIZED).splitlines():
+        cells = len(re.split(r"(?<!\\)\|", line))
+        if not line.startswith("|"):
+            width = None
+        elif width is None:
+            width = cells
+        else:
+            assert cells == width, line
+
+
+def test_a_report_is_the_same_whatever_the_order_of_the_rows():
+    rows = [scan(client, files, seconds=files / 3) for client in ("b", "a") for files in (2, 1)]
+    rows += [row("a", Status.ERROR, **{"pass": number}) for number in (1, 2)]
+    assert report(rows) == report(rows[::-1])

@@ -1,0 +1,77 @@
+"""Points: what an experiment varies, ordered by size and named for people."""
+
+import pytest
+
+from harness.report.points import described, in_common, in_order, parameters, points
+
+
+def case(label, rows=None, size=None):
+    return {"parameters": label, "rows": rows, "bytes": size}
+
+
+def names(*cases):
+    return [point.name for point in points(cases)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("files", "8", "8 files"),
+        ("files", "1", "1 file"),
+        ("parts_per_file", "1", "1 part per file"),
+        ("parts_per_file", "16", "16 parts per file"),
+        ("row_group_rows", "300000", "300,000 row group rows"),
+        ("rows", "1000000", "1,000,000 rows"),
+        ("scale_factor", "24", "scale factor 24"),
+        ("scale_factor", "0.2", "scale factor 0.2"),
+        ("page_cache", "as found", "page cache as found"),
+    ],
+)
+def test_a_parameter_is_said_as_people_do(name, value, text):
+    assert described(name, value) == text
+
+
+def test_a_label_is_read_back_into_its_parameters():
+    assert parameters("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
+    assert parameters("") == {}
+
+
+def test_points_are_named_by_what_differs_and_by_their_volume_where_it_differs():
+    assert names(case("scale=2; files=1", 5, 2_100_000), case("scale=2; files=8", 40, 1_680_000_000)) == [
+        "1 file, 2.10 MB",
+        "8 files, 1.68 GB",
+    ]
+    assert names(case("files=1", 5, 100), case("files=8", 5, 100)) == ["1 file", "8 files"]
+
+
+def test_points_stand_in_the_order_of_their_rows_and_then_of_their_numbers():
+    assert names(case("rows=1000", 1_000), case("rows=20", 20), case("rows=3", 3)) == [
+        "3 rows",
+        "20 rows",
+        "1,000 rows",
+    ]
+    assert names(case("groups=4096", 7), case("groups=300000", 7), case("groups=20000", 7)) == [
+        "4,096 groups",
+        "20,000 groups",
+        "300,000 groups",
+    ]
+
+
+def test_numbers_stand_before_texts_in_the_order_of_labels():
+    assert sorted(["n=b", "n=10", "n=9", "n=0.5"], key=in_order) == ["n=0.5", "n=9", "n=10", "n=b"]
+
+
+def test_the_extent_of_a_point_is_what_all_its_cases_agree_on():
+    (same,) = points([case("a=1", 5, 100), case("a=1", None, None), case("a=1", 5, 100)])
+    assert (same.rows, same.bytes) == (5, 100)
+    (different,) = points([case("a=1", 5, 100), case("a=1", 5, 120)])
+    assert different.bytes is None  # as stores, each of which takes another room on the disk
+
+
+def test_the_only_point_has_no_name():
+    assert names(case("files=8; scale=2", 5, 100)) == [""]
+
+
+def test_what_all_points_share_is_said_once():
+    assert in_common(["scale=2; files=1; parts=4", "scale=2; files=8; parts=4"]) == "scale 2, 4 parts"
+    assert in_common([]) == ""

@@ -1,0 +1,136 @@
+"""Writing a report: all files of a run, from its folder alone, and never from rows that do not belong together."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from harness import report
+from harness.model import LabError, Status
+from harness.suites import Picture, PublishedFigure
+from tests.report.cases import ENVIRONMENT, RUN, environment, row, run_folder, scan, suite
+
+TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})
+NOTHING = Picture("nothing", "What nobody ran", "bars", y="rows_per_s", where={"system": ["nobody"]})
+ROWS = [
+    scan("quick", 1, seconds=0.5, peak_rss_bytes=40_000_000, published_row="The quick way"),
+    scan("quick", 2, seconds=1.5, peak_rss_bytes=60_000_000, published_row="The quick way"),
+    scan("broken", 1, Status.ERROR, error="a < b & c"),
+]
+FIGURE = PublishedFigure("The quick way", "many_files", bytes=10**11, mean_seconds=7.5)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = run_folder(tmp_path_factory.mktemp("run"), ROWS)
+    return report.write(folder, suite(FIGURE, pictures=[TIMES, NOTHING]))
+
+
+def texts(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("runs.csv", "environment.json")
+    }
+
+
+def test_everything_is_written_and_named(written):
+    names = sorted(path.relative_to(written.folder).as_posix() for path in written.paths)
+    assert names == ["pictures/times.png", "pictures/times.svg", "report.html", "report.md", "summary.csv"]
+    assert list(texts(written.folder)) == names
+    assert all(texts(written.folder).values())
+
+
+def test_the_report_holds_the_rows_the_summaries_and_what_is_not_ok(written):
+    assert [one["transport"] for one in written.rows] == [one["transport"] for one in ROWS]
+    assert len(written.summaries) == 3
+    assert [one["error"] for one in written.bad] == ["a < b & c"]
+
+
+def test_every_format_has_the_figures_the_reason_and_the_authors_figure(written):
+    markdown, html = (texts(written.folder)[name].decode() for name in ("report.md", "report.html"))
+    for text in (markdown, html):
+        assert "The quick way" in text
+        assert "7.5 ×1.0" in text
+        assert "What nobody ran" in text  # no run fits this picture, and the report says so
+    assert "a &lt; b & c" in markdown
+    assert "a &lt; b &amp; c" in html
+    assert "](pictures/times.png)" in markdown
+    assert b"a < b & c" in texts(written.folder)["summary.csv"]
+
+
+def test_the_same_run_gives_the_same_bytes_and_goes_over_a_report_of_before(written, tmp_path):
+    folder = run_folder(tmp_path / written.folder.name, ROWS)
+    (folder / "report.md").write_text("of before")
+    report.write(folder, suite(FIGURE, pictures=[TIMES, NOTHING]))
+    assert texts(folder) == texts(written.folder)
+
+
+def test_experiments_stand_in_the_order_of_the_plan(tmp_path):
+    plan = environment()["plan"] | {"experiments": [{"name": "second"}, {"name": "first"}]}
+    rows = [row("a", seconds=1.0, experiment=name) for name in ("first", "second")]
+    done = report.write(run_folder(tmp_path, rows, environment(plan=plan)), suite())
+    assert [one["experiment"] for one in done.summaries] == ["second", "first"]
+
+
+def test_a_run_that_has_not_begun_has_a_report_that_says_so(tmp_path):
+    done = report.write(run_folder(tmp_path, []), suite(FIGURE, pictures=[TIMES]))
+    assert (done.rows, done.summaries, done.bad) == ([], [], [])
+    assert "No run is there yet." in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("environment", "ffffffffffff", f"2 environments \\({ENVIRONMENT}, ffffffffffff\\)"),
+        ("environment", None, f"2 environments \\({ENVIRONMENT}, none\\)"),
+        ("run_id", "another-run", f"2 runs \\({RUN}, another-run\\)"),
+    ],
+)
+def test_rows_of_two_environments_or_runs_are_refused_and_nothing_is_written(tmp_path, column, value, expected):
+    folder = run_folder(tmp_path, [row("a", seconds=1.0), row("b", seconds=1.0, **{column: value})])
+    with pytest.raises(LabError, match=expected):
+        report.write(folder, suite(pictures=[TIMES]))
+    assert texts(folder) == {}
+
+
+def test_rows_that_agree_with_each_other_but_not_with_the_environment_beside_them_are_refused(tmp_path):
+    folder = run_folder(tmp_path, [row("a", seconds=1.0)], environment(fingerprint="ffffffffffff"))
+    with pytest.raises(LabError, match=f"2 environments \\(ffffffffffff, {ENVIRONMENT}\\)"):
+        report.write(folder, suite())
+
+
+@pytest.mark.parametrize("entry", ["fingerprint", "run_id", "plan", "machine", "lab", "python"])
+def test_an_environment_without_what_a_report_needs_is_refused_by_name(tmp_path, entry):
+    facts = environment()
+    del facts[entry]
+    with pytest.raises(LabError, match=f"environment.json: expected an entry '{entry}', found none"):
+        report.write(run_folder(tmp_path, [], facts), suite())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"plan": 3}'])
+def test_a_damaged_environment_is_refused_in_one_line(tmp_path, text):
+    folder = run_folder(tmp_path, [])
+    (folder / "environment.json").write_text(text)
+    with pytest.raises(LabError, match=r"environment\.json"):
+        report.write(folder, suite())
+
+
+def test_a_folder_without_runs_is_refused(tmp_path):
+    (tmp_path / "environment.json").write_text(json.dumps(environment()))
+    with pytest.raises(LabError, match=r"runs\.csv: No such file"):
+        report.write(tmp_path, suite())
+
+
+def test_a_report_that_cannot_be_written_is_refused_in_one_line(tmp_path):
+    folder = run_folder(tmp_path, [row("a", seconds=1.0)])
+    (folder / "report.md").mkdir()
+    with pytest.raises(LabError, match=f"cannot write the report to {folder}: Is a directory"):
+        report.write(folder, suite())
+
+
+def test_the_command_line_starts_without_the_plotting_library():
+    code = "import sys, harness.cli, harness.report.tables; print('matplotlib' in sys.modules, 'jinja2' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "False"]
