@@ -6,6 +6,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from harness.measure import SAMPLE_SECONDS, Sample, read_memory
 from harness.model import Status
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
+_TUNING = ("POLARS_",)  # variables by which a client's defaults would silently be others: workers do not inherit them
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
 
 
@@ -40,14 +42,22 @@ def execute(
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
     signal ended it, `error` when it ended without an answer, gave one that is none, or its server died.
     """
+    scratch = tempfile.TemporaryDirectory(prefix="lab-worker-", ignore_cleanup_errors=True)
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env={name: value for name, value in os.environ.items() if not name.startswith(_TUNING)},
+            cwd=scratch.name,  # for what clients leave in their working directory, such as log files
+            start_new_session=True,
         )
     try:
         samples, output, ended = _watch(process, job, time_limit, server_died)
     finally:
         ended_itself = _end(process)
+        scratch.cleanup()
     if ended == "closed" and not ended_itself:
         ended = "closed its output"
     return Execution(_answer(output, ended, process.returncode, time_limit, log), samples)

@@ -40,6 +40,23 @@ def filesystem(path: Path) -> str:
     return max(mounts, key=lambda part: len(part.mountpoint)).fstype if mounts else ""
 
 
+def available_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the bytes of memory that a process can still have: the machine's, or a container's where that is less.
+
+    `group` is the folder of a container's own control group, version 2. Page cache counts as available in both.
+    """
+    available = psutil.virtual_memory().available
+    try:
+        limit, used = ((group / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        parts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except OSError:
+        return available
+    if limit == "max":
+        return available
+    page_cache = sum(int(parts.get(name, 0)) for name in ("inactive_file", "active_file"))
+    return min(available, int(limit) - int(used) + page_cache)
+
+
 def require_disk(folder: Path, needed: int, then: str) -> None:
     """Raise LabError when the disk of a folder (made or not) has fewer than `needed` bytes free."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
@@ -50,7 +67,7 @@ def require_disk(folder: Path, needed: int, then: str) -> None:
 
 def require_memory(needed: int, what: str, then: str) -> None:
     """Raise LabError when fewer than `needed` bytes of memory are available; `what` needs them."""
-    available = psutil.virtual_memory().available
+    available = available_memory()
     if available < needed:
         raise LabError(f"{what}: expected {_size(needed)} of available memory, found {_size(available)}; {then}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from harness.model import LabError
@@ -48,6 +48,11 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
         description="Seconds after which a run is ended, instead of the suite's own limit",
     )
+
+    @field_validator("io_dir", "datasets_dir", "results_dir", "suites_dir", "state_dir")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return path and path.absolute()  # workers have working directories of their own
 
 
 @dataclass(frozen=True)

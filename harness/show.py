@@ -80,9 +80,8 @@ def _shape(entry: Transport) -> _Shape:
 
 def _database_shape(entry: Transport) -> _Shape:
     usage = f"URI as in ${_URIS[entry.endpoint]}; the table exists, with the frame's columns."
-    arguments, target = ("uri", "table"), "uri"
-    if entry.operation is Operation.WRITE:
-        arguments += ("parquet",)
+    arguments: tuple[str, ...] = ("uri", "table", "parquet") if entry.operation is Operation.WRITE else ("uri", "table")
+    target = "uri"
     if "shared_io" in entry.needs:
         arguments, target = (*arguments, "folder_here", "folder_there"), "uri, SharedFolder(folder_here, folder_there)"
     if entry.operation is Operation.WRITE:

@@ -3,6 +3,7 @@
 import csv
 import difflib
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -83,9 +84,9 @@ class Suite:
     pictures: tuple[Picture, ...]
 
     def size(self, name: str) -> Size:
-        """Return a size by name. Raises LabError naming those there are."""
+        """Return a size by name. Raises LabError naming the nearest one."""
         if name not in self.sizes:
-            raise LabError(f'no size "{name}" of suite {self.name}; there are: {", ".join(self.sizes)}')
+            raise _unknown(f"size of suite {self.name}", name, self.sizes)
         return self.sizes[name]
 
 
@@ -102,7 +103,7 @@ def load(folder: Path, name: str) -> Suite:
         return _suite(path, tomllib.loads(path.read_text(encoding="utf-8")))
     except KeyError as error:
         raise LabError(f"{path}: expected an entry {error}, found none") from None
-    except (OSError, TypeError, ValueError) as error:
+    except (AttributeError, OSError, TypeError, ValueError) as error:
         raise LabError(f"{path}: {error}") from None
 
 
@@ -136,9 +137,14 @@ def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Exper
     wanted = [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-            raise LabError(f'no experiment "{name}"; nearest: "{nearest}"; there are: {", ".join(known)}')
+            raise _unknown("experiment", name, known)
     return [experiment for name, experiment in known.items() if name in wanted]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> LabError:
+    names = list(known)
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
+    return LabError(f'no {what} is called "{name}"; nearest: "{nearest}"; there are: {", ".join(names)}')
 
 
 def _with_rows(experiment: Experiment, rows: int | None) -> Experiment:
@@ -157,6 +163,9 @@ def _suite(path: Path, data: dict[str, Any]) -> Suite:
         raise ValueError(f'expected name = "{path.stem}" as the file is called, found "{data["name"]}"')
     if unknown := data["sizes"].keys() - set(SIZES):
         raise ValueError(f"expected sizes among {', '.join(SIZES)}, found {', '.join(sorted(unknown))}")
+    pictures = tuple(_picture(part) for part in data.get("pictures", []))
+    if len({picture.name for picture in pictures}) < len(pictures):
+        raise ValueError("expected pictures of different names, found one twice")
     return Suite(
         name=data["name"],
         title=data["title"],
@@ -165,7 +174,7 @@ def _suite(path: Path, data: dict[str, Any]) -> Suite:
         conditions=published["conditions"],
         sizes={name: _size(data["defaults"] | data["sizes"][name]) for name in SIZES if name in data["sizes"]},
         published=_figures(path.parent / published["figures"]),
-        pictures=tuple(_picture(part) for part in data.get("pictures", [])),
+        pictures=pictures,
     )
 
 
@@ -174,6 +183,8 @@ def _size(entries: dict[str, Any]) -> Size:
         if type(entries[entry]) not in types or entries[entry] <= 0:
             raise ValueError(f"expected {entry} to be a number above 0, found {entries[entry]!r}")
     experiments = tuple(_experiment(entries | part) for part in entries["experiments"])
+    if not experiments:
+        raise ValueError("expected at least one experiment in every size, found none")
     if len({experiment.name for experiment in experiments}) < len(experiments):
         raise ValueError("expected experiments of different names, found one twice")
     return Size(entries["passes"], entries["time_limit_seconds"], experiments)
@@ -184,6 +195,8 @@ def _experiment(entries: dict[str, Any]) -> Experiment:
     for name, values in parameters.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"expected a list of values for the parameter {name}, found {values!r}")
+        if any(value in values[:place] for place, value in enumerate(values)):
+            raise ValueError(f"expected different values for the parameter {name}, found {values!r}")
         if name == "rows" and not all(type(value) is int and value > 0 for value in values):
             raise ValueError(f"expected rows to be numbers above 0, found {values!r}")
     return Experiment(entries["name"], entries["select"], entries["dataset"], parameters)
@@ -194,6 +207,8 @@ def _picture(entries: dict[str, Any]) -> Picture:
     for found, known in ((picture.kind, KINDS_OF_PICTURES), (picture.statistic, STATISTICS)):
         if found not in known:
             raise ValueError(f'picture {picture.name}: expected one of {", ".join(known)}, found "{found}"')
+    if not all(isinstance(values, list) for values in (picture.where or {}).values()):
+        raise ValueError(f"picture {picture.name}: expected lists of values in where, found {picture.where}")
     return picture
 
 

@@ -79,10 +79,15 @@ def _measure_sync(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any
 
 
 async def _measure_async(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any]:
+    connect = registry.connect_of(entry)
+    if calls.connect_warmup is not None:
+        async with connect(*calls.connect_warmup) as connection:
+            await entry.function(connection, *calls.warmup)
     started = time.perf_counter()
-    async with registry.connect_of(entry)(*calls.connect) as connection:
+    async with connect(*calls.connect) as connection:
         connect_seconds = time.perf_counter() - started
-        await entry.function(connection, *calls.warmup)
+        if calls.connect_warmup is None:
+            await entry.function(connection, *calls.warmup)
         with Stopwatch() as stopwatch:
             returned = await entry.function(connection, *calls.measured)
     return stopwatch, connect_seconds, returned

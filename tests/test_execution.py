@@ -74,6 +74,15 @@ def test_the_job_stands_in_no_process_list(run):
     assert "secret" not in run(READ_JOB + code, job={"uri": "postgresql://u:secret@h"})["argv"]
 
 
+def test_no_variable_that_tunes_a_client_reaches_the_worker_but_all_others_do(run, monkeypatch):
+    monkeypatch.setenv("POLARS_FORCE_ASYNC", "1")
+    monkeypatch.setenv("POLARS_MAX_THREADS", "1")
+    monkeypatch.setenv("LAB_SEED", "7")
+    seen = run(READ_JOB + "print(json.dumps({'status': 'ok', 'names': list(os.environ)}))")["names"]
+    assert not [name for name in seen if name.startswith("POLARS_")]
+    assert {"LAB_SEED", "PATH"} <= set(seen)
+
+
 def test_an_answer_of_many_megabytes_comes_back_whole(run):
     code = READ_JOB + "print(json.dumps({'status': 'ok', 'text': 'x' * 5_000_000}))"
     assert run(code) == {"status": "ok", "text": "x" * 5_000_000}

@@ -11,6 +11,7 @@ from harness import results
 from harness.model import LabError, Status
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
+COUNT = 35  # columns of runs.csv
 FULL = {column.name: EXAMPLES[column.type] for column in results.COLUMNS}
 
 
@@ -136,9 +137,10 @@ def header():
         ("a,b\n1,2\n", "expected the columns of this version"),
         (",".join(reversed(results.NAMES)) + "\n", "expected the columns of this version"),
         (header() + ",more\n", "expected the columns of this version"),
-        (header() + "\n1,2\n", "line 2: expected 31 columns, found another number"),
-        (header() + "\n" + "," * 31 + "\n", "line 2: expected 31 columns, found another number"),
-        (header() + "\n" + "," * 30 + '"\n', "unexpected end of data"),
+        (header() + "\n1,2\n", f"line 2: expected {COUNT} columns, found another number"),
+        (header() + "\n" + "," * COUNT + "\n", f"line 2: expected {COUNT} columns, found another number"),
+        (header() + "\n" + "," * (COUNT - 1) + '"\n', "unexpected end of data"),
+        (header().replace("operation", "direction") + "\n", "expected the columns of this version"),
     ],
 )
 def test_a_foreign_or_damaged_file_is_one_line_that_names_it(path, text, said):
@@ -174,6 +176,6 @@ def test_only_ok_rows_have_numbers():
 
 
 def test_column_names_are_unique_and_every_column_has_a_meaning():
-    assert len(set(results.NAMES)) == len(results.COLUMNS) == 31
+    assert len(set(results.NAMES)) == len(results.COLUMNS) == COUNT
     assert all(column.meaning for column in results.COLUMNS)
     assert {*results.OF_TRANSPORT, *results.OF_MEASUREMENT} <= set(results.NAMES)

@@ -1,19 +1,16 @@
-"""Suites are data: what stands in suites/ is complete, and a wrong file is one line that says what is wrong."""
+"""A suite file is data: what is right is read, what is wrong is one line that says so; a size of it becomes a plan."""
 
-import csv
+from pathlib import Path
 
 import pytest
 
-from harness import registry, suites
-from harness.datasets import store
-from harness.model import LabError
-from harness.settings import ROOT
+from harness import suites
+from harness.model import Experiment, LabError
 
-FOLDER = ROOT / "suites"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 GOOD = """
 name = "small"
 title = "A title"
+rig = "databases"
 [published]
 title = "An article"
 author = "An author"
@@ -23,48 +20,76 @@ conditions = "some"
 [defaults]
 select = "*"
 dataset = "analytics_metrics"
-rows = 10
-passes = 1
+passes = 3
 time_limit_seconds = 5
+[sizes.default]
+experiments = [
+  { name = "first", parameters = { rows = [10, 20] } },
+  { name = "second", select = "pg.*", dataset = "integers", parameters = { files = [1], cache = ["warm", "cold"] } },
+]
+[sizes.smoke]
+passes = 1
+experiments = [{ name = "only", parameters = { rows = [10] } }]
+[[pictures]]
+name = "a-picture"
+title = "A picture"
+kind = "lines"
+where = { experiment = ["first"] }
+x = "rows"
+y = "seconds"
+[[pictures]]
+name = "another-picture"
+title = "Another picture"
+kind = "bars"
+y = "seconds"
+statistic = "mean and deviation"
 """
 FIGURES = (
-    "database,operation,description,mean_seconds,mean_rows_per_s,min_rows_per_s,max_rows_per_s\npg,write,a,1,2,3,4\n"
+    "database,direction,description,mean_seconds,mean_rows_per_s,min_rows_per_s,max_rows_per_s\npg,write,a,1,2,3,4\n"
 )
+FIRST = Experiment("first", "*", "analytics_metrics", {"rows": [10, 20]})
+SECOND = Experiment("second", "pg.*", "integers", {"files": [1], "cache": ["warm", "cold"]})
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     """A folder with one good suite named small."""
     (tmp_path / "small.toml").write_text(GOOD)
     (tmp_path / "figures.csv").write_text(FIGURES)
     return tmp_path
 
 
-def test_a_good_suite_is_read(folder):
-    suite = suites.load(folder, "small")
-    assert (suite.name, suite.rows, suite.passes, suite.time_limit) == ("small", 10, 1, 5)
-    assert suite.citation == 'An author, "An article", 2026-04-07'
-    assert suite.published == {"a": suites.PublishedFigure("a", 1.0, 2.0, 3.0, 4.0)}
+@pytest.fixture
+def small(folder: Path) -> suites.Suite:
+    return suites.load(folder, "small")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_suite_of_the_lab_is_named_as_its_file_and_selects_something_there_is(name):
-    suite = suites.load(FOLDER, name)
-    assert suite.name == name
-    assert registry.select(suite.select)
-    assert store.specification(suite.dataset).name == suite.dataset
+def test_a_good_suite_is_read(small):
+    assert (small.name, small.title, small.rig) == ("small", "A title", "databases")
+    assert small.citation == 'An author, "An article", 2026-04-07'
+    assert small.published == (
+        suites.PublishedFigure("a", mean_seconds=1.0, mean_rows_per_s=2.0, min_rows_per_s=3.0, max_rows_per_s=4.0),
+    )
+    assert [(picture.name, picture.kind, picture.where) for picture in small.pictures] == [
+        ("a-picture", "lines", {"experiment": ["first"]}),
+        ("another-picture", "bars", None),
+    ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_published_row_is_lost_to_another_of_the_same_description(name):
-    figures = list(csv.DictReader((FOLDER / "published" / f"{name}.csv").open(encoding="utf-8")))
-    assert len(suites.load(FOLDER, name).published) == len(figures) > 0
+def test_a_size_has_the_defaults_and_what_it_says_otherwise(small):
+    assert small.size("default") == suites.Size(3, 5, (FIRST, SECOND))
+    assert small.size("smoke").passes == 1
+    assert list(small.sizes) == ["smoke", "default"]  # from small to large, whatever their order in the file
 
 
-def test_the_matrix_has_the_56_rows_of_its_article():
-    figures = suites.load(FOLDER, "matrix").published.values()
-    assert len(figures) == 56
-    assert all(row.min_rows_per_s <= row.mean_rows_per_s <= row.max_rows_per_s for row in figures)
+def test_a_figure_says_under_which_conditions_it_was_measured(folder):
+    (folder / "figures.csv").write_text(
+        "description,experiment,parameters,rows,bytes,mean_seconds,peak_rss_bytes\na,first,files=1,10,20,,30\n"
+    )
+    (figure,) = suites.load(folder, "small").published
+    assert figure == suites.PublishedFigure(
+        "a", experiment="first", parameters="files=1", rows=10, bytes=20, peak_rss_bytes=30.0
+    )
 
 
 def test_an_unknown_suite_names_the_nearest(folder):
@@ -89,17 +114,39 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ('name = "small"', 'name = "small', "small.toml"),
         ('name = "small"', 'name = "other"', "name"),
         ('title = "A title"', "", "title"),
+        ('rig = "databases"', "", "rig"),
         ("[defaults]", "[default]", "defaults"),
         ("[published]", "[publish]", "published"),
-        ("rows = 10", "", "rows"),
-        ("rows = 10", 'rows = "ten"', "rows"),
-        ("rows = 10", "rows = 1e5", "rows"),
-        ("passes = 1", "passes = true", "passes"),
+        ("[sizes.default]", "[sizes.large]", "expected sizes among smoke, default, laptop, full, found large"),
+        ("[defaults]", "[[defaults]]", "unsupported operand"),
+        ("dataset =", "datasets =", "dataset"),
+        ("select =", "selects =", "select"),
+        ("passes = 3", "passes = true", "passes"),
+        ("passes = 3", "passes = 0", "passes"),
+        ("passes = 3", "", "passes"),
         ("time_limit_seconds = 5", 'time_limit_seconds = "5"', "time_limit_seconds"),
         ("figures.csv", "nowhere.csv", "nowhere.csv"),
+        ('name = "second"', 'name = "first"', "expected experiments of different names, found one twice"),
+        ('name = "second", ', "", "name"),
+        ('[{ name = "only", parameters = { rows = [10] } }]', "[]", "expected at least one experiment"),
+        ('[{ name = "only", parameters = { rows = [10] } }]', '["only"]', "unsupported operand"),
+        ("parameters = { rows = [10] }", "parameters = 10", "has no attribute"),
+        ("parameters = { rows = [10] }", "parameter = { rows = [10] }", "parameters"),
+        ("rows = [10] }", "rows = 10 }", "expected a list of values for the parameter rows, found 10"),
+        ("rows = [10] }", "rows = [] }", "expected a list of values for the parameter rows"),
+        ("rows = [10] }", 'rows = ["ten"] }', "expected rows to be numbers above 0"),
+        ("rows = [10] }", "rows = [1e5] }", "expected rows to be numbers above 0"),
+        ("rows = [10] }", "rows = [0] }", "expected rows to be numbers above 0"),
+        ("rows = [10] }", "rows = [10, 20, 10] }", "expected different values for the parameter rows"),
+        ('kind = "lines"', 'kind = "pie"', 'picture a-picture: expected one of bars, lines, scatter, found "pie"'),
+        ('statistic = "mean and', 'statistic = "mode and', "picture another-picture: expected one of median"),
+        ('where = { experiment = ["first"] }', 'where = { experiment = "first" }', "expected lists of values in where"),
+        ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),
+        ('name = "another-picture"', 'name = "a-picture"', "expected pictures of different names, found one twice"),
     ],
 )
 def test_a_wrong_suite_file_is_one_line_that_names_file_and_entry(folder, old, new, said):
+    assert old in GOOD
     (folder / "small.toml").write_text(GOOD.replace(old, new))
     with pytest.raises(LabError, match=said) as caught:
         suites.load(folder, "small")
@@ -107,8 +154,67 @@ def test_a_wrong_suite_file_is_one_line_that_names_file_and_entry(folder, old, n
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "description\na\n", FIGURES.replace("1,2,3,4", "1,2,fast,4")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "description\na\n",
+        FIGURES.replace("1,2,3,4", ",,,"),
+        FIGURES.replace("1,2,3,4", "1,2,fast,4"),
+        "description,rows,mean_seconds\na,1.5,1\n",
+        "way,mean_seconds\na,1\n",
+    ],
+)
 def test_wrong_published_figures_are_one_line_that_names_their_file(folder, text):
     (folder / "figures.csv").write_text(text)
-    with pytest.raises(LabError, match=r"figures\.csv"):
+    with pytest.raises(LabError, match=r"figures\.csv") as caught:
         suites.load(folder, "small")
+    assert "\n" not in str(caught.value)
+
+
+def plan(suite, size="default", only="*", seed=7, **wanted):
+    return suites.plan(suite, size, only, seed, **wanted)
+
+
+def test_a_plan_takes_all_of_its_size(small):
+    made = plan(small)
+    assert (made.suite, made.size, made.select, made.seed) == ("small", "default", "*", 7)
+    assert (made.passes, made.time_limit, made.experiments) == (3, 5, (FIRST, SECOND))
+
+
+def test_what_the_person_wants_comes_before_what_the_suite_says(small):
+    made = plan(small, "smoke", "postgres.*", rows=99, passes=7, time_limit=60.0)
+    assert (made.select, made.passes, made.time_limit) == ("postgres.*", 7, 60.0)
+    assert [experiment.parameters for experiment in made.experiments] == [{"rows": [99]}]
+    assert small.size("smoke").experiments[0].parameters == {"rows": [10]}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(None, (FIRST, SECOND)), ("second", (SECOND,)), ("second, first", (FIRST, SECOND)), ("first,first", (FIRST,))],
+)
+def test_only_the_experiments_asked_for_are_in_a_plan_in_the_order_of_the_suite(small, names, expected):
+    assert plan(small, experiments=names).experiments == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            {"size": "defult"},
+            'no size of suite small is called "defult"; nearest: "default"; there are: smoke, default',
+        ),
+        ({"size": ""}, 'no size of suite small is called ""'),
+        ({"size": "full"}, "there are: smoke, default$"),
+        ({"experiments": "secnd"}, 'no experiment is called "secnd"; nearest: "second"; there are: first, second'),
+        ({"experiments": "first,"}, 'no experiment is called ""'),
+        ({"size": "smoke", "experiments": "first"}, 'no experiment is called "first"; nearest: "only"'),
+        ({"rows": 10}, "experiment second has no parameter rows; choose its amount of data with --size"),
+        ({"experiments": "first", "rows": 0}, "expected rows to be a whole number of at least 1, found 0"),
+        ({"passes": 0}, "expected passes to be a whole number of at least 1, found 0"),
+    ],
+)
+def test_what_a_suite_does_not_have_is_one_line_that_says_what_there_is(small, wanted, said):
+    with pytest.raises(LabError, match=said) as caught:
+        plan(small, **wanted)
+    assert "\n" not in str(caught.value)

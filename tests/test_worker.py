@@ -1,4 +1,4 @@
-"""The worker without any database: its events in order, what it says of failures, and that it outlives no parent."""
+"""The worker without any database: its events in order, what it says of failures; it outlives no parent."""
 
 import json
 import os
@@ -8,24 +8,16 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
-from harness.execution import execute
 from harness.model import Status
+from tests.made_up import MadeUp
 
 KINDS = {"k": "uuid", "i": "int32"}
-# A transport module that exists in the worker only; `log` writes a word and the time to a file.
-MODULE = """
-import os, time
-from contextlib import asynccontextmanager, contextmanager
-from harness.registry import Unsupported, transport
-
-def log(*words):
-    with open({events!r}, "a") as file:
-        print(time.monotonic_ns(), *words, file=file)
-
+UP = """
 @contextmanager
 def connect(uri):
     log("connect", uri)
@@ -44,17 +36,17 @@ def write_pandas(connection, frame, table):
 def read_polars(connection, table):
     import polars
     log("read", connection, table)
-    return polars.DataFrame({{"k": ["a"], "i": [7]}})
+    return polars.DataFrame({"k": ["a"], "i": [7]})
 
 @transport("read", frame="polars", path="", payload="")
 def read_arrow(connection, table):
     import polars
-    return polars.DataFrame({{"k": ["a"], "i": [7]}}).to_arrow()
+    return polars.DataFrame({"k": ["a"], "i": [7]}).to_arrow()
 
 @transport("read", frame="polars", path="", payload="")
 def read_half(connection, table):
     import polars
-    return polars.DataFrame({{"k": ["a"], "i": [7.5]}})
+    return polars.DataFrame({"k": ["a"], "i": [7.5]})
 
 @transport("read", frame="polars", path="", payload="")
 def read_unsupported(connection, table):
@@ -85,11 +77,7 @@ def read_forever(connection, table):
     print(os.getpid(), file=pipe, flush=True)
     time.sleep(60)
 """
-ASYNC = """
-from contextlib import asynccontextmanager
-from harness.registry import transport
-from harness.transports.made.up import log
-
+UP_ASYNC = """
 @asynccontextmanager
 async def connect(uri):
     log("connect", uri)
@@ -103,52 +91,30 @@ async def read_polars(connection, table):
     log("read", connection, table)
     return polars.DataFrame({"k": ["a"], "i": [7]})
 """
-START = """
-import importlib.util, sys
-sys.path.insert(0, {folder!r})
-import harness.transports
-harness.transports.__path__.append({folder!r} + "/transports")
-from harness import worker
-worker.main()
-"""
 
 
-class Lab:
-    """A folder with a made-up transport, its events, and a worker that knows it."""
+class Lab(MadeUp):
+    """Made-up transports of a database, and the frame that writes are given."""
 
-    def __init__(self, folder: Path):
-        self.folder, self.events_file = folder, folder / "events"
-        package = folder / "transports" / "made"
-        package.mkdir(parents=True)
-        (package / "__init__.py").touch()
-        (package / "up.py").write_text(MODULE.format(events=str(self.events_file)))
-        (package / "up_async.py").write_text(ASYNC)
-        (folder / "needed.py").write_text("from harness.transports.made.up import log\nlog('import')\n")
-        (folder / "start.py").write_text(START.format(folder=str(folder)))
-        self.command = (sys.executable, str(folder / "start.py"))
-        self.frame = pl.DataFrame(
-            {"k": [str(n) for n in range(1_500)], "i": range(1_500)}, schema_overrides={"i": pl.Int32}
-        )
-        self.frame.write_parquet(folder / "data.parquet")
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, up=UP, up_async=UP_ASYNC)
+        frame = pl.DataFrame({"k": [str(n) for n in range(1_500)], "i": range(1_500)}, schema_overrides={"i": pl.Int32})
+        frame.write_parquet(folder / "data.parquet")
 
-    def job(self, function, module="up"):
+    def job(self, function: str, module: str = "up") -> dict[str, Any]:
         return {
             "transport": f"made.{module}.{function}",
+            "contract": "databases",
             "uri": "made://up",
             "io": None,
             "table": "measured",
             "warmup_table": "warmup",
             "dataset": str(self.folder / "data.parquet"),
             "kinds": KINDS,
-            "result": str(self.folder / "result.arrow"),
         }
 
-    def run(self, function, module="up"):
-        return execute(self.job(function, module), 30, self.folder / "log", command=self.command).answer
-
-    def events(self):
-        lines = [line.split() for line in self.events_file.read_text().splitlines()]
-        return [" ".join(words) for _, *words in lines], [int(at) for at, *_ in lines]
+    def measure(self, function: str, module: str = "up") -> dict[str, Any]:
+        return self.run(self.job(function, module))
 
 
 @pytest.fixture
@@ -157,7 +123,7 @@ def lab(tmp_path):
 
 
 def test_a_write_imports_connects_warms_up_with_1000_rows_and_measures_all_rows_once(lab):
-    answer = lab.run("write_polars")
+    answer = lab.measure("write_polars")
     words, times = lab.events()
     assert words == [
         "import",
@@ -171,13 +137,13 @@ def test_a_write_imports_connects_warms_up_with_1000_rows_and_measures_all_rows_
 
 
 def test_a_pandas_transport_is_handed_a_pandas_frame(lab):
-    lab.run("write_pandas")
+    lab.measure("write_pandas")
     assert lab.events()[0][1:3] == ["write pandas 1000 warmup", "write pandas 1500 measured"]
 
 
 @pytest.mark.parametrize("module", ["up", "up_async"])
 def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(lab, module):
-    answer = lab.run("read_polars", module)
+    answer = lab.measure("read_polars", module)
     words, times = lab.events()
     assert words == ["import", "connect made://up", "read connection warmup", "read connection measured", "close"]
     assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
@@ -185,37 +151,37 @@ def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(l
 
 
 def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(lab):
-    answer = lab.run("read_polars")
+    answer = lab.measure("read_polars")
     assert answer["converted"] == {"i": "Int64"}
-    assert pl.read_ipc(lab.folder / "result.arrow").to_dicts() == [{"k": "a", "i": 7}]
+    assert pl.read_ipc(lab.result).to_dicts() == [{"k": "a", "i": 7}]
 
 
 def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(lab):
-    answer = lab.run("read_arrow")
+    answer = lab.measure("read_arrow")
     assert answer["status"] != Status.OK
     assert "polars" in answer["error"]
 
 
 def test_values_that_cannot_be_kept_are_a_mismatch(lab):
-    answer = lab.run("read_half")
+    answer = lab.measure("read_half")
     assert (answer["status"], answer["error"]) == (
         Status.MISMATCH,
         "i: Float64 changes values when converted to int32",
     )
-    assert not (lab.folder / "result.arrow").exists()
+    assert not lab.result.exists()
 
 
 def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(lab):
-    assert lab.run("read_unsupported") == {"status": Status.UNSUPPORTED, "error": "no such format"}
+    assert lab.measure("read_unsupported") == {"status": Status.UNSUPPORTED, "error": "no such format"}
 
 
 def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(lab):
-    assert lab.run("read_error") == {"status": Status.ERROR, "error": "RuntimeError: server said: \udcff no"}
-    assert "in read_error" in (lab.folder / "log").read_text()
+    assert lab.measure("read_error") == {"status": Status.ERROR, "error": "RuntimeError: server said: \udcff no"}
+    assert "in read_error" in lab.log.read_text()
 
 
 def test_a_transport_that_leaves_the_process_is_an_error(lab):
-    assert lab.run("read_exit") == {
+    assert lab.measure("read_exit") == {
         "status": Status.ERROR,
         "error": 'the worker ended with exit code 1 and no answer: "left"',
     }
@@ -225,14 +191,20 @@ def test_a_transport_that_leaves_the_process_is_an_error(lab):
     ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport matches "made.up')]
 )
 def test_a_missing_package_or_transport_is_an_error_that_names_it(lab, function, said):
-    answer = lab.run(function)
+    answer = lab.measure(function)
     assert answer["status"] == Status.ERROR
     assert said in answer["error"]
 
 
+def test_a_contract_that_does_not_exist_is_an_error_that_names_it(lab):
+    answer = lab.run(lab.job("read_polars") | {"contract": "nothing"})
+    assert answer["status"] == Status.ERROR
+    assert "harness.contracts.nothing" in answer["error"]
+
+
 def test_what_a_client_prints_is_in_the_log_and_not_in_the_answer(lab):
-    assert lab.run("read_noisy")["status"] == Status.OK
-    log = (lab.folder / "log").read_text()
+    assert lab.measure("read_noisy")["status"] == Status.OK
+    log = lab.log.read_text()
     assert all(log.count(text) == 2 for text in ("from Python", "from a child", "from C"))
 
 
@@ -241,8 +213,8 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
     parent = textwrap.dedent(f"""
         import json, pathlib
         from harness.execution import execute
-        job = json.loads({json.dumps(lab.job("read_forever"))!r})
-        execute(job, 60, pathlib.Path({str(lab.folder / "log")!r}), command={lab.command!r})
+        job = json.loads({json.dumps(lab.job("read_forever") | {"result": ""})!r})
+        execute(job, 60, pathlib.Path({str(lab.log)!r}), command={lab.command!r})
     """)
     environment = os.environ | {"ALIVE": str(lab.folder / "alive")}
     with (

@@ -25,12 +25,12 @@ def hand_over(entry: Transport, returned: Any, job: dict[str, Any]) -> dict[str,
     if entry.operation is Operation.CREATE:
         return {}
     try:
-        table = _RETURNED[entry.frame](returned, list(job["kinds"]))
-        frame, converted = canonicalise(_without_numbers(table, job["rows"]), job["kinds"])
+        table, moved = _in_order(_RETURNED[entry.frame](returned, list(job["kinds"])), job)
+        frame, converted = canonicalise(table, job["kinds"])
     except NotConvertible as error:
         return {"status": Status.MISMATCH, "error": str(error)}
     frame.write_ipc(job["result"])
-    return {"converted": converted}
+    return {"converted": converted | moved}
 
 
 def _arrow(path: str) -> Any:
@@ -64,9 +64,10 @@ def _of_tuples(returned: Any, names: list[str]) -> Any:
 
     if type(returned) is not list or not all(type(row) is tuple and len(row) == len(names) for row in returned):
         raise NotConvertible(f"expected a list of tuples of {len(names)} values, found something else")
-    schema = dict.fromkeys(names, pl.Int64)
+    # Types are found from all rows: told to make integers, polars 2.1 would cut 5.5 to 5 without a word.
+    schema = names if returned else dict.fromkeys(names, pl.Int64)
     try:
-        return pl.DataFrame(returned, schema=schema, orient="row", strict=True)
+        return pl.DataFrame(returned, schema=schema, orient="row", infer_schema_length=None)
     except (TypeError, pl.exceptions.PolarsError) as error:
         raise NotConvertible(str(error).partition("\n")[0]) from None
 
@@ -82,16 +83,31 @@ def _of_arrow(returned: Any, names: list[str]) -> Any:
 _RETURNED: dict[str, Callable[[Any, list[str]], Any]] = {"tuples": _of_tuples, "pyarrow": _of_arrow}
 
 
+def _in_order(table: Any, job: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """Bring the columns into the order they were stored in, and say so where a store changed it."""
+    names = list(job["kinds"])
+    if not hasattr(table, "column_names"):
+        return table, {}
+    table = _without_numbers(table, job["rows"])
+    if table.column_names == names or sorted(table.column_names) != sorted(names):
+        return table, {}
+    return table.select(names), {"columns": "in another order"}
+
+
 def _without_numbers(table: Any, rows: int) -> Any:
     """Take away the numbers that a store gave its rows, after a look at them: each once, all below `rows`."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    names = getattr(table, "column_names", [])
-    if ADDED_COLUMN not in names:
+    if ADDED_COLUMN not in table.column_names:
         return table
     numbers = table[ADDED_COLUMN]
     if len(numbers):
         bounds = pc.min_max(numbers).as_py()
-        if pc.count_distinct(numbers).as_py() != len(numbers) or bounds["min"] < 0 or bounds["max"] >= rows:
-            raise NotConvertible(f"{ADDED_COLUMN}: expected different numbers from 0 to {rows - 1}, found {bounds}")
+        distinct = pa.types.is_integer(numbers.type) and pc.count_distinct(numbers).as_py() == len(numbers)
+        if not distinct or bounds["min"] < 0 or bounds["max"] >= rows:
+            raise NotConvertible(
+                f"{ADDED_COLUMN}: expected different whole numbers from 0 to {rows - 1}, "
+                f"found {len(numbers)} of type {numbers.type} from {bounds['min']} to {bounds['max']}"
+            )
     return table.drop_columns([ADDED_COLUMN])

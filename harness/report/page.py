@@ -1,12 +1,13 @@
 """report.html: one self-contained page of a run, to be opened from disk without a network."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from harness.report.beside import beside
 from harness.report.failures import HEAD, not_ok
@@ -40,6 +41,8 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["whole_arrows"] = _whole_arrows
+    templates.filters["breakable"] = _breakable
     shown = {one.name for one in drawn}
     return templates.get_template("report.html").render(
         suite=suite,
@@ -57,6 +60,16 @@ def page(
         files=files,
         environment=json.dumps(environment, indent=1, ensure_ascii=False),
     )
+
+
+def _whole_arrows(text: str) -> Markup:
+    """Return a text as HTML in which no line is broken within an arrow."""
+    return escape(text).replace("-&gt;", Markup('<span class="whole">-&gt;</span>'))
+
+
+def _breakable(text: str) -> Markup:
+    """Return a text as HTML whose identifiers may be broken after a dot or underscore; a copy of it has no break."""
+    return Markup(re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", str(_whole_arrows(text))))
 
 
 def _failures(rows: Sequence[dict[str, Any]]) -> PageTable | None:

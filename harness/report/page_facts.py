@@ -8,6 +8,7 @@ from harness.model import Status
 from harness.report.cells import volume
 
 Fact = tuple[str, str]
+_FILES = 3  # as many are described one by one
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others stand in the environment at the end of the page
 
 
@@ -37,7 +38,7 @@ def facts(environment: dict[str, Any]) -> list[Fact]:
     found = [
         ("Run", environment["run_id"]),
         ("Plan", _plan(environment["plan"])),
-        ("Data", "; ".join(map(_data, environment.get("data") or [environment.get("dataset") or {}]))),
+        ("Data", _all_data(environment.get("data", []))),
         ("Lab", environment["lab"]),
         *((f"Server {name}", _server(server)) for name, server in environment.get("servers", {}).items()),
         (
@@ -86,11 +87,19 @@ def _plan(plan: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def _all_data(files: Sequence[dict[str, Any]]) -> str:
+    """Say what the data are, one by one or, where they are many files, in all."""
+    if len(files) <= _FILES:
+        return "; ".join(map(_data, files))
+    names = ", ".join(dict.fromkeys(str(file.get("name", "data")) for file in files))
+    size = volume(sum(file.get("bytes") or 0 for file in files))
+    return f"{names}: {len(files)} files, {size} in all, each described in the environment below"
+
+
 def _data(data: dict[str, Any]) -> str:
     """Say what a file or dataset is: its name, extent, seed and the beginning of the hash of its content."""
-    name = data.get("name") or data.get("file") or data.get("path") or ""
     parts = [
-        str(name),
+        str(data.get("name", "data")),
         f"{data['rows']:,} rows" if isinstance(data.get("rows"), int) else "",
         volume(data["bytes"]) if isinstance(data.get("bytes"), int) else "",
         f"seed {data['seed']}" if "seed" in data else "",

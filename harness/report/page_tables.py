@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from harness.model import Status
@@ -13,6 +14,7 @@ from harness.report.points import described, parameters, points
 from harness.report.text_tables import TextTable, titled
 
 Case = dict[str, Any]
+_KINDS = ((22, "words"), (60, "text"), (math.inf, "prose"))  # by the characters of the longest cell
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,15 @@ class PageTable:
     numbers: frozenset[int]
     notes: tuple[str, ...] = ()
     quiet: frozenset[int] = frozenset()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each column holds: `number`, `words`, or `text` and `prose`, which need some width to be read."""
+        return tuple("number" if place in self.numbers else self._words(place) for place in range(len(self.head)))
+
+    def _words(self, place: int) -> str:
+        longest = max((len(row[place].text) for row in self.rows), default=0)
+        return next(kind for most, kind in _KINDS if longest <= most)
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,9 @@ _FIGURES = (
 )
 
 
+_KEY = itemgetter("experiment", "system", "operation")
+
+
 def from_texts(table: TextTable) -> PageTable:
     """Return a table of texts with the number that each cell begins with."""
     numbers = frozenset(range(len(table.head))) - table.wide
@@ -85,28 +99,26 @@ def from_texts(table: TextTable) -> PageTable:
 
 def every_case(summaries: Sequence[Case]) -> list[PageTable]:
     """Return one table for each experiment, system and operation with all figures of every case, in their order."""
-    return [
-        _cases(titled(*key), list(group))
-        for key, group in groupby(summaries, key=lambda case: (case["experiment"], case["system"], case["operation"]))
-    ]
+    return [_cases(titled(*key), list(group)) for key, group in groupby(summaries, key=_KEY)]
 
 
 def leaders(summaries: Sequence[Case]) -> PageTable | None:
     """Return the fastest and the leanest way of each experiment, system and operation at its largest point."""
+    several = len({case["experiment"] for case in summaries}) > 1
     rows = []
-    for key, group in groupby(summaries, key=lambda case: (case["experiment"], case["system"], case["operation"])):
+    for (experiment, *key), group in groupby(summaries, key=_KEY):
         cases = list(group)
         largest = points(cases)[-1]
         ranked = sorted((c for c in cases if c["parameters"] == largest.label and c["n"]), key=_median)
         where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
-        rows.append((Cell(titled(*key)), Cell(where), *_lead(ranked)))
+        rows.append((Cell(titled(experiment if several else "", *key)), Cell(where), *_lead(ranked)))
     head = (
         "what",
         "at its largest point",
         "fastest",
         "median s",
         "second",
-        "takes longer by",
+        "slower by",
         "least memory",
         "peak MB",
     )

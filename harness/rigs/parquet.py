@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from harness import page_cache
 from harness.availability import missing_package
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, LineitemFile
-from harness.machine import filesystem
+from harness.machine import available_memory, filesystem
 from harness.model import Case, LabError
 from harness.rigs.rig import Order, Rig, Unavailable, only_parameters
 
@@ -60,6 +59,8 @@ class ParquetRig:
         return 0  # the answer is a number
 
     def unavailable(self, case: Case) -> str | None:
+        if case.parameters["page_cache"] == "dropped" and sys.platform != "linux":
+            return f"files cannot be dropped from the page cache on {sys.platform}"
         return missing_package(case.transport)
 
     def prepare(self, case: Case) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def layouts_of(case: Case) -> list[Layout]:
 
 def _set_page_cache(state: str, paths: list[Path], total: int) -> None:
     if state == "warm":
-        available = psutil.virtual_memory().available
+        available = available_memory()
         if total > available * _LARGEST_WARM_SHARE:
             raise Unavailable(
                 f"{total / 1e9:.1f} GB of files cannot stay in the page cache of {available / 1e9:.1f} GB of memory"

@@ -53,7 +53,7 @@ def _lance(folder: Path, columns: list[str]) -> pa.Table:
 
 
 def _only(folder: Path, pattern: str) -> Path:
-    found = list(folder.rglob(pattern))
+    found = list(folder.glob(pattern))
     if len(found) != 1:
         raise FileNotFoundError(f"expected one {pattern} in {folder.name}, found {len(found)}")
     return found[0]

@@ -50,6 +50,8 @@ def test_points_stand_in_the_order_of_their_rows_and_then_of_their_numbers():
         "20 rows",
         "1,000 rows",
     ]
+    # More files of fewer rows each: the rows decide.
+    assert names(case("files=1; rows=9", 9), case("files=2; rows=1", 2)) == ["2 files, 1 row", "1 file, 9 rows"]
     assert names(case("groups=4096", 7), case("groups=300000", 7), case("groups=20000", 7)) == [
         "4,096 groups",
         "20,000 groups",

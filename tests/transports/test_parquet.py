@@ -89,7 +89,7 @@ def known(lineitem: duckdb.DuckDBPyConnection) -> int:
 
 
 @pytest.fixture(scope="module", params=ENTRIES, ids=lambda entry: entry.id)
-def entry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
+def entry(request: pytest.FixtureRequest) -> Iterator[Transport]:
     """A transport; what it left in the environment is taken back after its tests."""
     before = dict(os.environ)
     yield request.param

@@ -13,7 +13,7 @@ PARTIAL = ".partial"  # how the name of everything unfinished ends
 BASE_ROW_GROUP_ROWS = 300_000  # of a part as it is generated; the published benchmark's choice
 _SMALLEST_SCALE_FACTOR = 0.001  # below, dbgen gives 6 rows whatever the scale factor
 _SMALLEST_ROW_GROUP = 2_048  # DuckDB's vector: it makes smaller row groups this large without a word
-_LARGEST_ROW_GROUP = 1_048_576  # a writer holds whole row groups in memory: about 0.5 GB of it at this size
+_LARGEST_ROW_GROUP = 1_048_576  # a writer holds whole row groups in memory: 0.8 GB at this size
 
 # Upper bounds of bytes a row on disk (snappy), by the smallest row group they hold for. Measured with DuckDB 1.5.5 at
 # scale factor 700, where keys are wide: 46.1, 44.6, 40.5, 39.0, and 38.4 at 300,000 rows; at 4 it is 2 to 3 less.

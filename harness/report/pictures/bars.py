@@ -74,9 +74,9 @@ def _labels(points: Sequence[Point]) -> list[str]:
 
 def _in_even_lines(label: str) -> str:
     """Break a label into as few lines as it needs, of about the same length."""
-    lines = len(textwrap.wrap(label, _LABEL))
+    lines = len(textwrap.wrap(label, _LABEL, break_on_hyphens=False))
     least = math.ceil(len(label) / max(lines, 1))
-    tries = (textwrap.wrap(label, longest) for longest in range(max(least, 1), _LABEL + 1))
+    tries = (textwrap.wrap(label, longest, break_on_hyphens=False) for longest in range(max(least, 1), _LABEL + 1))
     return "\n".join(next((found for found in tries if len(found) <= lines), [label]))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.report.pictures.cases import Point
+from harness.report.pictures.quantities import parameter_or_quantity, text
 from harness.report.points import described, parameters
 from harness.suites import STATISTICS, Picture
 
@@ -12,7 +13,7 @@ _REACH = {
     STATISTICS[1]: "whiskers of one population standard deviation to both sides",
 }
 _TOGETHER = "\N{NO-BREAK SPACE}"  # lines are broken between parts, not within
-_NAMED = 6  # cases without a mark that are named one by one
+_NAMED = 6  # ways without a mark that are named one by one
 
 
 def second_line(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[Point]) -> str:
@@ -24,12 +25,16 @@ def second_line(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequen
 def caption(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[Point], published: bool) -> str:
     """Return a picture's caption: the same in sentences, how to read it, and every case that has no mark in it."""
     sample = _sample(picture, points)
-    sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"{', '.join(_conditions(rows))}."]
+    sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"Conditions: {', '.join(_conditions(rows))}."]
     if published and picture.published:
         marks = "Open diamonds" if picture.kind == "bars" else "Dotted lines with open marks"
         sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
     missing = [point for point in points if not _drawn(picture, point)]
-    return " ".join([*sentences, *_missing(missing)])
+    if missing and picture.kind == "bars":
+        sentences.append("Ways in grey have no figure: how their runs ended stands beside them.")
+    elif missing:
+        sentences.append(f"Without a mark: {_named(picture, missing)}.")
+    return " ".join(sentences)
 
 
 def _sample(picture: Picture, points: Sequence[Point]) -> str:
@@ -63,11 +68,19 @@ def _drawn(picture: Picture, point: Point) -> bool:
     )
 
 
-def _missing(points: Sequence[Point]) -> list[str]:
-    if not points:
-        return []
-    named = [
-        f"{point.name} [{point.parameters}]: {point.outcome or 'no place on the axis'}" for point in points[:_NAMED]
-    ]
-    more = len(points) - len(named)
-    return [f"Without a mark: {'; '.join(named)}{f'; and {more} more, listed with what did not run' if more else ''}."]
+def _named(picture: Picture, missing: Sequence[Point]) -> str:
+    """Name the ways that have no mark, where they have none, and why."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for point in missing:
+        outcome = point.outcome or "no place on the axis"
+        places.setdefault((point.name, outcome), []).append(_where(picture, point))
+    named = [f"{name} at {' and '.join(found)} ({outcome})" for (name, outcome), found in places.items()]
+    more = len(named) - _NAMED
+    return "; ".join(named[:_NAMED]) + (f"; and {more} more, all listed under what did not run" if more > 0 else "")
+
+
+def _where(picture: Picture, point: Point) -> str:
+    if not isinstance(point.place, float):
+        return point.place or f"[{point.parameters}]"
+    along = parameter_or_quantity(picture.x)
+    return text(point.place, along.unit) if along.unit else f"{point.place:,.15g} {along.name}"

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.model import LabError
+from harness.report.pictures.quantities import PARAMETER
 from harness.report.points import parameters
 from harness.results import NAMES, ok_rows
 from harness.suites import STATISTICS, Picture, PublishedFigure
-
-PARAMETER = "parameter:"  # begins the name of a column that is one parameter of the label
 
 
 @dataclass(frozen=True)

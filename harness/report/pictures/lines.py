@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 from harness.model import LabError
 from harness.report import style
 from harness.report.pictures import scales
-from harness.report.pictures.cases import PARAMETER, Point, author_says, figures_of
+from harness.report.pictures.cases import Point, author_says, figures_of
 from harness.report.pictures.inset import inset
 from harness.report.pictures.marks import PUBLISHED, published_saying, saying
-from harness.report.pictures.quantities import Quantity, quantity, text
+from harness.report.pictures.quantities import Quantity, parameter_or_quantity, quantity, text
 from harness.report.pictures.sheet import Entry, Sheet, sheet
 from harness.report.style import Look
 from harness.suites import Picture, PublishedFigure
@@ -53,7 +53,7 @@ def lines(
 
     Raises LabError where two cases would stand at one place of a line.
     """
-    what, along = quantity(picture.y), _along(picture.x)
+    what, along = quantity(picture.y), parameter_or_quantity(picture.x)
     drawable = [point for point in points if point.y and point.place is not None]
     names = _categories(drawable)
     dashes: dict[str, Any] = dict(
@@ -75,13 +75,6 @@ def lines(
         for line in found:
             _line(drawn, small, line, small=True)
     return drawn
-
-
-def _along(column: str) -> Quantity:
-    """Return what the x axis shows: a column with a unit, or a parameter, which has none."""
-    if column.startswith(PARAMETER):
-        return Quantity(column, column.removeprefix(PARAMETER).replace("_", " "), "", False)
-    return quantity(column)
 
 
 def _categories(points: Sequence[Point]) -> tuple[str, ...]:

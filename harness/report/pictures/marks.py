@@ -22,8 +22,9 @@ def saying(point: Point, figures: Sequence[tuple[Spread | None, Quantity]], stat
     conditions = ": ".join(part for part in (point.experiment, point.parameters) if part)
     lines = [point.name, point.transport if point.transport != point.name else "", conditions]
     lines += [_figure(spread, what, statistic) for spread, what in figures if spread]
-    if point.outcome:
-        lines.append(": ".join(part for part in (point.outcome, point.error) if part))
+    ending = point.failed if len(lines) > 3 else point.outcome
+    if ending:
+        lines.append(": ".join(part for part in (ending, point.error) if part))
     return "\n".join(line for line in lines if line)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from harness.model import LabError
 from harness.results import COLUMNS
 
+PARAMETER = "parameter:"  # begins the name of a column that is one parameter of the label
 _UNITS = {column.name: column.unit for column in COLUMNS if column.type in (int, float) and column.unit}
 _NAMES = {
     "seconds": "time",
@@ -52,6 +53,13 @@ def quantity(column: str) -> Quantity:
     if column not in _UNITS:
         raise LabError(f'expected a column with a unit ({", ".join(_UNITS)}), found "{column}"')
     return Quantity(column, _NAMES.get(column, column.replace("_", " ")), _UNITS[column], column in _MORE_IS_BETTER)
+
+
+def parameter_or_quantity(column: str) -> Quantity:
+    """Return what an axis of conditions shows: a parameter, which has no unit, or a column that has one."""
+    if column.startswith(PARAMETER):
+        return Quantity(column, column.removeprefix(PARAMETER).replace("_", " "), "", False)
+    return quantity(column)
 
 
 def text(value: float, unit: str) -> str:

@@ -14,7 +14,8 @@ from harness.report import style
 
 _EDGE = 0.15  # inches kept free around everything
 _LINE = 1.35 / 72  # inches a line of text takes for each point of its size
-_HANDLE = 0.5  # inches of a legend's mark with the room around it
+_BELOW = 0.5  # inches below the axes for ticks and the name of the axis
+_HANDLE = 0.6  # inches of a legend's mark with the room around it
 _INCHES_PER_MARK = 0.21  # of a row of the legend
 _HINTING = 1.03  # how much wider than its outlines a text may come out in a PNG
 
@@ -59,7 +60,7 @@ def sheet(title: str, second: str, legend: Sequence[Entry], left: float, right: 
     rows = -(-len(legend) // columns)
     top = _EDGE + len(lines) * style.TITLE * _LINE + len(notes) * style.SMALL * _LINE + 0.08
     above = top + rows * _INCHES_PER_MARK + 0.2
-    whole = above + height + 0.6
+    whole = above + height + _BELOW
     figure = Figure(figsize=(style.WIDTH, whole), dpi=style.DPI)
     figure.text(
         *_at(_EDGE, _EDGE, whole), "\n".join(lines), size=style.TITLE, weight="bold", va="top", linespacing=1.25
@@ -69,7 +70,7 @@ def sheet(title: str, second: str, legend: Sequence[Entry], left: float, right: 
         *_at(_EDGE, below, whole), "\n".join(notes), size=style.SMALL, color=style.QUIET, va="top", linespacing=1.25
     )
     axes = figure.add_axes(
-        (left / style.WIDTH, 0.6 / whole, 1 - (left + right) / style.WIDTH, height / whole)  # of the figure's size
+        (left / style.WIDTH, _BELOW / whole, 1 - (left + right) / style.WIDTH, height / whole)  # of the figure's size
     )
     if legend:
         _draw_legend(figure, legend, columns, _at(_EDGE, top, whole))
@@ -96,7 +97,7 @@ def _draw_legend(figure: Figure, legend: Sequence[Entry], columns: int, place: t
         ncols=columns,
         borderpad=0.0,
         borderaxespad=0.0,
-        handlelength=2.2,
+        handlelength=2.8,
         handletextpad=0.6,
         columnspacing=1.4,
         labelspacing=_INCHES_PER_MARK * 72 / style.SMALL - 1.25,

@@ -62,8 +62,9 @@ def scan_forced_async(connection, files):
     """Count with the same lazy query under POLARS_FORCE_ASYNC=1: local files go through the reader for object stores.
 
     That reader fetches ahead into memory and merges byte ranges that lie close together: in row groups of 300,000 rows
-    it also reads the three small columns between l_discount and l_shipdate, a third more bytes. Polars 2 looks at the
-    environment once, when it is imported; loading a configuration, here an empty one, makes it look again.
+    it also reads the three small columns between l_discount and l_shipdate, a third more bytes; in row groups of 4,096
+    more than twice as many, and it may warn that 512 threads are reading. Polars 2 looks at the environment once, when
+    it is imported; loading a configuration, here an empty one, makes it look again.
     """
     import polars as pl
 

@@ -1,0 +1,54 @@
+"""Transports that exist in one test only, run by a real worker; what they do they write to a file, with its time."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.execution import execute
+
+_LOG = """
+import os, time
+from contextlib import asynccontextmanager, contextmanager
+from harness.registry import Unsupported, transport
+
+def log(*words):
+    with open({events!r}, "a") as file:
+        print(time.monotonic_ns(), *words, file=file)
+"""
+_START = """
+import sys
+sys.path.insert(0, {folder!r})
+import harness.transports
+harness.transports.__path__.append({folder!r} + "/transports")
+from harness import worker
+worker.main()
+"""
+
+
+class MadeUp:
+    """A folder with modules `made.<name>` of transports, their events, and a worker that knows them.
+
+    Every module begins with `log(*words)` and what transports are made of. A package `needed` logs its import.
+    """
+
+    def __init__(self, folder: Path, **modules: str) -> None:
+        self.folder, self._events = folder, folder / "events"
+        package = folder / "transports" / "made"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        head = _LOG.format(events=str(self._events))
+        for name, text in modules.items():
+            (package / f"{name}.py").write_text(head + text)
+        (folder / "needed.py").write_text(head + "log('import')\n")
+        (folder / "start.py").write_text(_START.format(folder=str(folder)))
+        self.command = (sys.executable, str(folder / "start.py"))
+        self.log, self.result = folder / "log", folder / "result.arrow"
+
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Run a job in a worker and return its answer."""
+        return execute({"result": str(self.result), **job}, 30, self.log, command=self.command).answer
+
+    def events(self) -> tuple[list[str], list[int]]:
+        """Return what was logged, as texts and as nanoseconds of the monotonic clock."""
+        lines = [line.split() for line in self._events.read_text().splitlines()]
+        return [" ".join(words) for _, *words in lines], [int(at) for at, *_ in lines]
