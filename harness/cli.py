@@ -147,7 +147,7 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
     from harness.report import tables, writing
 
     report = writing.write(folder, suite)
-    for table in tables.tables(report.summaries, console.width):
+    for table in tables.tables(report.summaries, console.width, suite.published):
         console.print(table)
     typer.echo(f"published: {suite.citation}; {suite.conditions}")
     typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from harness import registry, results, suites
 from harness.model import Origin, Transport
@@ -34,7 +35,7 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "columns.md", _columns()
     yield ROOT / "docs" / "settings.md", _settings()
     yield ROOT / ".env.example", _env_example()
-    yield ROOT / "docs" / "results.md", f"# Reference run\n\n{_GENERATED}\n\n{_reference(best=None)}"
+    yield ROOT / "docs" / "results.md", _results()
     yield ROOT / "README.md", _readme()
 
 
@@ -110,16 +111,28 @@ def _env_example() -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _reference(best: int | None) -> str:
-    """Return the tables of the reference run of the matrix, computed from its runs.csv."""
-    folder = ROOT / "results" / "reference" / "matrix"
-    suite = suites.load(ROOT / "suites", "matrix")
-    summaries = summary.summarise(results.load(folder / "runs.csv"), suite.published)
+def _reference(name: str) -> tuple[suites.Suite, dict[str, Any], list[dict[str, Any]]]:
+    """Return the suite of a reference run, its environment and its summaries, computed from its runs.csv."""
+    folder = ROOT / "results" / "reference" / name
+    suite = suites.load(ROOT / "suites", name)
     environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    return (
-        f"{markdown.conditions(environment)}\n\n{markdown.tables(summaries, best)}\n"
-        f"Published figures: {suite.citation}; {suite.conditions}.\n"
-    )
+    return suite, environment, summary.summarise(results.load(folder / "runs.csv"), suite.published)
+
+
+def _results() -> str:
+    """Return the index of the reference runs; each has its tables and pictures in a report of its own."""
+    parts = [f"# Reference runs\n\n{_GENERATED}\n"]
+    for path in sorted((ROOT / "results" / "reference").iterdir()):
+        suite, environment, summaries = _reference(path.name)
+        runs = sum(case["n"] for case in summaries)
+        parts.append(
+            f"## {path.name}: {suite.title}\n\n{markdown.conditions(environment)}\n\n"
+            f"{len(summaries):,} cases, {runs:,} ok runs: "
+            f"[the whole report](../results/reference/{path.name}/report.md), "
+            f"[runs.csv](../results/reference/{path.name}/runs.csv).\n\n"
+            f"Published figures: {suite.citation}; {suite.conditions}.\n"
+        )
+    return "\n".join(parts)
 
 
 def _readme() -> str:
@@ -127,5 +140,9 @@ def _readme() -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, rest = text.split("<!-- reference:begin -->\n")
     _, after = rest.split("<!-- reference:end -->\n")
-    link = "All ways: [docs/results.md](docs/results.md).\n"
-    return f"{before}<!-- reference:begin -->\n{_reference(best=5)}\n{link}<!-- reference:end -->\n{after}"
+    suite, environment, summaries = _reference("matrix")
+    tables = (
+        f"{markdown.conditions(environment)}\n\n{markdown.tables(summaries, best=5)}\n"
+        f"Published figures: {suite.citation}; {suite.conditions}.\n"
+    )
+    return f"{before}<!-- reference:begin -->\n{tables}<!-- reference:end -->\n{after}"

@@ -5,6 +5,7 @@ published scan benchmark does, so that sampling takes neither the interpreter lo
 high-water mark, reset just before the clock starts, stands beside the samples: it sees what falls between them.
 """
 
+import ctypes
 import gc
 import os
 import resource
@@ -67,6 +68,19 @@ def reset_high_water() -> bool:
     except OSError:
         return False
     return True
+
+
+def release_unused_memory() -> None:
+    """Give back to the system what the allocators still hold of what was freed.
+
+    Without this a call would live on what loading its data left behind, and its own peak would not be seen. Reaches
+    the C library's allocator (glibc) and Arrow's; what other libraries hold in allocators of their own stays.
+    """
+    gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
 
 
 class Stopwatch:

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness import registry
 from harness.contracts.calls import Calls
-from harness.measure import Stopwatch
+from harness.measure import Stopwatch, release_unused_memory
 from harness.model import Status, Transport
 
 
@@ -55,6 +55,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         importlib.import_module(module)
     contract = importlib.import_module(f"harness.contracts.{job['contract']}")
     calls = contract.calls(entry, job)
+    release_unused_memory()
     if entry.style == "async":
         stopwatch, connect_seconds, returned = asyncio.run(_measure_async(entry, calls))
     else:

@@ -1,9 +1,14 @@
 """Transports that exist in one test only, run by a real worker; what they do they write to a file, with its time."""
 
 import sys
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import pytest
+
+from harness import registry, transports
 from harness.execution import execute
 
 _LOG = """
@@ -47,6 +52,18 @@ class MadeUp:
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
         """Run a job in a worker and return its answer."""
         return execute({"result": str(self.result), **job}, 30, self.log, command=self.command).answer
+
+    def join(self, monkeypatch: pytest.MonkeyPatch, *starters: ModuleType) -> None:
+        """Until the end of a test, put the transports into the catalogue and let modules start workers that know them.
+
+        `starters` are the modules that have imported `execute`.
+        """
+        monkeypatch.setattr(registry, "_CATALOGUE", dict(registry.catalogue()))
+        monkeypatch.setattr(transports, "__path__", [*transports.__path__, str(self.folder / "transports")])
+        for name in [name for name in sys.modules if name.startswith("harness.transports.made")]:
+            monkeypatch.delitem(sys.modules, name)
+        for module in starters:
+            monkeypatch.setattr(module, "execute", partial(execute, command=self.command))
 
     def events(self) -> tuple[list[str], list[int]]:
         """Return what was logged, as texts and as nanoseconds of the monotonic clock."""

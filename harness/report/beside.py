@@ -11,7 +11,7 @@ from typing import Any
 from harness.model import Status
 from harness.report.cells import as_printed, gigabytes, megabytes, significant, times
 from harness.report.points import described, parameters
-from harness.report.text_tables import TextTable, titled
+from harness.report.text_tables import TextTable, samples, titled
 from harness.suites import PublishedFigure
 
 _HEAD = ("transport", "parameters")
@@ -34,14 +34,13 @@ def _table(experiment: str, cases: list[dict[str, Any]], figures: list[Published
     rows = [_row(figure, first, cases, figures) for figure in figures]
     head = (*_HEAD, *(f"author's\n{name}" for name in _FIGURES), *(f"here\n{name}" for name in _FIGURES))
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]  # what nobody says has no column
-    samples = max(case["n"] for case in cases)
     return TextTable(
         title=f"{titled(experiment)}: the author's figures, and ours at the nearest size there is",
         head=tuple(head[place] for place in kept),
         rows=tuple(tuple(row[place] for place in kept) for row in rows),
         notes=(
             f"× is the multiple of {first} on the same side: machines and sizes differ, so compare these; here: the "
-            f"median of seconds and the largest peak of up to {samples} runs, the author's: means",
+            f"median of seconds and the largest peak of {samples(cases)}, the author's: means",
         ),
         wide=frozenset({0, 1} if 1 in kept else {0}),
     )

@@ -59,6 +59,12 @@ def titled(experiment: str, system: str = "", operation: str = "") -> str:
     return ": ".join(part[:1].upper() + part[1:] for part in parts)
 
 
+def samples(cases: Sequence[Case]) -> str:
+    """Say how many runs the figures of these cases come from: `1 run`, `up to 3 runs`."""
+    largest = max(case["n"] for case in cases)
+    return "1 run" if largest == 1 else f"up to {largest} runs"
+
+
 def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
     texts = [cells(summary) for summary in group]
     head = list(_RANKING)
@@ -70,7 +76,7 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
     size = f"{point.rows:,} rows" if point.rows is not None else ""
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
     others = in_common(["; ".join(part for part in point.label.split("; ") if not part.startswith("rows="))])
-    conditions = ", ".join(filter(None, (extent, f"mean of up to {_samples(group)} runs, by median time")))
+    conditions = ", ".join(filter(None, (extent, f"mean of {samples(group)}, by median time")))
     return TextTable(
         title=f"{title}: {conditions}",
         head=tuple(head),
@@ -92,10 +98,10 @@ def _grids(title: str, group: list[Case], where: list[Point]) -> list[TextTable]
     )
     medians = [case["median_seconds"] for case in group if case["n"]]
     unit, factor = ("milliseconds", 1e3) if medians and max(medians) < 1 else ("seconds", 1)
-    time = f"{title}, median {unit} of up to {_samples(group)} runs"
+    time = f"{title}, median {unit} of {samples(group)}"
     found = [grid.table(time, grid.transports, lambda c: _median(c, factor), best="median_seconds", notes=notes)]
     if any(case["peak_rss_bytes"] is not None for case in group):
-        found.append(_memory(title, grid, _samples(group)))
+        found.append(_memory(title, grid, samples(group)))
     return found + _authors(title, grid, group)
 
 
@@ -140,10 +146,10 @@ class _Grid:
         )
 
 
-def _memory(title: str, grid: _Grid, samples: int) -> TextTable:
+def _memory(title: str, grid: _Grid, runs: str) -> TextTable:
     """Return the grid of peaks, with the split into anonymous and file-backed pages at the largest point beside it."""
     table = grid.table(
-        f"{title}, peak memory in MB above the start, largest of up to {samples} runs",
+        f"{title}, peak memory in MB above the start, largest of {runs}",
         grid.transports,
         lambda case: megabytes(case["peak_rss_bytes"]) or _unless_ok(case),
         best="peak_rss_bytes",
@@ -207,7 +213,3 @@ def _conversions(group: list[Case]) -> list[str]:
         if case["fidelity"] not in (None, "exact"):
             found.setdefault(case["fidelity"], {})[case["transport"]] = None
     return [f"{fidelity} ({', '.join(transports)})" for fidelity, transports in found.items()]
-
-
-def _samples(group: list[Case]) -> int:
-    return max(case["n"] for case in group)

@@ -60,7 +60,7 @@ def test_times_below_a_second_are_in_milliseconds():
 
 def test_the_grid_of_memory_has_the_split_of_the_largest_point():
     _, peak = tables(GROWING)
-    assert peak.title == "Many files: Parquet scan, peak memory in MB above the start, largest of up to 1 runs"
+    assert peak.title == "Many files: Parquet scan, peak memory in MB above the start, largest of 1 run"
     assert peak.head[-2:] == ("anonymous", "file-backed")
     assert peak.rows == (
         ("parquet.quick.scan", "30.0", "50.0", "20.0", "30.0"),
@@ -128,7 +128,7 @@ def test_a_ranking_has_the_authors_rate_or_else_the_authors_seconds_and_no_colum
 
 def test_a_ranking_of_more_than_rows_says_its_parameters_and_volume():
     (ranking,) = tables([scan("a", 2, seconds=1.0)])
-    assert ranking.title == "Parquet scan: 2,000 rows, 200 MB, mean of up to 1 runs, by median time"
+    assert ranking.title == "Parquet scan: 2,000 rows, 200 MB, mean of 1 run, by median time"
     assert ranking.notes == ("parameters: scale 2, 2 files",)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from harness.report import style
 from harness.report.pictures.bars import bars
 from harness.report.pictures.captions import caption, second_line
-from harness.report.pictures.cases import chosen, points, value
+from harness.report.pictures.cases import chosen, has_mark, points, value
 from harness.report.pictures.files import save_png, save_svg
 from harness.report.pictures.lines import lines
 from harness.report.pictures.scatter import scatter
+from harness.report.pictures.sheet import Sheet
 from harness.suites import Picture, PublishedFigure
 
 _KINDS = {"bars": bars, "lines": lines, "scatter": scatter}
@@ -30,16 +31,27 @@ class Drawn:
 def draw(
     picture: Picture, rows: list[dict[str, Any]], published: tuple[PublishedFigure, ...], folder: Path
 ) -> Drawn | None:
-    """Draw one picture of all `rows` of a run into `folder`; None when no ok run fits it."""
+    """Draw one picture of all `rows` of a run into `folder`; None when no ok run fits it.
+
+    Raises LabError where the picture is of columns that there are not, or sets two cases at one place of a line.
+    """
     about = chosen(picture, rows)
     found = points(picture, about)
-    if not any(point.y and (point.x or picture.kind != "scatter") for point in found):
+    if not any(has_mark(picture, point) for point in found):
         return None
-    theirs = published if picture.published else ()
-    looks = style.looks(value(row, picture.colour) for row in rows)
+    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
     with style.applied():
-        sheet = _KINDS[picture.kind](picture, second_line(picture, about, found), found, theirs, looks)
-        png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
-        save_png(sheet, png)
-        save_svg(sheet, svg, picture.name, picture.title)
-    return Drawn(picture.name, picture.title, caption(picture, about, found, bool(theirs)), png, svg)
+        drawn = compose(picture, rows, published)
+        save_png(drawn, png)
+        save_svg(drawn, svg, picture.name, picture.title)
+    return Drawn(picture.name, picture.title, caption(picture, about, found, drawn.has_published), png, svg)
+
+
+def compose(picture: Picture, rows: list[dict[str, Any]], published: tuple[PublishedFigure, ...]) -> Sheet:
+    """Return a picture as a sheet in memory, in the style that is applied at the moment."""
+    about = chosen(picture, rows)
+    found = points(picture, about)
+    # Of all rows, not only those of this picture: a value looks the same in all pictures of a report.
+    looks = style.looks(value(row, picture.colour) for row in rows)
+    theirs = published if picture.published else ()
+    return _KINDS[picture.kind](picture, second_line(picture, about, found), found, theirs, looks)

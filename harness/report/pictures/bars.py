@@ -18,7 +18,7 @@ from harness.report.style import Look
 from harness.suites import Picture, PublishedFigure
 
 _LABEL = 46  # characters of a way's name in one line
-_NARROW, _WIDE = 0.27, 0.36  # inches for each bar whose label has one line, or more
+_BETWEEN, _LINE = 0.14, 0.125  # inches for each bar: between two, and for each line of the longest label
 _GAP = 0.12  # inches between the axes and what is written beside them
 
 
@@ -45,7 +45,7 @@ def bars(
         _legend(ordered, looks, any(author is not None for author in authors)),
         left=max(width(label, style.SMALL) for label in labels) + 0.15 + _GAP,
         right=max(width(value, style.SMALL) for value in (*values, head)) + 0.15 + _GAP,
-        height=len(ordered) * (_WIDE if any("\n" in label for label in labels) else _NARROW) + 0.1,
+        height=len(ordered) * (_BETWEEN + _LINE * max(label.count("\n") + 1 for label in labels)) + 0.1,
     )
     _axes(drawn, what, picture, ordered, authors)
     _beside(drawn, ordered, labels, values, head)
@@ -54,7 +54,7 @@ def bars(
         _bar(drawn, place, point, says, picture.log, looks[point.colour])
         if author is not None:
             (mark,) = drawn.axes.plot([author], [place], zorder=4, clip_on=False, **DIAMOND)
-            drawn.says(published_saying(point.name, "", author, what), mark)
+            drawn.says(published_saying(point.name, "", author, what), mark, published=True)
     return drawn
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from harness.report.pictures.cases import Point
+from harness.report.pictures.cases import Point, has_mark
 from harness.report.pictures.quantities import parameter_or_quantity, text
 from harness.report.points import described, parameters
 from harness.suites import STATISTICS, Picture
@@ -26,10 +26,10 @@ def caption(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[P
     """Return a picture's caption: the same in sentences, how to read it, and every case that has no mark in it."""
     sample = _sample(picture, points)
     sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"Conditions: {', '.join(_conditions(rows))}."]
-    if published and picture.published:
+    if published:
         marks = "Open diamonds" if picture.kind == "bars" else "Dotted lines with open marks"
         sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
-    missing = [point for point in points if not _drawn(picture, point)]
+    missing = [point for point in points if not has_mark(picture, point)]
     if missing and picture.kind == "bars":
         sentences.append("Ways in grey have no figure: how their runs ended stands beside them.")
     elif missing:
@@ -60,12 +60,6 @@ def _conditions(rows: Sequence[dict[str, Any]]) -> list[str]:
     labels = [parameters(label or "") for label in dict.fromkeys(row["parameters"] for row in rows)]
     shared = {name: text for name, text in labels[0].items() if all(label.get(name) == text for label in labels)}
     return [*parts, *(described(name, text) for name, text in shared.items() if name != "rows")]
-
-
-def _drawn(picture: Picture, point: Point) -> bool:
-    return bool(
-        point.y and (picture.kind != "scatter" or point.x) and (picture.kind != "lines" or point.place is not None)
-    )
 
 
 def _named(picture: Picture, missing: Sequence[Point]) -> str:

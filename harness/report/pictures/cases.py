@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.model import LabError
 from harness.report.pictures.quantities import PARAMETER
-from harness.report.points import parameters
+from harness.report.points import in_order, parameters
 from harness.results import NAMES, ok_rows
 from harness.suites import STATISTICS, Picture, PublishedFigure
 
@@ -61,11 +61,18 @@ def chosen(picture: Picture, rows: Sequence[dict[str, Any]]) -> list[dict[str, A
 
 
 def points(picture: Picture, rows: Sequence[dict[str, Any]]) -> list[Point]:
-    """Return one point a case among the chosen rows, in the order of their first runs."""
+    """Return one point a case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
     cases: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         cases[row["transport"], row["experiment"], row["parameters"]].append(row)
-    return [_point(picture, case) for case in cases.values()]
+    found = [_point(picture, case) for case in cases.values()]
+    return sorted(found, key=lambda point: (point.name, point.transport, point.experiment, in_order(point.parameters)))
+
+
+def has_mark(picture: Picture, point: Point) -> bool:
+    """Tell whether a point can be drawn: it has the figures, and a place on the axis where the picture has one."""
+    placed = {"bars": True, "lines": point.place is not None, "scatter": point.x is not None}
+    return point.y is not None and placed[picture.kind]
 
 
 def _point(picture: Picture, case: list[dict[str, Any]]) -> Point:
@@ -104,7 +111,12 @@ def value(row: dict[str, Any], column: str) -> str:
         text = "" if row[column] is None else str(row[column])
     else:
         raise LabError(f'expected a column of runs.csv or "{PARAMETER}<name>" in a picture, found "{column}"')
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """Return a text without what no SVG can hold and no page can show; line ends stay."""
+    return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
 def _place(row: dict[str, Any], column: str) -> str | float | None:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from harness.model import LabError
 from harness.report import style
 from harness.report.pictures import scales
-from harness.report.pictures.cases import Point, author_says, figures_of
+from harness.report.pictures.cases import Point, author_says, figures_of, has_mark
 from harness.report.pictures.inset import inset
 from harness.report.pictures.marks import PUBLISHED, published_saying, saying
 from harness.report.pictures.quantities import Quantity, parameter_or_quantity, quantity, text
@@ -54,7 +54,7 @@ def lines(
     Raises LabError where two cases would stand at one place of a line.
     """
     what, along = quantity(picture.y), parameter_or_quantity(picture.x)
-    drawable = [point for point in points if point.y and point.place is not None]
+    drawable = [point for point in points if has_mark(picture, point)]
     names = _categories(drawable)
     dashes: dict[str, Any] = dict(
         zip(sorted({point.dash for point in points}), style.DASHES * len(points), strict=False)
@@ -69,7 +69,7 @@ def lines(
     _scales(drawn.axes, found, what, along, picture.log, names)
     for line in found:
         _line(drawn, drawn.axes, line)
-    if picture.inset and not names:
+    if picture.inset and not (names or picture.log):
         small = inset(drawn.axes, [[(mark.x, mark.y) for mark in line.marks] for line in found])
         _scales(small, found, replace(what, name=""), replace(along, name=""), True, ())
         for line in found:
@@ -100,8 +100,8 @@ def _members(points: Sequence[Point], picture: Picture) -> dict[tuple[str, str],
         place = (point.colour, point.dash, point.place)
         if (other := taken.setdefault(place, point)) is not point:
             raise LabError(
-                f"picture {picture.name}: expected one case for each place on a line, found two at {picture.x} "
-                f"{point.place}: {_case(other)} and {_case(point)}; set `where`, `colour` or `dash` to tell them apart"
+                f"picture {picture.name}: expected one case for each place on a line, found two at the same "
+                f"{picture.x}: {_case(other)} and {_case(point)}; set `where`, `colour` or `dash` to tell them apart"
             )
         members[point.colour, point.dash].append(point)
     # A set of cases has names or numbers as places; where it has both, they are all categories.
@@ -200,7 +200,7 @@ def _line(drawn: Sheet, axes: Axes, line: Line, small: bool = False) -> None:
     for mark in line.marks:
         if mark.low is not None and mark.high is not None and mark.high > mark.low:
             reach = axes.plot([mark.x] * 2, [mark.low, mark.high], color=look.colour, linewidth=1.0, marker="_")
-            drawn.says(mark.says, *reach)
+            drawn.says(mark.says, *reach, published=line.published)
         (dot,) = axes.plot(
             [mark.x],
             [mark.y],
@@ -212,4 +212,4 @@ def _line(drawn: Sheet, axes: Axes, line: Line, small: bool = False) -> None:
             zorder=4,
             clip_on=False,
         )
-        drawn.says(mark.says, dot)
+        drawn.says(mark.says, dot, published=line.published)

@@ -65,6 +65,8 @@ def _locator(low: float, high: float, zero: bool, marked: Sequence[float]) -> Fi
     if not zero and _have_room(marked):
         return FixedLocator(list(marked))
     decades = math.log10(high / low)
+    if decades < 0.02:  # labels of three digits would not differ
+        return FixedLocator([0.0, low] if zero else [low])
     if zero:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
         step = max(1, (last - first) // 6)

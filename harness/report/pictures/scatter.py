@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 
 from harness.report import style
 from harness.report.pictures import scales
-from harness.report.pictures.cases import Point, Spread
+from harness.report.pictures.cases import Point, Spread, has_mark
 from harness.report.pictures.marks import saying
 from harness.report.pictures.quantities import Quantity, quantity
 from harness.report.pictures.sheet import Entry, Sheet, sheet
@@ -28,7 +28,7 @@ def scatter(
 ) -> Sheet:
     """Draw one mark for each point that has both figures; the author's figures have no place here."""
     across, up = quantity(picture.x), quantity(picture.y)
-    drawable = [point for point in points if point.x and point.y]
+    drawable = [point for point in points if has_mark(picture, point)]
     markers = dict(zip(sorted({point.dash for point in points}), style.MARKERS * len(points), strict=False))
     drawn = sheet(picture.title, second, _legend(picture, points, drawable, looks, markers), 0.85, 0.3, _HEIGHT)
     _scale(drawn.axes, "x", [point.x for point in drawable if point.x], across, picture.log)

@@ -11,10 +11,12 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from harness.report import style
+from harness.report.pictures.cases import printable
 
 _EDGE = 0.15  # inches kept free around everything
 _LINE = 1.35 / 72  # inches a line of text takes for each point of its size
 _BELOW = 0.5  # inches below the axes for ticks and the name of the axis
+_LONGEST = 100  # characters of a text in the legend
 _HANDLE = 0.6  # inches of a legend's mark with the room around it
 _INCHES_PER_MARK = 0.21  # of a row of the legend
 _HINTING = 1.03  # how much wider than its outlines a text may come out in a PNG
@@ -28,12 +30,17 @@ class Sheet:
     axes: Axes
     sayings: dict[str, str] = field(default_factory=dict)
 
-    def says(self, text: str, *artists: Artist) -> None:
-        """Let these marks say a text when they are pointed at."""
+    @property
+    def has_published(self) -> bool:
+        """Tell whether there is a mark of an author's figure."""
+        return any(name.startswith("published") for name in self.sayings)
+
+    def says(self, text: str, *artists: Artist, published: bool = False) -> None:
+        """Let these marks, ours or an author's, say a text when they are pointed at."""
         for artist in artists:
-            name = f"mark-{len(self.sayings) + 1}"
+            name = f"{'published' if published else 'mark'}-{len(self.sayings) + 1}"
             artist.set_gid(name)
-            self.sayings[name] = text
+            self.sayings[name] = printable(text)
 
 
 @dataclass(frozen=True)
@@ -83,15 +90,20 @@ def _at(right: float, down: float, whole: float) -> tuple[float, float]:
 
 
 def _columns(legend: Sequence[Entry]) -> int:
-    widest = max((width(entry.text, style.SMALL) for entry in legend), default=0.0)
+    widest = max((width(text, style.SMALL) for text in _cut(legend)), default=0.0)
     return max(1, min(len(legend), int((style.WIDTH - 2 * _EDGE) / (widest + _HANDLE))))
+
+
+def _cut(legend: Sequence[Entry]) -> list[str]:
+    """Return the texts of the legend, cut where one would not fit the sheet; the marks say the whole name."""
+    return [entry.text if len(entry.text) <= _LONGEST else f"{entry.text[: _LONGEST - 1]}…" for entry in legend]
 
 
 def _draw_legend(figure: Figure, legend: Sequence[Entry], columns: int, place: tuple[float, float]) -> None:
     drawn = figure.legend(
         [entry.mark for entry in legend],
         # matplotlib leaves out what begins with an underscore.
-        [f" {entry.text}" if entry.text.startswith("_") else entry.text for entry in legend],
+        [f" {text}" if text.startswith("_") else text for text in _cut(legend)],
         loc="upper left",
         bbox_to_anchor=place,
         ncols=columns,

@@ -1,0 +1,245 @@
+"""The figures of pictures before they are drawn: their texts, units, spreads, looks and conditions."""
+
+import re
+
+import pytest
+
+from harness import results
+from harness.model import LabError, Status
+from harness.report import style
+from harness.report.pictures.captions import caption, second_line
+from harness.report.pictures.cases import author_says, chosen, figures_of, points, value
+from harness.report.pictures.quantities import quantity, scale, text
+from harness.suites import Picture, PublishedFigure
+from tests.report.cases import row, scan
+
+TIME = Picture("time", "Time", "bars", y="seconds")
+LINES = Picture("lines", "Lines", "lines", y="seconds", x="bytes")
+
+
+@pytest.mark.parametrize(
+    ("figure", "unit", "expected"),
+    [
+        (0.34432, "s", "344 ms"),
+        (1.0, "s", "1 s"),
+        (0.9996, "s", "1 s"),  # three digits of it are one second
+        (4321.0, "s", "4,320 s"),
+        (1e-9, "s", "1 ns"),
+        (3.2e-12, "s", "0.0032 ns"),
+        (0, "s", "0 s"),
+        (87_400_000, "B", "87.4 MB"),
+        (999_999, "B", "1 MB"),
+        (12, "B", "12 B"),
+        (0, "B", "0 B"),
+        (2.5e15, "B", "2,500 TB"),
+        (1_309_546, "rows/s", "1.31 M rows/s"),
+        (0.5, "rows/s", "0.5 rows/s"),
+        (100_000, "rows", "100 k rows"),
+    ],
+)
+def test_a_figure_has_three_digits_and_a_unit(figure, unit, expected):
+    assert text(figure, unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "largest", "factor", "label"),
+    [
+        ("seconds", 0.7, 1e-3, "time (ms)"),
+        ("seconds", 3000, 1, "time (s)"),
+        ("peak_rss_bytes", 2e9, 1e9, "peak memory above the start (GB)"),
+        ("rows_per_s", 290_000, 1e3, "rate (thousand rows/s)"),
+        ("rows", 1e6, 1e6, "rows (million)"),
+        ("rows", 10, 1, "rows"),
+        ("bytes", 0, 1, "data on disk (B)"),
+    ],
+)
+def test_an_axis_has_one_unit_that_suits_its_largest_value(column, largest, factor, label):
+    found = scale(largest, quantity(column))
+    assert (found.factor, found.label) == (factor, label)
+
+
+def test_every_column_with_a_unit_can_be_drawn_and_no_other():
+    with_unit = [column.name for column in results.COLUMNS if column.type in (int, float) and column.unit]
+    assert {"seconds", "peak_file_bytes", "rows_per_s"} <= set(with_unit)
+    assert all(quantity(name).name for name in with_unit)
+    for name in {column.name for column in results.COLUMNS} - set(with_unit) | {"second"}:
+        with pytest.raises(LabError, match=f'found "{name}"'):
+            quantity(name)
+
+
+def test_median_and_range_are_those_worked_out_by_hand():
+    rows = [row("a", seconds=seconds) for seconds in (3.0, 1.0, 1.5)]
+    (point,) = points(TIME, rows)
+    assert (point.y.middle, point.y.low, point.y.high, point.y.n) == (1.5, 1.0, 3.0, 3)
+
+
+def test_mean_and_deviation_are_those_worked_out_by_hand():
+    picture = Picture("time", "Time", "bars", y="seconds", statistic="mean and deviation")
+    (point,) = points(picture, [row("a", seconds=1.0), row("a", seconds=3.0)])
+    assert (point.y.middle, point.y.low, point.y.high, point.y.n) == (2.0, 1.0, 3.0, 2)
+
+
+def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_are_told():
+    rows = [row("a", seconds=1.0), row("a", Status.KILLED, error="by signal 9"), row("a", seconds=2.0)]
+    (point,) = points(TIME, rows)
+    assert (point.y.n, point.y.high, point.failed, point.error) == (2, 2.0, "1 killed", "by signal 9")
+
+
+def test_numbers_in_a_row_that_is_not_ok_are_never_drawn():
+    (point,) = points(TIME, [row("a", Status.MISMATCH) | {"seconds": 0.001}])
+    assert (point.y, point.outcome) == (None, "mismatch")
+
+
+def test_an_ok_case_without_the_figure_says_that_it_has_none():
+    picture = Picture("memory", "Memory", "bars", y="peak_anon_bytes")
+    (point,) = points(picture, [row("a", seconds=1.0)])
+    assert (point.y, point.outcome) == (None, "no figure")
+
+
+def test_cases_of_one_transport_under_several_conditions_are_never_mixed():
+    rows = [scan("quick", files, seconds=float(files)) for files in (1, 2)]
+    rows.append(scan("quick", 1, seconds=9.0, experiment="large_files"))
+    assert sorted(point.y.middle for point in points(LINES, rows)) == [1.0, 2.0, 9.0]
+
+
+def test_a_picture_is_about_the_rows_that_have_all_the_wanted_values():
+    rows = [scan("a", 1, seconds=1.0), scan("a", 2, seconds=1.0), scan("b", 2, seconds=1.0)]
+    where = {"client": ["a"], "parameter:files": ["2", "3"]}
+    assert chosen(Picture("x", "X", "bars", y="seconds", where=where), rows) == [rows[1]]
+
+
+def test_a_picture_of_a_column_that_there_is_not_is_refused_with_its_name():
+    for picture in (
+        Picture("x", "X", "bars", y="seconds", where={"engine": ["a"]}),
+        Picture("x", "X", "bars", y="seconds", colour="engine"),
+    ):
+        with pytest.raises(LabError, match='found "engine"'):
+            points(picture, chosen(picture, [row("a", seconds=1.0)]))
+
+
+def test_a_place_is_a_number_where_it_is_one_and_a_word_else():
+    def place(parameters):
+        picture = Picture("x", "X", "lines", y="seconds", x="parameter:threads")
+        (point,) = points(picture, [row("a", seconds=1.0, parameters=parameters)])
+        return point.place
+
+    assert place("threads=4") == 4.0
+    assert place("threads=0.5") == 0.5
+    assert place("threads=all") == "all"
+    assert place("threads=inf") == "inf"  # an infinite axis there is not
+    assert place("rows=10") is None
+
+
+def test_a_way_is_called_as_its_author_calls_it_and_else_by_its_id():
+    assert value(row("postgres.x.y", seconds=1.0, published_row="The way"), "transport") == "The way"
+    assert value(row("postgres.x.y", seconds=1.0), "transport") == "postgres.x.y"
+
+
+def test_what_cannot_be_printed_is_replaced():
+    assert (
+        value(row("a\x00b\x1b[0m", seconds=1.0), "transport")
+        == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[0m"
+    )
+
+
+def test_seventy_values_have_seventy_different_looks_however_they_are_given():
+    names = [f"way {number:02}" for number in range(70)]
+    looks = style.looks(reversed(names))
+    assert list(looks) == names
+    assert len({(look.colour, look.marker) for look in looks.values()}) == 70
+    assert looks == style.looks([*names, *names])
+
+
+def test_the_colours_of_ten_ways_differ_by_colour_or_dash():
+    looks = style.looks("abcdefghij").values()
+    assert len({(look.colour, look.dash) for look in looks}) == len({(look.colour, look.hatch) for look in looks}) == 10
+
+
+def contrast(colour):
+    """Return the contrast of a colour with white: WCAG 2.2, relative luminance."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
+
+
+def test_words_can_be_read_and_no_mark_is_as_light_as_yellow():
+    assert contrast(style.INK) > 7
+    assert contrast(style.QUIET) > 4.5
+    assert min(map(contrast, style.COLOURS)) > 2
+
+
+def test_the_authors_figures_of_a_way_hold_for_its_experiment_and_parameters():
+    (point,) = points(LINES, [scan("quick", 2, seconds=1.0, published_row="Quick")])
+    wanted = [PublishedFigure("Quick", "many_files", mean_seconds=1), PublishedFigure("Quick", parameters="files=2")]
+    others = [
+        PublishedFigure("Slow", "many_files", mean_seconds=1),
+        PublishedFigure("Quick", "large_files", mean_seconds=1),
+        PublishedFigure("Quick", "many_files", parameters="files=3", mean_seconds=1),
+    ]
+    assert figures_of(point, [*wanted, *others]) == wanted
+
+
+def test_an_author_says_only_what_he_printed():
+    figure = PublishedFigure("Quick", mean_seconds=2.0)
+    assert (author_says(figure, "seconds"), author_says(figure, "rows_per_s"), author_says(figure, "bytes")) == (
+        2.0,
+        None,
+        None,
+    )
+
+
+def test_the_caption_says_statistic_sample_size_and_conditions():
+    rows = [
+        scan(
+            "quick",
+            files,
+            seconds=1.0 + files,
+            dataset="lineitem",
+            lab="embedded",
+            parameters=f"files={files}; cache=warm",
+        )
+        for files in (1, 2)
+        for _ in range(3)
+    ]
+    found = caption(LINES, rows, points(LINES, rows), published=False)
+    assert found == (
+        "Median of 3 runs, whiskers from minimum to maximum. "
+        "Conditions: dataset lineitem, embedded lab, experiment many_files, cache warm."
+    )
+    assert second_line(LINES, rows, points(LINES, rows)).replace("\N{NO-BREAK SPACE}", " ") == (
+        "median of 3 runs, whiskers from minimum to maximum · dataset lineitem · embedded lab · "
+        "experiment many_files · cache warm"
+    )
+
+
+def test_the_caption_says_when_samples_differ_or_are_single_runs():
+    several = [row("a", seconds=1.0), row("a", seconds=2.0), row("b", seconds=1.0)]
+    assert caption(TIME, several, points(TIME, several), False).startswith("Median of 1 to 2 runs, ")
+    assert caption(TIME, several[2:], points(TIME, several[2:]), False).startswith("One run each. ")
+
+
+def test_a_deviation_is_called_one():
+    picture = Picture("x", "X", "lines", y="seconds", x="rows", statistic="mean and deviation")
+    rows = [row("a", seconds=1.0), row("a", seconds=2.0)]
+    found = caption(picture, rows, points(picture, rows), published=True)
+    assert found.startswith("Mean of 2 runs, whiskers of one population standard deviation to both sides. ")
+    assert found.endswith(
+        "Dotted lines with open marks: the figures of the published benchmark, from its author's machine."
+    )
+
+
+def test_the_caption_names_what_has_no_mark_and_where_and_why():
+    rows = [scan("quick", 1, seconds=1.0)]
+    rows += [scan("broken", files, Status.KILLED) for files in (1, 2)] + [scan("late", 2, Status.TIMEOUT)]
+    found = caption(LINES, rows, points(LINES, rows), published=False)
+    assert (
+        "Without a mark: parquet.broken.scan at 100 MB and 200 MB (killed); parquet.late.scan at 200 MB (timeout)."
+        in found
+    )
+
+
+def test_a_caption_with_many_ways_without_a_mark_names_some_and_counts_the_others():
+    rows = [scan("quick", 1, seconds=1.0)] + [scan(f"broken{number}", 1, Status.ERROR) for number in range(9)]
+    found = caption(LINES, rows, points(LINES, rows), published=False)
+    assert len(re.findall(r"at 100 MB \(error\)", found)) == 6
+    assert "and 3 more, all listed under what did not run" in found
