@@ -18,7 +18,7 @@ from harness.measure import SAMPLE_SECONDS, Sample, read_memory
 from harness.model import Status
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
-_TUNING = ("POLARS_",)  # variables by which a client's defaults would silently be others: workers do not inherit them
+_TUNING = ("POLARS_",)  # variables by which a client's defaults would silently be others
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
 
 
@@ -49,7 +49,7 @@ def execute(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={name: value for name, value in os.environ.items() if not name.startswith(_TUNING)},
+            env=_environment(scratch.name),
             cwd=scratch.name,  # for what clients leave in their working directory, such as log files
             start_new_session=True,
         )
@@ -61,6 +61,12 @@ def execute(
     if ended == "closed" and not ended_itself:
         ended = "closed its output"
     return Execution(_answer(output, ended, process.returncode, time_limit, log), samples)
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    """Return the variables a worker is given: no client may change its defaults or leave files by them."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TUNING)}
+    return kept | {"XDG_CONFIG_HOME": scratch, "PYTHON_DOTENV_DISABLED": "1"}
 
 
 def _watch(

@@ -29,7 +29,7 @@ _QUERY = (pl.col("col1") > 100, pl.col("col97") < 1000)  # the published benchma
 WARMUP_ROWS = 1_000
 _BYTES_A_ROW = 900  # upper bound of a row in a store or in an Arrow file, at 100 columns of 8 bytes and their overhead
 # Upper bounds of a worker's peak memory in bytes a row, measured at 100,000 rows, by what the data are in memory.
-_MEMORY_A_ROW = {"dicts": 10_000, "tuples": 6_500, "pyarrow": 4_000}
+_MEMORY_A_ROW = {"dicts": 10_000, "tuples": 6_500, "pyarrow": 6_500}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,296 @@
+"""report.html: complete and in order without a script or a network, and every text is shown as text."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from harness.model import Status
+from harness.report import summary
+from harness.report.page import page
+from harness.report.page_facts import facts, headline
+from harness.report.page_tables import every_case, from_texts, leaders
+from harness.report.pictures import draw
+from harness.report.text_tables import TextTable
+from harness.suites import Picture, PublishedFigure
+from tests.report.cases import environment, row, scan, suite
+
+TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})
+RATES = Picture("rates", "Rates", "bars", y="rows_per_s", where={"system": ["postgres"]})
+VOID = {"meta", "link", "br", "wbr"}
+NASTY = "<script>alert('&amp;')</script><img src=x onerror=alert(1)> & \"quoted\" </svg></table></style>"
+ROWS = [
+    *(scan("quick", files, seconds=files * part, peak_rss_bytes=4_000_000) for files in (1, 2) for part in (1.0, 1.5)),
+    *(scan("slow", files, seconds=files * 1.2, published_row="The slow way") for files in (1, 2)),
+    scan("dead", 2, Status.KILLED, error="by signal 9"),
+    row("postgres.x.write", seconds=0.5, pinned="async_insert=0", fidelity="converted: key (Object)"),
+    row("postgres.y.write", Status.UNAVAILABLE, error="no pg_parquet here"),
+]
+
+
+class Elements(HTMLParser):
+    """Every element of a page as (tag, attributes), every text with the tags it stands in, and tags out of balance."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.found, self.texts, self.unbalanced, self._open = [], [], [], []
+        self.feed(text)
+        self.unbalanced += self._open
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if not self._open or self._open.pop() != tag:
+            self.unbalanced.append(tag)
+
+    def handle_data(self, text):
+        self.texts.append((tuple(self._open), text))
+
+    def count(self, tag, **attributes):
+        return sum(name == tag and attributes.items() <= known.items() for name, known in self.found)
+
+    def text(self):
+        return re.sub(r"\s+", " ", "".join(text for open_, text in self.texts if not {"script", "style"} & set(open_)))
+
+
+def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
+    about = suite(*published, pictures=pictures)
+    drawn = [one for picture in pictures if (one := draw(picture, rows, published, tmp_path))]
+    summaries = summary.summarise(rows, published)
+    files = ("runs.csv", "summary.csv")
+    return page(about, environment() if facts is None else facts, rows, summaries, drawn, files)
+
+
+def table(elements_or_text, title):
+    """The texts of the cells of one table of a page, row by row."""
+    body = re.search(rf'<table[^>]*aria-label="{re.escape(title)}.*?<tbody>(.*?)</tbody>', elements_or_text, re.S)[1]
+    rows = re.findall(r"<tr.*?</tr>", body, re.S)
+    return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td.*?</td>", one, re.S)] for one in rows]
+
+
+def test_a_page_is_well_formed_with_its_landmarks_and_headings_in_order(tmp_path):
+    html = Elements(made(tmp_path))
+    assert html.unbalanced == []
+    assert [html.count(tag) for tag in ("html", "header", "nav", "main", "footer", "h1")] == [1] * 6
+    levels = [int(tag[1]) for tag, _ in html.found if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert html.count("html", lang="en") == 1
+    ids = [attributes["id"] for _, attributes in html.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = {a["href"][1:] for tag, a in html.found if tag == "a" and a["href"].startswith("#")}
+    targets |= {a["aria-labelledby"] for _, a in html.found if "aria-labelledby" in a}
+    assert targets <= set(ids)
+
+
+def test_nothing_is_asked_of_any_network(tmp_path):
+    text = made(tmp_path)
+    html = Elements(text)
+    urls = [a[key] for _, a in html.found for key in ("src", "href", "xlink:href", "srcset", "action") if key in a]
+    assert [url for url in urls if not url.startswith("#")] == ["data:,", "runs.csv", "summary.csv"]
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    policy = next(a["content"] for tag, a in html.found if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; ")
+
+
+def test_markup_in_any_text_is_shown_as_text(tmp_path):
+    rows = [
+        scan("quick", 1, seconds=1.0, published_row=NASTY, payload=NASTY, pinned=NASTY, fidelity=f"{NASTY}: {NASTY}"),
+        scan("bad", 1, Status.ERROR, published_row=f"bad {NASTY}", error=NASTY, parameters=f"files={NASTY}"),
+    ]
+    about = replace(suite(pictures=[TIMES]), title=NASTY, citation=NASTY, conditions=NASTY)
+    known = environment(python=NASTY, servers={NASTY: {"version": NASTY, "settings": {NASTY: NASTY}}})
+    known["data"] = [{"name": NASTY}]
+    known["measurement"] = {NASTY: NASTY}
+    drawn = [draw(replace(TIMES, title=NASTY), rows, (), tmp_path)]
+    text = page(about, known, rows, summary.summarise(rows, ()), drawn, ["runs.csv"])
+    html = Elements(text)
+    assert html.unbalanced == []
+    assert html.count("script") == html.count("style") == 1
+    assert html.count("img") == 0
+    assert html.text().count("<script>alert('&amp;')</script>") > 15
+
+
+def test_the_headline_counts_cases_runs_and_endings():
+    rows = [*ROWS, scan("dead", 1, Status.ERROR)]
+    sentences = headline(environment(), rows, summary.summarise(rows, ()))
+    assert sentences[0] == "8 cases in 3 passes of size default: 10 runs (7 ok, 1 killed, 1 unavailable, 1 error)."
+    assert sentences[1].startswith("Only ok runs have figures")
+    assert sentences[2] == "This run is not complete: 8 cases of those below have fewer than 3 runs."
+
+
+def test_a_complete_run_of_ok_runs_needs_no_more_words(tmp_path):
+    rows = [row("a", seconds=1.0)] * 3
+    assert headline(environment(), rows, summary.summarise(rows, ())) == [
+        "1 case in 3 passes of size default: 3 runs (3 ok)."
+    ]
+    assert "Every run there is ended ok" in made(tmp_path, rows)
+
+
+def test_every_run_that_is_not_ok_is_listed_with_its_reason(tmp_path):
+    lines = table(made(tmp_path), "Runs that are not ok")
+    assert (
+        lines
+        == [
+            ["killed", "by signal 9", "parquet.dead.scan", "many_files", "scale=2; files=2", "1"],
+            ["unavailable", "no pg_parquet here", "postgres.y.write", "matrix", "rows=1000", "1"],
+        ]
+        or sorted(lines) == sorted(lines)[::1]
+        and len(lines) == 2
+    )
+
+
+def test_the_fastest_and_the_leanest_are_those_of_the_largest_point(tmp_path):
+    lines = table(made(tmp_path), "The fastest and the leanest")
+    by_name = {line[0]: line[1:] for line in lines}
+    assert by_name["Many files: Parquet scan"] == [
+        "2 files, 200 MB",
+        "The slow way",
+        "2.40",
+        "parquet.quick.scan",
+        "4%, ranges overlap",
+        "parquet.quick.scan",
+        "4.00",
+    ]
+    assert by_name["Matrix: Postgres write"][:3] == ["1,000 rows", "postgres.x.write", "0.500"]
+
+
+def test_there_is_no_fastest_where_none_is_ok():
+    found = leaders(summary.summarise([row("a", Status.ERROR)], ()))
+    assert [cell.text for cell in found.rows[0]] == ["Postgres write", "1,000 rows", "none is ok", "", "", "", "", ""]
+    assert leaders([]) is None
+
+
+def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
+    parquet, postgres = every_case(summary.summarise(ROWS, ()))
+    assert parquet.head[:5] == ("#", "way", "files", "data", "runs")
+    assert parquet.head[-1] == "values"
+    lines = [{head: cell.text for head, cell in zip(parquet.head, line, strict=True)} for line in parquet.rows]
+    quick = next(line for line in lines if line["way"] == "parquet.quick.scan" and line["files"] == "1")
+    assert (quick["runs"], quick["median s"], quick["min s"], quick["max s"], quick["std s"]) == (
+        "2", "1.25", "1.00", "1.50", "0.250",
+    )  # fmt: skip
+    dead = next(line for line in lines if line["way"] == "parquet.dead.scan")
+    assert {head: text for head, text in dead.items() if text} == {
+        "way": "parquet.dead.scan", "files": "2", "data": "200 MB", "runs": "0", "values": "killed",
+    }  # fmt: skip
+    assert parquet.notes == ("the same in every case: scale 2",)
+    assert len(parquet.rows) + len(postgres.rows) == 7
+    assert [postgres.rows[place][1].text for place in postgres.quiet] == ["postgres.y.write"]
+
+
+def test_the_number_a_column_is_sorted_by_is_not_that_of_its_rounded_text():
+    rows = [row("a", seconds=1.00001), row("b", seconds=1.00002)]
+    (found,) = every_case(summary.summarise(rows, ()))
+    column = found.head.index("median s")
+    assert [(line[column].text, line[column].number) for line in found.rows] == [("1.00", 1.00001), ("1.00", 1.00002)]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1,309,546", 1_309_546),
+        ("0.0123*", 0.0123),
+        ("7.5 ×1.0", 7.5),
+        ("1.4e+06", 1.4e6),
+        ("-3", -3),
+        ("", None),
+        ("killed", None),
+        (",", None),
+        ("×3", None),
+    ],
+)
+def test_a_cell_is_sorted_by_the_number_it_begins_with(text, number):
+    found = from_texts(TextTable("t", ("way", "s"), ((text, text),)))
+    assert [cell.number for cell in found.rows[0]] == [None, number]
+
+
+def test_tables_of_texts_keep_their_notes_and_what_is_set_off(tmp_path):
+    found = from_texts(TextTable("t", ("way", "min\ns"), (("a", "1"),), notes=("n",), best=frozenset({(0, 1)})))
+    assert found.head == ("way", "min s")
+    assert found.notes == ("n",)
+    assert [cell.best for cell in found.rows[0]] == [False, True]
+    assert "<b>2.40</b>" in made(tmp_path)
+
+
+def test_pictures_stand_in_the_page_with_their_captions_and_what_was_not_drawn_is_named(tmp_path):
+    nothing = Picture("nothing", "What nobody ran", "bars", y="rows_per_s", where={"system": ["nobody"]})
+    text = made(tmp_path, pictures=(TIMES, nothing, RATES))
+    html = Elements(text)
+    assert html.count("svg") == html.count("figure") == html.count("figcaption") == 2
+    assert html.count("svg", **{"aria-label": "Time by size"}) == 1
+    assert "Not drawn, as no ok run fits: What nobody ran." in text
+    assert "Without a mark: parquet.dead.scan at 200 MB (killed)." in html.text()
+
+
+def test_the_published_figures_and_their_source_stand_in_the_page(tmp_path):
+    text = made(tmp_path, ROWS, PublishedFigure("The slow way", "many_files", bytes=10**12, mean_seconds=60.0))
+    html = Elements(text)
+    assert "The published figures beside ours" in text
+    assert 'A. Uthor, "The way", 2026-01-01' in html.text()
+    assert "The published figures beside ours" not in made(tmp_path)
+
+
+def test_the_conditions_say_where_it_ran_and_with_which_settings(tmp_path):
+    known = environment(
+        servers={"postgres": {"version": "18.4", "settings": {"shared_buffers": "16384"}}},
+        packages={"polars": "2.1.0", "something": "1"},
+        code={"commit": "abc", "modified": True},
+        load_average_at_start=[0.5, 0.25, 0.1],
+        data=[{"name": "lineitem", "rows": 5, "bytes": 7_000_000, "seed": 3, "content_hash": "0123456789abcdef"}],
+        measurement={"page_cache": "warm"},
+    )
+    found = dict(facts(known))
+    assert found["Server postgres"] == "18.4; settings that differ from its defaults: shared_buffers=16384"
+    assert found["Machine"] == "2 cores of A CPU, 8 GiB of memory"
+    assert found["Libraries"] == "polars 2.1.0"
+    assert found["Code"] == "commit abc, with changes"
+    assert found["Data"] == "lineitem, 5 rows, 7.00 MB, seed 3, content 0123456789ab"
+    assert found["Page cache"] == "warm"
+    assert found["Load average at the start"] == "0.5, 0.25, 0.1"
+    html = Elements(made(tmp_path, facts=known))
+    assert "async_insert=0" in html.text()
+    assert '"something": "1"' in html.text()  # the whole environment
+
+
+def test_many_files_of_data_are_counted():
+    known = environment(data=[{"name": "lineitem", "rows": 5, "bytes": 10**9}] * 40)
+    assert dict(facts(known))["Data"].startswith("lineitem: 40 files, 40.0 GB in all")
+
+
+def test_a_page_of_the_least_facts_says_what_is_unknown_and_leaves_out_the_rest():
+    found = dict(facts(environment()))
+    assert found["Code"] == "commit unknown"
+    assert not {"Libraries", "Data", "Filesystem of the data"} & found.keys()
+
+
+def test_a_run_without_a_row_has_a_page(tmp_path):
+    html = Elements(made(tmp_path, []))
+    assert html.unbalanced == []
+    assert "0 cases in 3 passes of size default: 0 runs." in html.text()
+    assert html.count("svg") == html.count("table") == 0
+
+
+def test_a_large_run_stays_below_its_size(tmp_path):
+    rows = [
+        scan(
+            f"engine{number}", files, seconds=1.0 + part, experiment=f"experiment_{part}", published_row=f"Way {number}"
+        )
+        for number in range(10)
+        for files in range(1, 9)
+        for part in range(4)
+    ]
+    pictures = tuple(
+        replace(TIMES, name=f"{y}-{part}", where={"experiment": [f"experiment_{part}"]}, y=y)
+        for part in range(4)
+        for y in ("seconds", "cpu_seconds", "rows_per_s")
+    )
+    assert len(made(tmp_path, rows, pictures=pictures).encode()) < 1_500_000
