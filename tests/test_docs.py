@@ -1,6 +1,8 @@
 """The generated pages name everything the code has, keep their tables whole, and know when they are stale."""
 
 import re
+from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -8,7 +10,13 @@ from harness import docs, registry, results
 from harness.report import markdown, summary
 from harness.settings import COMPOSE, Settings
 
-PAGES = {path.name: text for path, text in docs._pages()}
+NAMES = ("catalogue.md", "columns.md", "settings.md", ".env.example", "results.md", "README.md")
+
+
+@cache
+def page(name):
+    """The text of a page; those before it are made too, those after it not."""
+    return next(text for path, text in docs._pages() if path.name == name)
 
 
 @pytest.fixture
@@ -24,7 +32,7 @@ def cells(line):
 
 
 def test_every_transport_stands_once_in_the_catalogue_with_its_summary():
-    rows = [cells(line) for line in PAGES["catalogue.md"].splitlines() if line.startswith("| `")]
+    rows = [cells(line) for line in page("catalogue.md").splitlines() if line.startswith("| `")]
     assert {row[0]: row[1] for row in rows} == {
         f"`{entry.id}`": entry.summary.replace("|", "\\|") for entry in registry.select()
     }
@@ -32,36 +40,41 @@ def test_every_transport_stands_once_in_the_catalogue_with_its_summary():
 
 
 def test_the_catalogue_counts_its_transports_by_system_and_operation():
-    counts = re.findall(r"^## (\w+) (\w+) \((\d+)\)$", PAGES["catalogue.md"], re.MULTILINE)
-    assert sum(int(count) for *_, count in counts) == len(registry.select())
-    assert len(counts) == 4
+    heads = re.findall(r"^## (\w+) (\w+) \((\d+)\)$", page("catalogue.md"), re.MULTILINE)
+    expected = Counter((entry.system, str(entry.operation)) for entry in registry.select())
+    assert {(system, operation): int(count) for system, operation, count in heads} == expected
+    assert len(heads) == len(expected)
 
 
 def test_every_column_of_both_files_stands_in_the_page_of_columns():
-    names = re.findall(r"^\| `(\w+)`", PAGES["columns.md"], re.MULTILINE)
+    names = re.findall(r"^\| `(\w+)`", page("columns.md"), re.MULTILINE)
     assert names == [*results.NAMES, *summary.COLUMNS]
 
 
 def test_every_setting_stands_in_the_page_and_in_the_example_file():
     of_harness = [f"LAB_{name.upper()}" for name in Settings.model_fields]
     of_compose = [setting.name for setting in COMPOSE]
-    assert re.findall(r"^\| `(\w+)`", PAGES["settings.md"], re.MULTILINE) == of_harness + of_compose
-    assert re.findall(r"^(\w+)=$", PAGES[".env.example"], re.MULTILINE) == of_compose + of_harness
+    assert re.findall(r"^\| `(\w+)`", page("settings.md"), re.MULTILINE) == of_harness + of_compose
+    assert re.findall(r"^(\w+)=$", page(".env.example"), re.MULTILINE) == of_compose + of_harness
 
 
 def test_the_example_file_is_comments_and_empty_variables_only():
-    assert all(re.fullmatch(r"#.*|\w+=|", line) for line in PAGES[".env.example"].splitlines())
+    assert all(re.fullmatch(r"#.*|\w+=|", line) for line in page(".env.example").splitlines())
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
+def test_the_pages_are_the_ones_that_are_tested_here():
+    assert tuple(path.name for path, _ in docs._pages()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_no_page_names_a_path_of_this_machine(name):
-    assert str(docs.ROOT) not in PAGES[name]
+    assert str(docs.ROOT) not in page(name)
 
 
 @pytest.mark.parametrize("name", ["catalogue.md", "columns.md", "settings.md"])
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(name):
     width = None
-    for line in PAGES[name].splitlines():
+    for line in page(name).splitlines():
         if not line.startswith("|"):
             width = None
         elif width is None:
@@ -74,8 +87,20 @@ def test_a_pipe_in_a_cell_does_not_split_it():
     assert markdown.table(("a", "b"), iter([("x|y", "z")])).splitlines()[2] == "| x\\|y | z |"
 
 
-def test_pages_are_the_same_each_time():
-    assert {path.name: text for path, text in docs._pages()} == PAGES
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_the_same_each_time(name):
+    first = page(name)
+    page.cache_clear()
+    assert page(name) == first
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (docs.ROOT / "results" / "reference").iterdir()))
+def test_every_reference_run_stands_in_the_page_of_results_with_its_number_of_ok_runs(name):
+    ok = results.ok_rows(results.load(docs.ROOT / "results" / "reference" / name / "runs.csv"))
+    part = page("results.md").partition(f"## {name}: ")[2].partition("\n## ")[0]
+    assert f" cases, {len(ok):,} ok runs" in part
+    for link in re.findall(r"\]\(\.\./([^)]+)\)", part):
+        assert (docs.ROOT / link).is_file()
 
 
 def test_missing_and_changed_pages_are_stale_and_written_and_then_fresh(pages):

@@ -93,6 +93,12 @@ def test_a_file_on_tmpfs_stays_and_the_share_says_so(in_memory):
     assert page_cache.resident_share(path) == 1.0
 
 
+def test_a_file_smaller_than_a_page_is_one_page(tmp_path):
+    path = tmp_path / "small"
+    path.write_bytes(b"few")
+    assert page_cache.resident_share(path) == 1.0
+
+
 def test_an_empty_file_is_wholly_there(tmp_path):
     path = tmp_path / "empty"
     path.touch()

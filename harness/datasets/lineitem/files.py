@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness import machine
 from harness.datasets.lineitem import manifest
 from harness.datasets.lineitem.layout import BASE_ROW_GROUP_ROWS, PARTIAL, Action, Layout, Step, most_bytes, plan
 from harness.datasets.lineitem.manifest import LineitemFile
@@ -96,25 +97,13 @@ def needed_memory(folder: Path, layouts: Sequence[Layout]) -> int:
 
 def require_disk(folder: Path, layouts: Sequence[Layout]) -> None:
     """Raise LabError when the disk of a folder (made or not) is too small for what is not there yet."""
-    needed = needed_bytes(folder, layouts)
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    if free < needed:
-        raise LabError(
-            f"expected {_size(needed)} free in {folder}, found {_size(free)}; choose a smaller SIZE or make room"
-        )
+    machine.require_disk(folder, needed_bytes(folder, layouts), "or choose a smaller SIZE")
 
 
 def require_memory(folder: Path, layouts: Sequence[Layout]) -> None:
     """Raise LabError when there is too little memory for building what is not there yet."""
-    import psutil
-
-    needed, available = needed_memory(folder, layouts), psutil.virtual_memory().available
-    if available < needed:
-        raise LabError(
-            f"expected {_size(needed)} of memory available for generating lineitem, found {_size(available)}; "
-            "choose a smaller SIZE or end other programs"
-        )
+    needed = needed_memory(folder, layouts)
+    machine.require_memory(needed, "generating lineitem", "choose a smaller SIZE or end other programs")
 
 
 def facts(file: LineitemFile) -> dict[str, Any]:
@@ -123,10 +112,6 @@ def facts(file: LineitemFile) -> dict[str, Any]:
     layout = known.pop("layout")
     del known["path"]
     return {"name": "lineitem", "generator": manifest.GENERATOR, **layout, **known}
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def _remove(path: Path) -> None:

@@ -19,6 +19,7 @@ _LARGEST_ROW_GROUP = 1_048_576  # a writer holds whole row groups in memory: 0.8
 # scale factor 700, where keys are wide: 46.1, 44.6, 40.5, 39.0, and 38.4 at 300,000 rows; at 4 it is 2 to 3 less.
 _BYTES_A_ROW = ((60_000, 41), (20_000, 43), (4_096, 47), (0, 49))
 _BYTES_A_FILE = 20_000  # footer and manifest of a file with few rows
+_BYTES_OF_THE_GENERATOR = 20_000_000  # DuckDB's extension, unpacked while a part is generated
 
 
 @dataclass(frozen=True)
@@ -126,5 +127,5 @@ def most_bytes(steps: Sequence[Step]) -> int:
     used = most = 0
     for step in steps:
         used += -step.layout.most_bytes if step.action is Action.REMOVE else step.layout.most_bytes
-        most = max(most, used)
+        most = max(most, used + (_BYTES_OF_THE_GENERATOR if step.action is Action.GENERATE else 0))
     return most
