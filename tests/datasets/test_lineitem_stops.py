@@ -91,7 +91,7 @@ def test_too_little_memory_is_refused_unless_everything_is_there(tmp_path, monke
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(3_900_000_000))
     lineitem.require_memory(tmp_path, [TINY, Layout(0.1, 1, 0, 1)])
     with pytest.raises(
-        LabError, match=r"expected 4.0 GB of available memory, found 3.9 GB; choose a smaller SIZE"
+        LabError, match=r"expected 4.0 GB of available memory, found 3.9 GB; choose a smaller"
     ) as caught:
         lineitem.require_memory(tmp_path, [TINY, Layout(24, 24, 3, 2)])
     assert one_line(caught)
