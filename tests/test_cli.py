@@ -1,4 +1,4 @@
-"""The command line as a person meets it: what it refuses, how it resumes, that scripts it prints run."""
+"""The command line as a person meets it: what it refuses, what it leaves, what it prints again."""
 
 import csv
 import fcntl
@@ -13,12 +13,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from harness import registry, results
-from harness.datasets import store
+from harness import results
 from harness.embedded.lab import EmbeddedLab
-from harness.model import NAMESPACE, Operation, Status
-from harness.show import script
-from harness.systems.tables import SYSTEMS, Tables
+from harness.model import NAMESPACE, Status
+from harness.systems.tables import SYSTEMS
 from tests.commands import refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -161,30 +159,6 @@ def test_list_prints_a_part_of_the_catalogue(lab: Command, environment: dict[str
     assert all(summaries)
     assert len(ids) == 20
     assert all(name.startswith("clickhouse.") and ".write_" in name for name in ids)
-
-
-@pytest.mark.parametrize(
-    "transport_id", [name for name, entry in registry.catalogue().items() if "pg_parquet" not in entry.needs]
-)
-def test_the_script_that_show_prints_runs_on_its_own(
-    transport_id: str, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
-) -> None:
-    entry = registry.one(transport_id)
-    dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (500, 1_000))
-    tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
-    is_write = entry.operation is Operation.WRITE
-    table, _ = tables.for_write(entry.system) if is_write else tables.for_read(entry.system)
-    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
-    (tmp_path / "script.py").write_text(script(entry))
-    command = [sys.executable, "-I", str(tmp_path / "script.py"), uri, table, *([dataset.path] if is_write else [])]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    if is_write:
-        assert "500 rows written" in done.stdout
-        assert tables.differences_in_table(entry.system, table) == []
-    else:
-        assert "500" in done.stdout
-    tables.close(drop=True)
 
 
 def test_the_summary_is_written_again_from_results_alone(lab: Command, environment: dict[str, str]) -> None:

@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from harness import runner
-from harness.model import Status
+from harness.model import Experiment, Status
 from harness.plan import Plan
+from harness.rigs.databases import DatabaseRig
 from harness.settings import Settings
 from harness.suite_run import Request, open_run
 
@@ -83,13 +84,19 @@ def killing(victim: Callable[[psutil.Process], psutil.Process]) -> Iterator[list
     thread.join()
 
 
+def two_runs(select: str, time_limit: float) -> Request:
+    experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [ROWS]})
+    return Request(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
+
+
 def run_with(tmp_path: Path, datasets: Path, select: str, victim: str) -> Any:
     """Run one way twice; in its first run kill the worker, or the server at the endpoint that `victim` names."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    plan = Plan("matrix", select, "analytics_metrics", ROWS, 2, 1, 60.0)
     rows: list[dict[str, Any]] = []
-    with open_run(settings, Request(plan, "embedded")) as suite_run:
-        endpoints = suite_run.session.lab.endpoints
+    with open_run(settings, two_runs(select, 60.0), print) as suite_run:
+        rig = suite_run.session.rig
+        assert isinstance(rig, DatabaseRig)
+        endpoints = rig.lab.endpoints
         with killing(lambda worker: worker if victim == "worker" else server_at(endpoints[victim])) as killed:
             runner.perform(suite_run.session, suite_run.todo, rows.append)
     assert len(killed) == 1
@@ -127,13 +134,13 @@ def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
 ) -> None:
     """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
     settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    plan = Plan("matrix", "postgres.asyncpg.write_pandas_copy_text", "analytics_metrics", ROWS, 2, 1, 12.0)
+    request = two_runs("postgres.asyncpg.write_pandas_copy_text", 12.0)
     rows: list[dict[str, Any]] = []
 
     def stop_worker() -> None:
         busy_worker(time.monotonic() + 60).suspend()
 
-    with open_run(settings, Request(plan, "embedded")) as suite_run:
+    with open_run(settings, request, print) as suite_run:
         thread = threading.Thread(target=stop_worker)
         thread.start()
         runner.perform(suite_run.session, suite_run.todo, rows.append)

@@ -104,7 +104,8 @@ def test_the_environment_describes_the_run_without_secrets(run_folder: Path) -> 
     facts = json.loads(text)
     assert facts["servers"]["postgres"]["version"].startswith("18.")
     assert facts["packages"]["polars"]
-    assert facts["dataset"]["content_hash"]
+    (dataset,) = facts["data"]
+    assert dataset["content_hash"]
     assert "://" not in text
     assert "password" not in text.lower().replace("password_encryption", "")
 

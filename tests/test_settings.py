@@ -38,7 +38,7 @@ def test_variables_are_read_with_their_types(monkeypatch):
     monkeypatch.setenv("LAB_TIME_LIMIT", "0.5")
     monkeypatch.setenv("LAB_RESULTS_DIR", "elsewhere")
     chosen = settings.load()
-    assert (chosen.seed, chosen.time_limit, chosen.results_dir) == (7, 0.5, Path("elsewhere"))
+    assert (chosen.seed, chosen.time_limit, chosen.results_dir) == (7, 0.5, Path("elsewhere").absolute())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,76 @@
+"""The scripts that `lab show` prints do what their transports do, on real engines and without this project."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from harness import registry
+from harness.datasets import lineitem, store
+from harness.datasets.lineitem import Layout
+from harness.embedded.lab import EmbeddedLab
+from harness.model import Operation, Transport
+from harness.show import script
+from harness.systems import stores
+from harness.systems.tables import SYSTEMS, Tables
+
+DATABASES = [entry for entry in registry.select("postgres.*,clickhouse.*") if "pg_parquet" not in entry.needs]
+SCANS = registry.select("parquet.*")
+CREATES = registry.select("stores_*.create")
+ROWS = 500
+STORED_ROWS = 5_000  # about 5 of them pass the filter
+
+
+def output(folder: Path, entry: Transport, *arguments: object) -> str:
+    """Run a transport's script as a person does who has only the script, and return what it prints."""
+    path = folder / f"{entry.id}.py"
+    path.write_text(script(entry))
+    command = [sys.executable, "-I", str(path), *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("entry", DATABASES, ids=lambda entry: entry.id)
+def test_the_script_of_a_database_writes_or_reads_the_table(
+    entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
+) -> None:
+    dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
+    tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
+    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
+    if entry.operation is Operation.WRITE:
+        table, _ = tables.for_write(entry.system)
+        assert f"{ROWS} rows written" in output(tmp_path, entry, uri, table, dataset.path)
+        assert tables.differences_in_table(entry.system, table) == []
+    else:
+        table, _ = tables.for_read(entry.system)
+        assert str(ROWS) in output(tmp_path, entry, uri, table)
+    tables.close(drop=True)
+
+
+@pytest.mark.parametrize("entry", SCANS, ids=lambda entry: entry.id)
+def test_the_script_of_a_scan_counts_the_rows_of_all_files(
+    entry: Transport, dataset_folder: Path, tmp_path: Path
+) -> None:
+    layouts = [Layout(0.02, 2, first, 1) for first in range(2)]
+    files = lineitem.ensure_all(dataset_folder / "lineitem", layouts).values()
+    printed = output(tmp_path, entry, tmp_path, *(file.path for file in files))
+    assert int(printed) == sum(file.matches for file in files)
+
+
+@pytest.mark.parametrize("create", CREATES, ids=lambda entry: entry.id.removesuffix(".create"))
+def test_the_scripts_of_a_store_create_read_and_query_it(
+    create: Transport, dataset_folder: Path, tmp_path: Path
+) -> None:
+    dataset, folder = store.ensure(dataset_folder, "integers", STORED_ROWS, 1), tmp_path / "store"
+    folder.mkdir()
+    expected = pl.read_parquet(dataset.path)
+    assert f"{STORED_ROWS} rows stored" in output(tmp_path, create, folder, dataset.path)
+    stored = pl.DataFrame(stores.fetch(create.client, folder, expected.columns))
+    assert stored.sort(expected.columns).equals(expected.sort(expected.columns))
+    read, query = (registry.one(create.id.replace("create", name)) for name in ("read", "query"))
+    assert int(output(tmp_path, read, folder)) == STORED_ROWS
+    wanted = expected.filter(pl.col("col1") > 100, pl.col("col97") < 1_000)
+    assert int(output(tmp_path, query, folder)) == len(wanted) > 0
