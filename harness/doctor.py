@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import registry
+from harness import object_stores, registry
 from harness.availability import reason_unavailable
 from harness.labs import Lab
 from harness.model import LabError, Server, SharedFolder
 from harness.settings import Settings
 from harness.systems import clickhouse, postgres, s3
+from harness.systems.s3 import ObjectStore
 from harness.systems.tables import SYSTEMS
 
 # The formats that transports of the lab use; a server without one of them is not the one we know.
@@ -92,9 +93,10 @@ def _shared_folder(endpoints: dict[str, str], io: SharedFolder) -> Finding:
 
 def _s3(settings: Settings) -> Finding:
     if not (settings.s3_endpoint and settings.s3_access_key and settings.s3_secret_key):
-        return Finding("s3", True, "none; set LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY to use one")
+        return Finding("s3", True, object_stores.without_a_name(settings))
     try:
-        server = s3.check(settings.s3_endpoint, settings.s3_region, settings.s3_access_key, settings.s3_secret_key)
+        keys = settings.s3_region, settings.s3_access_key, settings.s3_secret_key
+        server = s3.check(ObjectStore(settings.s3_endpoint, *keys))
     except LabError as error:
         return Finding("s3", False, str(error))
     return Finding("s3", True, f"{server.version}; the keys are accepted")

@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     datasets_dir: Path = Field(ROOT / "datasets", description="Where built datasets are kept")
     results_dir: Path = Field(ROOT / "results", description="Where each run leaves its folder")
     suites_dir: Path = Field(ROOT / "suites", description="Where the suites (*.toml) are read from")
+    cache_dir: Path = Field(
+        Path("~/.cache/dataframe-io-lab"), description="Where programs are kept that the lab compiles once"
+    )
     state_dir: Path = Field(ROOT / ".lab", description="Where the embedded lab keeps its servers' data while it runs")
     commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")
     seed: int = Field(20260407, ge=0, description="Seed of the generated data and of the shuffle of runs")
@@ -49,10 +52,10 @@ class Settings(BaseSettings):
         description="Seconds after which a run is ended, instead of the suite's own limit",
     )
 
-    @field_validator("io_dir", "datasets_dir", "results_dir", "suites_dir", "state_dir")
+    @field_validator("io_dir", "datasets_dir", "results_dir", "suites_dir", "cache_dir", "state_dir")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
-        return path and path.absolute()  # workers have working directories of their own
+        return path and path.expanduser().absolute()  # workers have working directories of their own
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ COMPOSE = (
     ComposeSetting("LAB_DEBIAN_MIRROR", "", "Debian mirror for BASE=debian, instead of debootstrap's default"),
     ComposeSetting("LAB_POSTGRES_IMAGE", "postgres:18-trixie", "Base image of postgres"),
     ComposeSetting("LAB_CLICKHOUSE_IMAGE", "clickhouse/clickhouse-server:26.8", "Base image of clickhouse"),
-    ComposeSetting("LAB_GO_IMAGE", "golang:1.26-trixie", "Image that MinIO is compiled in"),
+    ComposeSetting("LAB_GO_IMAGE", "golang:1.26-trixie", "Image that MinIO and toxiproxy are compiled in"),
     ComposeSetting("LAB_SLIM_IMAGE", "debian:trixie-slim", "Base image of minio"),
     ComposeSetting("LAB_PYTHON_IMAGE", "python:3.13-slim-trixie", "Base image of harness"),
     ComposeSetting(

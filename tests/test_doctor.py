@@ -42,9 +42,13 @@ def test_a_shared_folder_that_the_server_cannot_read_fails(
     assert "FAIL shared folder: " in done.stdout
 
 
+def store_at(endpoint: str) -> s3.ObjectStore:
+    return s3.ObjectStore(endpoint, "us-east-1", "key", "secret-key")
+
+
 def test_an_s3_server_that_is_not_there_is_named() -> None:
     with pytest.raises(LabError, match=r"s3: cannot reach 127\.0\.0\.1:1 "):
-        s3.check("http://127.0.0.1:1", "us-east-1", "key", "secret-key")
+        s3.check(store_at("http://127.0.0.1:1"))
 
 
 def test_a_server_that_is_no_s3_is_given_up_within_seconds() -> None:
@@ -52,11 +56,11 @@ def test_a_server_that_is_no_s3_is_given_up_within_seconds() -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         with pytest.raises(LabError, match="is it an S3 server") as caught:
-            s3.check(f"http://127.0.0.1:{silent.getsockname()[1]}", "us-east-1", "key", "secret-key")
+            s3.check(store_at(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         assert "secret-key" not in str(caught.value)
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "s3://bucket", "http://", "http://127.0.0.1:port"])
 def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
     with pytest.raises(LabError, match="LAB_S3_ENDPOINT: expected a URI like http://"):
-        s3.check(endpoint, "us-east-1", "key", "secret-key")
+        s3.check(store_at(endpoint))

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,18 +104,24 @@ class _Running:
 class EmbeddedLab:
     """Real services on free loopback ports with generated passwords, in a fresh folder below `folder`.
 
-    A context manager: up after `with`, gone after it. `services` are keys of SERVICES. Raises LabError when a service
-    cannot be started. Use it from one thread. After `start`, `folder` is the lab's own folder: where the given one
-    cannot be reached by the account that Postgres runs as, it lies under the system's temporary folder.
+    A context manager: up after `with`, gone after it. `services` are keys of SERVICES, `more` are others by name.
+    Raises LabError when a service cannot be started. Use it from one thread. After `start`, `folder` is the lab's own
+    folder: it lies under the system's temporary one where Postgres' account cannot reach the given one.
     """
 
-    def __init__(self, folder: Path, services: Iterable[str] = ("postgres", "clickhouse")) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        services: Iterable[str] = ("postgres", "clickhouse"),
+        more: Mapping[str, Service] | None = None,
+    ) -> None:
         self.folder = self._root = folder.absolute()
-        self._names = tuple(services)
+        self._services = SERVICES | dict(more or {})
+        self._names = (*services, *(more or {}))
         self._password = secrets.token_urlsafe(24)
         self._running: dict[str, _Running] = {}
         self._lock: int | None = None
-        if unknown := set(self._names) - set(SERVICES):
+        if unknown := set(self._names) - set(self._services):
             raise LabError(f"lab: expected services out of {sorted(SERVICES)}, found {sorted(unknown)}")
 
     def __enter__(self) -> Self:
@@ -127,8 +133,10 @@ class EmbeddedLab:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Addresses by name, passwords included: "postgres", "clickhouse_http", "clickhouse_native"."""
-        found = [SERVICES[name].endpoints(running.ports, self._password) for name, running in self._running.items()]
+        """Addresses by name, passwords included: "postgres", "clickhouse_http", "clickhouse_native"; "s3" of MinIO."""
+        found = [
+            self._services[name].endpoints(running.ports, self._password) for name, running in self._running.items()
+        ]
         return {key: address for addresses in found for key, address in addresses.items()}
 
     @property
@@ -189,7 +197,7 @@ class EmbeddedLab:
                 running.keeper.kill()
                 running.keeper.wait()
                 end_processes_in(Path(running.task.folder))
-                SERVICES[name].release(Path(running.task.folder))
+                self._services[name].release(Path(running.task.folder))
             close(running.keeper)
         self._running.clear()
         if self._lock is not None:
@@ -200,14 +208,14 @@ class EmbeddedLab:
     def _launch(self, name: str) -> None:
         """Prepare a service in a new folder and hand it to a keeper."""
         assert self._lock is not None
-        folder, ports = self.folder / name, free_ports(SERVICES[name].ports)
+        folder, ports = self.folder / name, free_ports(self._services[name].ports)
         folder.mkdir()
         folder.chmod(0o755)
-        self._run(name, SERVICES[name].prepare(folder, ports, self._password), ports)
+        self._run(name, self._services[name].prepare(folder, ports, self._password), ports)
 
     def _run(self, name: str, task: Task, ports: list[int]) -> None:
         assert self._lock is not None
-        (Path(task.folder) / SERVICES[name].ready_file).unlink(missing_ok=True)  # of a former life
+        (Path(task.folder) / self._services[name].ready_file).unlink(missing_ok=True)  # of a former life
         self._running[name] = _Running(task, ports, launch(task, keep_open=self._lock))
 
     def _wait_first_time(self, name: str) -> None:
@@ -225,7 +233,7 @@ class EmbeddedLab:
 
     def _wait(self, name: str) -> None:
         """Wait until a service answers. Raises LabError if it ends, or takes more than START_SECONDS."""
-        service, running = SERVICES[name], self._running[name]
+        service, running = self._services[name], self._running[name]
         folder, deadline = Path(running.task.folder), time.monotonic() + START_SECONDS
         while not ((folder / service.ready_file).exists() and service.is_ready(folder)):
             ended = running.keeper.poll()

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
 from harness.model import LabError, Server
 from harness.systems import address
 
 
-def check(endpoint: str, region: str, access_key: str, secret_key: str) -> Server:
+@dataclass(frozen=True)
+class ObjectStore:
+    """An S3 server and the keys for it: `endpoint` is http(s)://host:port; the secret is in no text made of this."""
+
+    endpoint: str
+    region: str
+    access_key: str
+    secret_key: str = field(repr=False)
+
+
+def check(store: ObjectStore) -> Server:
     """List the buckets; return what the server calls itself. Raises LabError: unreachable, no S3, keys refused."""
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
-    parts = address.split(endpoint, "LAB_S3_ENDPOINT", ("http", "https"), 9000)
+    parts = address.split(store.endpoint, "LAB_S3_ENDPOINT", ("http", "https"), 9000)
     address.reach(parts, "s3", 443 if parts.scheme == "https" else 80)
-    patience = address.CONNECT_SECONDS
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name=region,
-        aws_access_key_id=access_key,
-        aws_secret_access_key=secret_key,
-        config=Config(connect_timeout=patience, read_timeout=patience, retries={"total_max_attempts": 1}),
-    )
     try:
-        headers = client.list_buckets()["ResponseMetadata"]["HTTPHeaders"]
+        headers = client(store).list_buckets()["ResponseMetadata"]["HTTPHeaders"]
     except ClientError as error:
         raise LabError(
             f"s3 at {parts.netloc}: {error.response['Error']['Code']}; "
@@ -33,3 +38,66 @@ def check(endpoint: str, region: str, access_key: str, secret_key: str) -> Serve
     except BotoCoreError as error:
         raise LabError(f"s3 at {parts.netloc}: {error}; is it an S3 server?") from None
     return Server(headers.get("server", "unnamed"), frozenset({"s3"}), {})
+
+
+def client(store: ObjectStore, read_seconds: float = address.CONNECT_SECONDS) -> Any:
+    """Return boto3's client; it tries everything once and waits for an answer as long as told."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "s3",
+        endpoint_url=store.endpoint,
+        region_name=store.region,
+        aws_access_key_id=store.access_key,
+        aws_secret_access_key=store.secret_key,
+        config=Config(
+            connect_timeout=address.CONNECT_SECONDS, read_timeout=read_seconds, retries={"total_max_attempts": 1}
+        ),
+    )
+
+
+@contextmanager
+def bucket(store: ObjectStore, name: str) -> Iterator[str]:
+    """Make a bucket of our own; empty and remove it at the end, however that comes.
+
+    Raises LabError when it cannot be made: it exists (and is not touched then), or the keys do not allow it.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        client(store).create_bucket(Bucket=name)
+    except (BotoCoreError, ClientError) as error:
+        raise LabError(f's3: the bucket "{name}" could not be made: {error}') from None
+    try:
+        yield name
+    finally:
+        remove_all(store, name)
+        client(store).delete_bucket(Bucket=name)
+
+
+def upload(store: ObjectStore, name: str, folder: Path, prefix: str) -> None:
+    """Put every file below a folder into a bucket, under its path below a prefix."""
+    requests = client(store, read_seconds=60.0)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        requests.upload_file(str(path), name, f"{prefix}/{path.relative_to(folder).as_posix()}")
+
+
+def sizes(store: ObjectStore, name: str, prefix: str = "") -> dict[str, int]:
+    """Return the bytes of every object of a bucket below a prefix, by key."""
+    pages = client(store).get_paginator("list_objects_v2").paginate(Bucket=name, Prefix=prefix)
+    return {found["Key"]: found["Size"] for page in pages for found in page.get("Contents", ())}
+
+
+def download(store: ObjectStore, name: str, key: str, path: Path) -> None:
+    """Fetch one object into a file."""
+    client(store, read_seconds=60.0).download_file(name, key, str(path))
+
+
+def remove_all(store: ObjectStore, name: str, prefix: str = "") -> None:
+    """Remove every object of a bucket below a prefix, and the parts of uploads that were never completed."""
+    requests = client(store)
+    for key in sizes(store, name, prefix):
+        requests.delete_object(Bucket=name, Key=key)
+    for open_upload in requests.list_multipart_uploads(Bucket=name).get("Uploads", ()):
+        requests.abort_multipart_upload(Bucket=name, Key=open_upload["Key"], UploadId=open_upload["UploadId"])

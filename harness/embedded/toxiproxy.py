@@ -1,0 +1,80 @@
+"""Toxiproxy (https://github.com/Shopify/toxiproxy) as a service of the embedded lab, and the links it makes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.embedded.keeper import Command, Task
+from harness.embedded.lab import Service
+from harness.model import LabError
+
+_OUTPUT = "output.txt"
+_PORT = "port"
+_PATIENCE = 5.0
+
+
+def service(program: Path) -> Service:
+    """Return the service that a compiled toxiproxy is: its API on one loopback port, links on others."""
+
+    def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
+        (folder / _PORT).write_text(str(ports[0]))
+        command = [str(program), "-host", "127.0.0.1", "-port", str(ports[0])]
+        return Task(
+            folder=str(folder),
+            log=str(folder / "server.log"),
+            prepare=[],
+            service=Command(command, output=str(folder / _OUTPUT)),
+            stop=[("SIGTERM", 5.0)],
+            environment={"HOME": str(folder), "PATH": os.defpath, "LOG_LEVEL": "error"},
+        )
+
+    return Service(1, prepare, _OUTPUT, _is_ready, _endpoints, lambda folder: None)
+
+
+def _is_ready(folder: Path) -> bool:
+    try:
+        return _ask(int((folder / _PORT).read_text()), "GET", "/version") is not None
+    except OSError:
+        return False
+
+
+def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
+    return {"toxiproxy": f"http://127.0.0.1:{ports[0]}"}
+
+
+def link(api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int) -> str:
+    """Make a TCP link to `upstream` (host:port) and return its loopback address, host:port.
+
+    Every answer comes `latency_ms` later; each direction carries at most `bytes_per_s`. 0 adds and limits nothing.
+    """
+    port = urlsplit(api).port or 0
+    proxy = {"name": name, "listen": "127.0.0.1:0", "upstream": upstream, "enabled": True}
+    made = _ask(port, "POST", "/proxies", proxy)
+    toxics: list[dict[str, Any]] = []
+    if latency_ms:
+        toxics.append({"type": "latency", "stream": "downstream", "attributes": {"latency": latency_ms}})
+    if bytes_per_s:
+        rate = {"rate": bytes_per_s // 1_000}  # in KB/s
+        toxics += [{"type": "bandwidth", "stream": way, "attributes": rate} for way in ("upstream", "downstream")]
+    for toxic in toxics:
+        _ask(port, "POST", f"/proxies/{name}/toxics", toxic)
+    return str(made["listen"])
+
+
+def _ask(port: int, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    try:
+        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+    finally:
+        connection.close()
+    if answer.status >= http.client.BAD_REQUEST:
+        raise LabError(f"toxiproxy: {method} {path}: {answer.status} {text.decode(errors='replace').strip():.200}")
+    return json.loads(text)

@@ -1,0 +1,102 @@
+"""The S3 server a run uses: the one named in the environment, or a MinIO of its own; and slower links to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from harness.embedded import go_programs, minio, toxiproxy
+from harness.embedded.go_programs import NotThere
+from harness.embedded.keeper import LabError as EmbeddedLabError
+from harness.embedded.lab import EmbeddedLab, stop_on_signals
+from harness.model import LabError, Server
+from harness.settings import Settings
+from harness.systems import s3
+from harness.systems.s3 import ObjectStore
+
+
+@dataclass(frozen=True)
+class Objects:
+    """An object store that answers, what it is, and the API that makes links to it (or why there is none)."""
+
+    store: ObjectStore
+    server: Server
+    kind: str
+    links: str | None
+    no_links: str
+
+    def over(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
+        """Return the same store over a new link. Raises LabError: the store is only reached by TLS, no links here."""
+        if self.links is None:
+            raise LabError(self.no_links)
+        parts = urlsplit(self.store.endpoint)
+        if parts.scheme != "http":
+            raise LabError("an https endpoint cannot be reached over another address")
+        upstream = f"{parts.hostname}:{parts.port or 80}"
+        name = f"{latency_ms}ms-{bytes_per_s}"
+        return replace(
+            self.store, endpoint=f"http://{toxiproxy.link(self.links, name, upstream, latency_ms, bytes_per_s)}"
+        )
+
+
+@contextmanager
+def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> Iterator[Objects | str]:
+    """Yield the object store, or the reason why there is none.
+
+    One that is named in the environment must answer: LabError. A MinIO of our own is compiled where Go is there, and
+    gone at the end with all that is in it.
+    """
+    named = _named(settings)
+    try:
+        services = (
+            {} if named else {"minio": minio.service(go_programs.program(go_programs.MINIO, settings.cache_dir, say))}
+        )
+    except NotThere as error:
+        yield f"{error}; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another S3 server"
+        return
+    no_links = "no experiment asked for a link"
+    if with_links:
+        try:
+            services["toxiproxy"] = toxiproxy.service(
+                go_programs.program(go_programs.TOXIPROXY, settings.cache_dir, say)
+            )
+        except NotThere as error:
+            no_links = str(error)
+    try:
+        with stop_on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
+            store = named or _own(lab.endpoints["s3"])
+            kind = _kind(settings) if named else "embedded"
+            yield Objects(store, s3.check(store), kind, lab.endpoints.get("toxiproxy"), no_links)
+    except EmbeddedLabError as error:
+        raise LabError(str(error)) from None
+
+
+def without_a_name(settings: Settings) -> str:
+    """Say which S3 server a run uses when the environment names none."""
+    if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file():
+        return f"a MinIO of its own ({go_programs.MINIO.version})"
+    if go_programs.toolchain():
+        return "a MinIO of its own, which the first run that needs it compiles (some minutes)"
+    return "none: no Go to compile a MinIO with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another"
+
+
+def _kind(settings: Settings) -> str:
+    return "compose" if settings.kind == "compose" else "external"
+
+
+def _named(settings: Settings) -> ObjectStore | None:
+    """Return the store that the environment names. Raises LabError where it names only a part."""
+    values = settings.s3_endpoint, settings.s3_access_key, settings.s3_secret_key
+    if not any(values):
+        return None
+    endpoint, access_key, secret_key = values
+    if endpoint is None or access_key is None or secret_key is None:
+        raise LabError("expected LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY, found only some of them")
+    return ObjectStore(endpoint, settings.s3_region, access_key, secret_key)
+
+
+def _own(address: str) -> ObjectStore:
+    parts = urlsplit(address)
+    return ObjectStore(f"http://127.0.0.1:{parts.port}", "us-east-1", parts.username or "", parts.password or "")
