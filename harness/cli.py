@@ -6,6 +6,7 @@ be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM.
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -130,25 +131,30 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
 def _announce(suite_run: Any, plan: Any) -> None:
     """Say what is used, what will be run, and what will be skipped and why."""
     rig = suite_run.session.rig
-    chosen = {run.case.transport.id: run.case for run in suite_run.todo}
+    cases = {(run.case.transport.id, run.case.label): run.case for run in suite_run.todo}
     typer.echo(rig.headline)
-    skipped = {name: reason for name, case in chosen.items() if (reason := rig.unavailable(case))}
+    reasons = {key: reason for key, case in cases.items() if (reason := rig.unavailable(case))}
+    skipped = Counter((name, reason) for (name, _), reason in reasons.items())
     done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
     typer.echo(
-        f"{len(chosen) - len(skipped)} ways, size {plan.size}, {plan.passes} passes: "
+        f"{len({name for name, _ in cases.keys() - reasons.keys()})} ways, size {plan.size}, {plan.passes} passes: "
         f"{len(suite_run.todo)} runs{done}; seed {plan.seed}"
     )
-    for name, reason in sorted(skipped.items()):
-        typer.echo(f"skipped: {name}: {reason}")
+    of_all = Counter(name for name, _ in cases)
+    for (name, reason), count in sorted(skipped.items()):
+        part = "" if count == of_all[name] else f" ({count} of {of_all[name]} cases)"
+        typer.echo(f"skipped: {name}{part}: {reason}")
 
 
 def _report(console: Console, folder: Path, suite: Any) -> bool:
     """Write everything that can be made of a run and print its tables; return whether nothing went wrong."""
-    from harness.report import tables, writing
+    from harness.report import findings, tables, writing
 
     report = writing.write(folder, suite)
     for table in tables.tables(report.summaries, console.width, suite.published):
         console.print(table)
+    for finding in findings.findings(report.rows, suite.comparisons):
+        typer.echo(finding)
     typer.echo(f"published: {suite.citation}; {suite.conditions}")
     typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     bad = [row for row in report.rows if row["status"] not in _FINE]
@@ -167,6 +173,25 @@ def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) ->
     chosen = settings.load()
     request = resume_request(chosen, run, lambda name: suites.load(chosen.suites_dir, name).rig)
     _report(_console(), find_folder(chosen, run), suites.load(chosen.suites_dir, request.plan.suite))
+
+
+@app.command()
+@_explained
+def merge(
+    runs: Annotated[list[str], typer.Argument(help="ids or folders of two or more runs of one suite")],
+    to: Annotated[Path, typer.Option(help="folder for merged.csv and merged.md")] = Path("merged"),
+    anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data or versions, labelled")] = False,
+) -> None:
+    """Set runs of several machines side by side in one table."""
+    from harness import suites
+    from harness.report import merging, writing
+    from harness.suite_run import find_folder
+
+    chosen = settings.load()
+    found = [writing.read(find_folder(chosen, run)) for run in runs]
+    suite = suites.load(chosen.suites_dir, found[0][0]["plan"]["suite"])
+    for path in merging.write(to, suite, merging.merged(suite, found, anyway)):
+        typer.echo(path)
 
 
 @app.command()
@@ -207,10 +232,14 @@ def serve() -> None:
 @_explained
 def docs(
     check: Annotated[bool, typer.Option("--check", help="change nothing; fail when a page is stale")] = False,
+    reference: Annotated[str | None, typer.Option(help="first make this run the reference of its suite")] = None,
 ) -> None:
-    """Write the generated pages of docs/ and .env.example."""
+    """Write the generated pages of docs/, .env.example and the tables of README."""
     from harness import docs as pages
+    from harness.suite_run import find_folder
 
+    if reference is not None:
+        typer.echo(f"written: {pages.adopt(find_folder(settings.load(), reference))}")
     stale = pages.stale() if check else pages.write()
     for path in stale:
         typer.echo(f"{'stale' if check else 'written'}: {path}")

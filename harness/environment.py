@@ -8,9 +8,10 @@ import subprocess
 import sys
 from dataclasses import asdict
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from harness.machine import describe_machine
+from harness.machine import describe_machine, disk
 from harness.plan import Plan
 from harness.rigs.rig import Rig
 from harness.settings import ROOT
@@ -19,16 +20,18 @@ from harness.settings import ROOT
 IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
 
 
-def describe(plan: Plan, rig: Rig, built_from: str | None = None) -> dict[str, Any]:
+def describe(plan: Plan, rig: Rig, folder: Path, built_from: str | None = None) -> dict[str, Any]:
     """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
 
-    `built_from` is the commit of the code where there is no checkout to ask; it ends in -dirty if files were changed.
+    `folder` is one on the disk that is used. `built_from` is the commit of the code where there is no checkout to ask;
+    it ends in -dirty if files were changed.
     """
     facts = {
         "plan": asdict(plan),
         "lab": rig.kind,
         **rig.facts(),
         "machine": describe_machine(),
+        "disk": disk(folder),
         "python": platform.python_version(),
         "packages": dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions())),
         "code": _code(built_from),

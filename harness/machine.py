@@ -21,17 +21,47 @@ def describe_machine() -> dict[str, Any]:
         "system": platform.system(),
         "kernel": platform.release(),
         "architecture": platform.machine(),
+        **_maker(),
     }
 
 
 def _cpu_model() -> str:
+    names = (line.partition(":")[2].strip() for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def _maker() -> dict[str, Any]:
+    """Return who the firmware says made this machine (clouds name themselves here), and whether it is a virtual one."""
+    folder = Path("/sys/class/dmi/id")
+    names = [_line(folder / name) for name in ("sys_vendor", "product_name")]
+    flags = next((line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(("flags", "Features"))), "")
+    return {"maker": " ".join(filter(None, names)), "virtual": "hypervisor" in flags.split()}
+
+
+def disk(path: Path, devices: Path = Path("/sys/dev/block")) -> str:
+    """Return what kind of disk a folder (made or not) lies on, with its model; empty where that is not told (macOS)."""
+    existing = next(found for found in (path, *path.parents) if found.exists())
+    number = os.stat(existing).st_dev
+    device = (devices / f"{os.major(number)}:{os.minor(number)}").resolve()
+    if not (device / "queue").is_dir():
+        device = device.parent  # of a partition
+    if not (device / "queue").is_dir():
+        return ""  # overlay, tmpfs and the like have no device
+    name, turns = device.name, _line(device / "queue" / "rotational") == "1"
+    kinds = {"nvme": "NVMe SSD", "vd": "virtual disk", "xvd": "virtual disk", "dm-": "mapped device", "md": "RAID"}
+    kind = next((kind for start, kind in kinds.items() if name.startswith(start)), "hard disk" if turns else "SSD")
+    return " ".join(filter(None, (kind, _line(device / "device" / "model"))))
+
+
+def _line(path: Path) -> str:
+    return next(iter(_lines(path)), "").strip()
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except FileNotFoundError:
-        return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
+        return path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def filesystem(path: Path) -> str:

@@ -17,6 +17,7 @@ class Operation(StrEnum):
     SCAN = "scan"  # Parquet files become the number of their rows that pass a filter
     CREATE = "create"  # data in memory become a new store on disk
     QUERY = "query"  # a store becomes a frame of its rows that pass a filter
+    TRANSFORM = "transform"  # a tree of files becomes one file of another format
 
 
 class Origin(StrEnum):
@@ -152,12 +153,16 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: status, one line of explanation, how the values came back, and the numbers of an ok run."""
+    """How a run ended: status, one line of explanation, how the values came back, and the numbers of an ok run.
+
+    `details` are further facts of a run of its suite: names and numbers, units in the names.
+    """
 
     status: Status
     error: str = ""
     fidelity: str = ""
     measurement: Measurement | None = None
+    details: dict[str, int | float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ COLUMNS = (
         str,
         "",
         "write: frame in memory to rows visible to another connection; read: query to frame; scan: files to the number "
-        "of rows that pass a filter; create: data in memory to a store on disk; query: store to the rows that pass",
+        "of rows that pass a filter; create: data in memory to a store on disk; query: store to the rows that pass; "
+        "transform: a tree of files to one file of another format",
     ),
     Column("client", str, "", "client library, engine or store"),
     Column("path", str, "", "transport path: how the client talks to the server"),
@@ -62,6 +63,7 @@ COLUMNS = (
     Column("peak_rss_bytes", int, "B", "peak resident memory of the worker above the start of the call"),
     Column("peak_anon_bytes", int, "B", "the same for anonymous and shared memory, from 50 ms samples; Linux only"),
     Column("peak_file_bytes", int, "B", "the same for file-backed memory, from 50 ms samples; Linux only"),
+    Column("details", str, "", "further facts of a run of its suite: name=value; name=value, units in the names"),
     Column("lab", str, "", "embedded, compose or external servers; local: no server"),
     Column("started_at", str, "UTC", "when the run started, ISO 8601"),
 )
@@ -76,6 +78,7 @@ OF_MEASUREMENT = (
     "peak_file_bytes",
 )
 NAMES = tuple(column.name for column in COLUMNS)
+_BEFORE_DETAILS = tuple(name for name in NAMES if name != "details")  # files from before there was this column
 _TYPES = {column.name: column.type for column in COLUMNS}
 
 
@@ -102,13 +105,16 @@ def _as_text(value: Any) -> str:
 
 
 def load(path: Path) -> list[dict[str, Any]]:
-    """Read runs.csv back with typed values, None where empty. Raises LabError: missing, foreign or damaged file."""
+    """Read runs.csv back with typed values, None where empty.
+
+    A file from before a column was there has None in it. Raises LabError: missing, foreign or damaged file.
+    """
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
             if reader.fieldnames is None:  # killed, or the disk full, before the first row
                 return []
-            if tuple(reader.fieldnames) != NAMES:
+            if tuple(reader.fieldnames) not in (NAMES, _BEFORE_DETAILS):
                 raise LabError(f"{path}: expected the columns of this version, found others; see docs/columns.md")
             return [_typed(path, line, row) for line, row in enumerate(reader, start=2)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -118,12 +124,14 @@ def load(path: Path) -> list[dict[str, Any]]:
 def _typed(path: Path, line: int, row: dict[str, str]) -> dict[str, Any]:
     if None in row or None in row.values():
         raise LabError(
-            f"{path}, line {line}: expected {len(NAMES)} columns, found another number; is the file damaged?"
+            f"{path}, line {line}: expected {len(row.keys() - {None})} columns, found another number; "
+            "is the file damaged?"
         )
     try:
-        return {name: _TYPES[name](text) if text else None for name, text in row.items()}
+        typed = {name: _TYPES[name](text) if text else None for name, text in row.items()}
     except ValueError as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None
+    return dict.fromkeys(NAMES) | typed
 
 
 def drop_torn_line(path: Path) -> None:

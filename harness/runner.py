@@ -6,7 +6,7 @@ Whatever happens in a run becomes a row; only what stops the whole suite (no dis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> dic
         "status": outcome.status,
         "error": outcome.error,
         "fidelity": outcome.fidelity,
+        "details": "; ".join(f"{name}={value}" for name, value in outcome.details.items()),
         "lab": session.rig.kind,
         "started_at": started_at,
     }
@@ -109,7 +110,7 @@ def _outcome(session: Session, run: Run) -> Outcome:
         outcome = Outcome(Status.ERROR, f"{type(error).__name__}: {error}")
     outcome = _after(session, run.case, outcome)
     text = " ".join(redact(outcome.error, session.rig.secrets).split())[:_LONGEST_ERROR]
-    return Outcome(outcome.status, text, outcome.fidelity, outcome.measurement)
+    return replace(outcome, error=text)
 
 
 def _measured(session: Session, run: Run) -> Outcome:
@@ -125,7 +126,8 @@ def _measured(session: Session, run: Run) -> Outcome:
         if wrong := rig.differences(case, job, execution.answer):
             more = f" (and {len(wrong) - 1} more columns)" if len(wrong) > 1 else ""
             return Outcome(Status.MISMATCH, wrong[0] + more)
-        return Outcome(Status.OK, "", verify.fidelity(execution.answer["converted"]), _measurement(execution))
+        answer, fidelity = execution.answer, verify.fidelity(execution.answer["converted"])
+        return Outcome(Status.OK, "", fidelity, _measurement(execution), answer.get("details", {}))
     finally:
         result.unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from harness.model import Experiment, LabError
+from harness.model import Experiment, LabError, Value
 from harness.plan import Plan
 
 SIZES = ("smoke", "default", "laptop", "full")
@@ -62,6 +62,19 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """Two points of an experiment whose times are set against each other: parameters with their values.
+
+    `title` reads as the beginning of "... took 7 % longer".
+    """
+
+    title: str
+    experiment: str
+    one: dict[str, Value]
+    other: dict[str, Value]
+
+
+@dataclass(frozen=True)
 class Size:
     """One size of a suite: its experiments, passes, and how long a worker may live in seconds."""
 
@@ -82,6 +95,7 @@ class Suite:
     sizes: dict[str, Size]
     published: tuple[PublishedFigure, ...]
     pictures: tuple[Picture, ...]
+    comparisons: tuple[Comparison, ...] = ()
 
     def size(self, name: str) -> Size:
         """Return a size by name. Raises LabError naming the nearest one."""
@@ -175,6 +189,7 @@ def _suite(path: Path, data: dict[str, Any]) -> Suite:
         sizes={name: _size(data["defaults"] | data["sizes"][name]) for name in SIZES if name in data["sizes"]},
         published=_figures(path.parent / published["figures"]),
         pictures=pictures,
+        comparisons=tuple(_comparison(part) for part in data.get("comparisons", [])),
     )
 
 
@@ -210,6 +225,15 @@ def _picture(entries: dict[str, Any]) -> Picture:
     if not all(isinstance(values, list) for values in (picture.where or {}).values()):
         raise ValueError(f"picture {picture.name}: expected lists of values in where, found {picture.where}")
     return picture
+
+
+def _comparison(entries: dict[str, Any]) -> Comparison:
+    comparison = Comparison(**entries)
+    if not comparison.one or comparison.one.keys() != comparison.other.keys() or comparison.one == comparison.other:
+        raise ValueError(
+            f'comparison "{comparison.title}": expected one and other with the same parameters, not all equal'
+        )
+    return comparison
 
 
 def _figures(path: Path) -> tuple[PublishedFigure, ...]:

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from harness.model import Dataset, Experiment
 from harness.plan import Plan
 from harness.rigs.stores import StoreRig
 
+HERE = Path(__file__).parent
 PLAN = Plan("stores", "smoke", "*", (Experiment("equal", "*", "integers", {"rows": [1]}),), 1, 1, 5.0)
 FACTS = {
     "plan": {"suite": "stores", "size": "smoke", "experiments": [{"parameters": {"rows": [1]}}], "seed": 1},
@@ -97,7 +99,7 @@ def rig(tmp_path):
 
 
 def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprint(rig):
-    facts = environment.describe(PLAN, rig, built_from="abc")
+    facts = environment.describe(PLAN, rig, HERE, built_from="abc")
     assert facts.keys() >= set(environment.IDENTITY)
     assert facts["fingerprint"] == environment.fingerprint(facts)
     assert facts == json.loads(json.dumps(facts))
@@ -110,11 +112,11 @@ def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprin
 
 
 def test_the_environment_says_where_nothing_lies(rig, tmp_path):
-    assert str(tmp_path) not in json.dumps(environment.describe(PLAN, rig))
+    assert str(tmp_path) not in json.dumps(environment.describe(PLAN, rig, HERE))
 
 
 def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint(rig):
-    first, second = (environment.describe(PLAN, rig) for _ in range(2))
+    first, second = (environment.describe(PLAN, rig, HERE) for _ in range(2))
     assert first["fingerprint"] == second["fingerprint"]
 
 
@@ -126,7 +128,7 @@ def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint
     ],
 )
 def test_code_without_a_checkout_is_what_it_was_built_from(rig, built_from, code):
-    assert environment.describe(PLAN, rig, built_from)["code"] == code
+    assert environment.describe(PLAN, rig, HERE, built_from)["code"] == code
 
 
 def test_code_in_a_checkout_is_its_commit_and_whether_files_of_it_were_changed(rig, tmp_path, monkeypatch):
@@ -142,22 +144,22 @@ def test_code_in_a_checkout_is_its_commit_and_whether_files_of_it_were_changed(r
     git("commit", "--quiet", "--message", "one")
     commit = git("rev-parse", "HEAD")
     (tmp_path / "runs.csv").write_text("results are not code")
-    assert environment.describe(PLAN, rig)["code"] == {"commit": commit, "modified": False}
+    assert environment.describe(PLAN, rig, HERE)["code"] == {"commit": commit, "modified": False}
     (tmp_path / "code.py").write_text("two")
-    assert environment.describe(PLAN, rig)["code"] == {"commit": commit, "modified": True}
+    assert environment.describe(PLAN, rig, HERE)["code"] == {"commit": commit, "modified": True}
 
 
 def test_code_of_nowhere_is_unknown_not_guessed(rig, tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert environment.describe(PLAN, rig)["code"] == {"commit": None, "modified": None}
+    assert environment.describe(PLAN, rig, HERE)["code"] == {"commit": None, "modified": None}
 
 
 def test_every_package_that_a_transport_needs_is_among_those_recorded(rig):
     """By the name of its distribution, which is not always that of the module."""
     from importlib.metadata import packages_distributions
 
-    recorded = environment.describe(PLAN, rig)["packages"]
+    recorded = environment.describe(PLAN, rig, HERE)["packages"]
     of_module = packages_distributions()
     for entry in registry.select("*"):
         for module in entry.requires:

@@ -11,7 +11,7 @@ from harness import results
 from harness.model import LabError, Status
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
-COUNT = 35  # columns of runs.csv
+COUNT = 36  # columns of runs.csv
 FULL = {column.name: EXAMPLES[column.type] for column in results.COLUMNS}
 
 
@@ -125,6 +125,14 @@ def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(path, left)
     assert results.load(path) == []
     results.append(path, FULL)
     assert results.load(path) == [FULL]
+
+
+def test_a_file_from_before_there_were_details_is_read_without_them(path):
+    results.append(path, FULL)
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    place = results.NAMES.index("details")
+    path.write_text("".join(",".join(cells[:place] + cells[place + 1 :]) + "\n" for cells in lines))
+    assert results.load(path) == [FULL | {"details": None}]
 
 
 def header():

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.report import failures
 from harness.report.beside import beside
+from harness.report.findings import findings
 from harness.report.page_facts import headline
 from harness.report.text_tables import TextTable, text_tables
 from harness.suites import PublishedFigure, Suite
@@ -32,6 +33,7 @@ def report(
     """Return report.md of one run; `pictures` are (title, caption, path beside the report)."""
     authors = published(summaries, suite.published)
     drawn = {title for title, *_ in pictures}
+    shown = findings(rows, suite.comparisons)
     missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
     parts = [
         f"# {_plain(suite.title)}",
@@ -39,6 +41,7 @@ def report(
         conditions(environment),
         "## What did not run, and why",
         _not_ok(rows),
+        *(("## What this run shows", "\n".join(f"- {_plain(line)}" for line in shown)) if shown else ()),
         "## Results",
         tables(summaries) or "No run is there yet.",
         *(("## The published figures beside ours", authors) if authors else ()),

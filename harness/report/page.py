@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from harness.report.beside import beside
 from harness.report.failures import HEAD, not_ok
+from harness.report.findings import findings
 from harness.report.page_facts import facts, headline, pinned
 from harness.report.page_tables import PageTable, every_case, from_texts, leaders
 from harness.report.pictures import Drawn
@@ -49,6 +50,7 @@ def page(
         run=environment["run_id"],
         headline=headline(environment, rows, summaries),
         leaders=leaders(summaries),
+        findings=findings(rows, suite.comparisons),
         facts=facts(environment),
         pinned=pinned(rows),
         failures=_failures(rows),

@@ -16,7 +16,7 @@ COLUMNS = {
     "parameters": "parameters of the case: name=value; name=value",
     "transport": "id of the transport",
     "system": "database, kind of files, or protocol of the stores",
-    "operation": "write, read, scan, create or query",
+    "operation": "write, read, scan, create, query or transform",
     "client": "client library, engine or store",
     "path": "transport path",
     "payload": "shape of what crosses the wire",
@@ -45,6 +45,8 @@ COLUMNS = {
     "peak_rss_bytes": "largest peak_rss_bytes of all runs",
     "peak_anon_bytes": "largest peak_anon_bytes of all runs",
     "peak_file_bytes": "largest peak_file_bytes of all runs",
+    "mb_per_s": "bytes / 1e6 / median_seconds: from the data on disk to the end of the call, whatever is done in it",
+    "details": "medians of the further facts of a run of its suite: name=value; name=value",
     "published_mean_seconds": "the author's figure",
     "published_mean_rows_per_s": "the author's figure",
     "ratio_to_published": "mean_rows_per_s / published_mean_rows_per_s, where the author gives no rate "
@@ -52,7 +54,7 @@ COLUMNS = {
 }
 TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse", "parquet": "Parquet"}
 _OF_TRANSPORT = tuple(COLUMNS)[2:12]
-_OPERATIONS = ("write", "create", "read", "scan", "query")
+_OPERATIONS = ("write", "create", "read", "scan", "query", "transform")
 
 
 def summarise(
@@ -156,6 +158,11 @@ def _figures(good: list[dict[str, Any]]) -> dict[str, Any]:
     for name in ("peak_rss_bytes", "peak_anon_bytes", "peak_file_bytes"):
         known = [row[name] for row in good if row[name] is not None]
         figures[name] = max(known) if known else None
+    size = good[0]["bytes"]
+    figures["mb_per_s"] = size / 1e6 / figures["median_seconds"] if size else None
+    details = [parameters(row["details"] or "") for row in good]
+    medians = {name: statistics.median(float(one[name]) for one in details if name in one) for name in details[0]}
+    figures["details"] = "; ".join(f"{name}={value:.9g}" for name, value in medians.items()) or None
     return figures
 
 

@@ -31,9 +31,7 @@ def write(folder: Path, suite: Suite) -> Report:
     from harness.report.page import page  # not at the top: with them comes matplotlib, which takes a second
     from harness.report.pictures import draw
 
-    environment = _environment(folder / "environment.json")
-    rows = results.load(folder / "runs.csv")
-    _refuse_mixed(folder, rows, environment)
+    environment, rows = read(folder)
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summary.summarise(rows, suite.published, experiments)
     try:
@@ -55,6 +53,14 @@ def write(folder: Path, suite: Suite) -> Report:
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
     return Report(folder, paths, rows, summaries, [row for row in rows if row["status"] is not Status.OK])
+
+
+def read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the environment and the rows of a run. Raises LabError: they cannot be read, or are not of each other."""
+    environment = _environment(folder / "environment.json")
+    rows = results.load(folder / "runs.csv")
+    _refuse_mixed(folder, rows, environment)
+    return environment, rows
 
 
 def _environment(path: Path) -> dict[str, Any]:
