@@ -24,6 +24,12 @@ _LOAD = {
     ),
 }
 
+_S3 = """import os
+
+    names = ("endpoint", "region", "access_key", "secret_key")
+    s3 = {name: os.environ[f"LAB_S3_{name.upper()}"] for name in names} if "LAB_S3_ENDPOINT" in os.environ else None
+"""
+
 
 def script(entry: Transport) -> str:
     """Return Python source that runs on its own, given a URI, a table and (for writes) a Parquet file.
@@ -73,6 +79,12 @@ def _shape(entry: Transport) -> _Shape:
     if entry.operation is Operation.SCAN:
         usage = "A scratch folder and the Parquet files (TPC-H lineitem)."
         return _Shape(("folder", "*files"), usage, "", "number = {name}(connection, list(files))", "folder", "number")
+    if entry.operation is Operation.TRANSFORM:
+        usage = (
+            "A scratch folder, the folder or s3:// prefix of CSV files, and the Parquet file to make; keys in LAB_S3_*."
+        )
+        call = "{name}(connection, source, destination)"
+        return _Shape(("folder", "source", "destination"), usage, _S3, call, "folder, s3", "destination")
     if entry.endpoint not in _URIS:
         return _store_shape(entry)
     return _database_shape(entry)

@@ -17,6 +17,7 @@ ARGUMENTS = {
     (Operation.WRITE, True): ["uri", "table", "parquet"],
     (Operation.READ, True): ["uri", "table"],
     (Operation.SCAN, False): ["folder", "files"],
+    (Operation.TRANSFORM, False): ["folder", "source", "destination"],
     (Operation.CREATE, False): ["folder", "parquet"],
     (Operation.READ, False): ["folder"],
     (Operation.QUERY, False): ["folder"],

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.datasets import lineitem, store
+from harness.datasets import lineitem, raw_csv, store
 from harness.datasets.lineitem import Layout
 from harness.embedded.lab import EmbeddedLab
 from harness.model import Operation, Transport
@@ -19,6 +19,7 @@ from harness.systems.tables import SYSTEMS, Tables
 
 DATABASES = [entry for entry in registry.select("postgres.*,clickhouse.*") if "pg_parquet" not in entry.needs]
 SCANS = registry.select("parquet.*")
+TRANSFORMS = registry.select("elt.*")
 CREATES = registry.select("stores_*.create")
 ROWS = 500
 STORED_ROWS = 5_000  # about 5 of them pass the filter
@@ -65,6 +66,14 @@ def test_the_script_of_a_scan_counts_the_rows_of_all_files(
     files = lineitem.ensure_all(dataset_folder / "lineitem", layouts).values()
     printed = output(tmp_path, entry, tmp_path, *(file.path for file in files))
     assert last_number(printed) == sum(file.matches for file in files)
+
+
+@pytest.mark.parametrize("entry", TRANSFORMS, ids=lambda entry: entry.id)
+def test_the_script_of_a_transform_makes_one_file_of_all_rows(entry: Transport, tmp_path: Path) -> None:
+    tree, result = raw_csv.ensure(tmp_path, ROWS, 1, print), tmp_path / "result.parquet"
+    (tmp_path / "scratch").mkdir()
+    assert str(result) in output(tmp_path, entry, tmp_path / "scratch", tree.raw, result)
+    assert len(pl.read_parquet(result)) == ROWS
 
 
 @pytest.mark.parametrize("create", CREATES, ids=lambda entry: entry.id.removesuffix(".create"))

@@ -1,0 +1,140 @@
+"""The tree of `raw_csv` on disk: files of CSV in folders, each with its rows as they are meant; built or reused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.datasets.raw_csv.rows import columns_of, malformed_lines, name_of, rows_of, text_of
+from harness.model import LabError
+
+VERSION = 1
+FILE_ROWS = 50_000  # 11 MB
+_BYTES_A_ROW = 300  # upper bound: about 215 in CSV and 50 in Parquet
+
+
+@dataclass(frozen=True)
+class Tree:
+    """CSV files below `raw`, and the rows they mean, in Parquet files below `meant`; all counts over the whole tree."""
+
+    folder: Path
+    rows: int
+    malformed: int
+    bytes: int
+    files: int
+    seed: int
+
+    @property
+    def raw(self) -> Path:
+        return self.folder / "raw"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that all files have together, and `filename`; a tree of few files has not all."""
+        return columns_of(min(self.files, 4))
+
+    @property
+    def meant(self) -> Path:
+        return self.folder / "meant"
+
+
+def needed_bytes(datasets: Path, rows: int, seed: int) -> int:
+    """Return an upper bound of the disk that building takes; 0 where the tree is there."""
+    return 0 if _manifest(_folder(datasets, rows, seed), FILE_ROWS) else rows * _BYTES_A_ROW
+
+
+def ensure(datasets: Path, rows: int, seed: int, say: Callable[[str], None], file_rows: int = FILE_ROWS) -> Tree:
+    """Return the tree of so many well-formed rows; files that are missing or not as they were left are made again.
+
+    Raises LabError when the folder cannot be written.
+    """
+    folder = _folder(datasets, rows, seed)
+    known = _manifest(folder, file_rows)
+    sizes = [min(file_rows, rows - first) for first in range(0, rows, file_rows)]
+    try:
+        for unfinished in folder.rglob("*.partial-*"):
+            unfinished.unlink()
+        missing = [number for number in range(len(sizes)) if not _intact(folder, number, known)]
+        if missing:
+            say(f"building {len(missing)} of {len(sizes)} files of raw_csv in {folder.name}/")
+            (folder / "manifest.json").unlink(missing_ok=True)  # until all files are there again
+            for number in missing:
+                table = rows_of(number, sizes[number], seed, number * file_rows + 1)
+                known[name_of(number)] = _write_both(folder, number, table)
+            manifest = {"version": VERSION, "file_rows": file_rows, "files": known}
+            _write(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+    except OSError as error:
+        raise LabError(f"cannot build raw_csv in {folder}: {error.strerror or error}") from None
+    total = sum(facts["bytes"] for facts in known.values())
+    return Tree(folder, rows, sum(map(malformed_lines, sizes)), total, len(sizes), seed)
+
+
+def facts(tree: Tree) -> dict[str, Any]:
+    """Return what is known about a tree as plain values, but for where it lies."""
+    return {
+        "name": "raw_csv",
+        "version": VERSION,
+        "rows": tree.rows,
+        "malformed_lines": tree.malformed,
+        "files": tree.files,
+        "bytes": tree.bytes,
+        "seed": tree.seed,
+    }
+
+
+def _folder(datasets: Path, rows: int, seed: int) -> Path:
+    return datasets / f"raw_csv-{rows}-{seed}"
+
+
+def _manifest(folder: Path, file_rows: int) -> dict[str, Any]:
+    """Return what is known of the files; nothing where the manifest is missing, torn, or of other files."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        return found["files"] if (found["version"], found["file_rows"]) == (VERSION, file_rows) else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def _state(path: Path) -> list[int]:
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _meant(folder: Path, number: int) -> Path:
+    return folder / "meant" / f"{number:05}.parquet"
+
+
+def _intact(folder: Path, number: int, known: dict[str, Any]) -> bool:
+    """Say whether both files of a number are as they were left."""
+    facts = known.get(name_of(number))
+    try:
+        return facts is not None and facts["state"] == [
+            _state(folder / "raw" / name_of(number)),
+            _state(_meant(folder, number)),
+        ]
+    except OSError:
+        return False
+
+
+def _write_both(folder: Path, number: int, table: pa.Table) -> dict[str, Any]:
+    text = text_of(number, table)
+    raw, meant = folder / "raw" / name_of(number), _meant(folder, number)
+    _write(raw, text)
+    meant.parent.mkdir(exist_ok=True)
+    pq.write_table(table, meant, compression="zstd")
+    return {"bytes": len(text), "state": [_state(raw), _state(meant)]}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file so that it is whole wherever it has its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    partial.write_bytes(content)
+    os.replace(partial, path)

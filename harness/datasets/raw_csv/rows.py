@@ -1,0 +1,146 @@
+"""What one file of `raw_csv` holds: its rows as they are meant, and its text as it lies on disk, malformed lines too.
+
+The table is an invented web log. The published job (`elt`) says how many bytes and rows its files have together (212
+bytes a row in 13.7 GB, 222 in 4.0 GB), that they lie in folders, and which options it reads them with; ours has a
+reason for each of these options:
+
+- `ignore_errors`: one line in 2,000 is malformed, in turn cut off in the middle or with a word in place of a number,
+- `union_by_name`: of four files one has two columns more and one has a column less and another order,
+- `sample_size`: the first 1,000 lines of a file are well-formed.
+"""
+
+from pathlib import PurePosixPath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+_FIRST_MALFORMED = 1_000
+_MALFORMED_EVERY = 2_000
+_START = np.datetime64("2025-01-01T00:00:00", "s")
+_DAYS = 365
+
+# In every file; none of their values is missing, so that a row without one of them is a malformed line.
+MANDATORY = (
+    "event_id",
+    "occurred_at",
+    "user_id",
+    "session",
+    "country",
+    "path",
+    "status",
+    "duration_ms",
+    "bytes_sent",
+    "price",
+    "agent",
+    "note",
+)
+_WITH_DEVICE = (*MANDATORY[:5], "device", *MANDATORY[5:])
+_WITH_CAMPAIGN = (*_WITH_DEVICE, "campaign", "variant")
+_OTHER_ORDER = (*MANDATORY[6:11], *MANDATORY[:6], "note")
+_COLUMN_SETS = (_WITH_DEVICE, _WITH_DEVICE, _WITH_CAMPAIGN, _OTHER_ORDER)
+TYPES = {
+    "event_id": pa.int64(),
+    "occurred_at": pa.timestamp("us"),
+    "user_id": pa.int64(),
+    "session": pa.string(),
+    "country": pa.string(),
+    "device": pa.string(),
+    "path": pa.string(),
+    "status": pa.int64(),
+    "duration_ms": pa.int64(),
+    "bytes_sent": pa.int64(),
+    "price": pa.float64(),
+    "agent": pa.string(),
+    "note": pa.string(),
+    "campaign": pa.string(),
+    "variant": pa.string(),
+    "filename": pa.string(),
+}
+_COUNTRIES = [f"{first}{second}" for first in "ABCDEFGH" for second in "KLMNPR"]
+_DEVICES = ["phone", "tablet", "desktop", "television", "watch"]
+_STATUSES = [200, 200, 200, 201, 204, 301, 304, 404, 500]
+_PATHS = [f"/catalogue/section-{n % 97:02}/article-{n:05}/reviews/page-{n % 11}" for n in range(20_000)]
+_AGENTS = [f"Browser/{n % 40 + 90}.0 (System {n % 7}; rv:{n % 40 + 90}) Build/{n:04}" for n in range(500)]
+_NOTES = ["fine", "as expected", "slow, but complete", 'said "hello", twice', "répété – ça va"]
+_CAMPAIGNS = [f"campaign-{n:03}" for n in range(300)]
+_VARIANTS = ["control", "treatment"]
+
+
+def name_of(number: int) -> str:
+    """Return where a file lies in the tree: site/year/month/file."""
+    return str(
+        PurePosixPath(("web", "app", "mail")[number % 3], "2025", f"{number % 12 + 1:02}", f"events-{number:05}.csv")
+    )
+
+
+def rows_of(number: int, rows: int, seed: int, first_id: int) -> pa.Table:
+    """Return the well-formed rows of a file under all columns of the tree, nulls where the file lacks a column.
+
+    `number` counts the files from 0; `event_id` goes up from `first_id`. `filename` is relative to the tree.
+    """
+    # Only the bit generator's raw words are used: numpy promises their stream for ever, that of its distributions not.
+    source = np.random.PCG64(np.random.SeedSequence([seed, number]))
+
+    def below(limit: int) -> np.ndarray:
+        return (source.random_raw(rows) % limit).astype(np.int64)
+
+    def one_of(values: list) -> pa.Array:
+        return pa.array(values).take(pa.array(below(len(values))))
+
+    columns = {
+        "event_id": pa.array(np.arange(rows, dtype=np.int64) + first_id),
+        "occurred_at": pa.array(_START + below(_DAYS * 86_400).astype("timedelta64[s]")).cast(pa.timestamp("us")),
+        "user_id": pa.array(below(2_000_000_000)),
+        "session": pc.binary_join_element_wise("s", pa.array(below(10**18)).cast(pa.string()), ""),
+        "country": one_of(_COUNTRIES),
+        "device": one_of(_DEVICES),
+        "path": one_of(_PATHS),
+        "status": one_of(_STATUSES),
+        "duration_ms": pa.array(below(30_000)),
+        "bytes_sent": pa.array(below(5_000_000)),
+        "price": pa.array(below(100_000) / 100.0),
+        "agent": one_of(_AGENTS),
+        "note": one_of(_NOTES),
+        "campaign": one_of(_CAMPAIGNS),
+        "variant": one_of(_VARIANTS),
+        "filename": pa.repeat(name_of(number), rows),
+    }
+    present = {*_COLUMN_SETS[number % len(_COLUMN_SETS)], "filename"}
+    return pa.table(
+        {name: columns[name] if name in present else pa.nulls(rows, kind) for name, kind in TYPES.items()},
+        schema=pa.schema(list(TYPES.items())),
+    )
+
+
+def text_of(number: int, table: pa.Table) -> bytes:
+    """Return the text of a file: a header, the rows, and malformed lines among them."""
+    names = _COLUMN_SETS[number % len(_COLUMN_SETS)]
+    seconds = table.set_column(1, "occurred_at", table["occurred_at"].cast(pa.timestamp("s")))
+    sink = pa.BufferOutputStream()
+    csv.write_csv(seconds.select(names), sink, csv.WriteOptions(include_header=False, quoting_style="needed"))
+    lines = sink.getvalue().to_pybytes().split(b"\n")[:-1]
+    places = range(_FIRST_MALFORMED, len(lines), _MALFORMED_EVERY)
+    for nth, place in reversed(list(enumerate(places))):  # from behind: what is put in moves what follows
+        lines.insert(place, _malformed(nth, lines[place]))
+    return b"\n".join([",".join(names).encode(), *lines, b""])
+
+
+def _malformed(nth: int, line: bytes) -> bytes:
+    """Return a line as a writer leaves it that was stopped, or that had a word for what it could not count."""
+    fields = line.split(b",")
+    if nth % 2 == 0:
+        return b",".join(fields[:4])
+    return b",".join([b"unknown", *fields[1:]])  # the first column is a number in every column set
+
+
+def columns_of(files: int) -> tuple[str, ...]:
+    """Return the columns that the first so many files have together, and `filename`, in the order of TYPES."""
+    present = {name for number in range(files) for name in _COLUMN_SETS[number % len(_COLUMN_SETS)]}
+    return tuple(name for name in TYPES if name in present or name == "filename")
+
+
+def malformed_lines(rows: int) -> int:
+    """Return the number of malformed lines among so many rows of a file."""
+    return len(range(_FIRST_MALFORMED, rows, _MALFORMED_EVERY))

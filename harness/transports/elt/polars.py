@@ -1,0 +1,58 @@
+"""Polars, lazily and in streams: https://docs.pola.rs/api/python/stable/reference/api/polars.scan_csv.html"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+# In every file, and never empty: a row without one of them was a malformed line.
+MANDATORY = (
+    "event_id",
+    "occurred_at",
+    "user_id",
+    "session",
+    "country",
+    "path",
+    "status",
+    "duration_ms",
+    "bytes_sent",
+    "price",
+    "agent",
+    "note",
+)
+
+
+@contextmanager
+def connect(folder, s3):
+    """Yield the storage options for an S3 server; None without one.
+
+    `s3` is None, or has endpoint (http(s)://host:port), region, access_key and secret_key.
+    """
+    yield s3 and {
+        "aws_endpoint_url": s3["endpoint"],
+        "aws_region": s3["region"],
+        "aws_access_key_id": s3["access_key"],
+        "aws_secret_access_key": s3["secret_key"],
+        "aws_allow_http": "true",
+    }
+
+
+@transport("transform", path="scan_csv -> sink_parquet", payload="CSV to Parquet", requires=["polars"])
+def sink(options, source, destination):
+    """Stream what scan_csv finds below the source into one Parquet file.
+
+    Polars does not leave malformed lines out: what it cannot read becomes null (ignore_errors), so rows that lack what
+    every row must have are left out afterwards. Columns are found from the first 200 lines of all files.
+    """
+    import polars as pl
+
+    pl.scan_csv(
+        f"{source}/**/*.csv",
+        ignore_errors=True,
+        truncate_ragged_lines=True,
+        try_parse_dates=True,
+        infer_schema_length=200,
+        infer_schema_files=1_000_000,
+        missing_columns="insert",
+        include_file_paths="filename",
+        storage_options=options,
+    ).filter(pl.all_horizontal(pl.col(MANDATORY).is_not_null())).sink_parquet(destination, storage_options=options)
