@@ -5,6 +5,8 @@ from pathlib import PurePosixPath
 import pytest
 from checkout import ROOT, instructions
 
+from harness.embedded import go_programs
+
 DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
 SERVICES = [path for path in DOCKERFILES if path.parent.name != "debian"]
 KNOWN = {"ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "STOPSIGNAL"} | {
@@ -116,10 +118,21 @@ def test_clickhouse_is_asked_with_its_password_and_not_over_loopback():
     assert "--password" not in check, "a password in a command stands in the process list"
 
 
-def test_minio_is_pinned_and_verified_by_the_checksum_database():
-    text = (ROOT / "images/minio/Dockerfile").read_text()
-    assert re.search(r"ARG MINIO_VERSION=v0\.0\.0-\d{14}-[0-9a-f]{12}\n", text)
+@pytest.mark.parametrize("image", ["minio", "harness"])
+def test_go_programs_are_pinned_and_verified_by_the_checksum_database(image):
+    text = (ROOT / "images" / image / "Dockerfile").read_text()
+    assert re.search(r"ARG \w+_VERSION=v\d+\.\d+\.\d+(-\d{14}-[0-9a-f]{12})?\n", text)
     assert not re.search(r"GONOSUMDB|GOFLAGS=.*insecure|GONOSUMCHECK|GOSUMDB=off|GOPRIVATE", text)
+
+
+@pytest.mark.parametrize(
+    ("image", "argument", "program"),
+    [("minio", "MINIO_VERSION", go_programs.MINIO), ("harness", "TOXIPROXY_VERSION", go_programs.TOXIPROXY)],
+)
+def test_an_image_has_the_version_that_the_lab_without_docker_compiles(image, argument, program):
+    text = (ROOT / "images" / image / "Dockerfile").read_text()
+    assert f"ARG {argument}={program.version}\n" in text
+    assert f"{program.package}@${{{argument}}}" in text
 
 
 def test_pg_parquet_is_installed_only_under_the_key_it_is_known_by():
