@@ -1,13 +1,14 @@
 """The generated pages: the catalogue, columns and settings from code, the tables of README from the reference run."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness import registry, results, suites
-from harness.model import Origin, Transport
+from harness import registry, report, results, suites
+from harness.model import LabError, Origin, Transport
 from harness.report import markdown, summary
 from harness.report.markdown import table
 from harness.settings import COMPOSE, ROOT, Settings
@@ -28,6 +29,28 @@ def write() -> list[Path]:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     return paths
+
+
+def adopt(folder: Path) -> Path:
+    """Make a run the committed reference run of its suite, and return its new folder.
+
+    Raises LabError: not of the default size with all transports, or made by code that is in no commit.
+    """
+    environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    asked, code = environment["plan"], environment["code"]
+    if (asked["size"], asked["select"]) != ("default", "*") or code["modified"] is not False:
+        raise LabError(
+            f"{folder.name}: expected a run of the default size, of all transports, of code that is committed; found "
+            f"size {asked['size']}, transports {asked['select']}, code {'changed' if code['modified'] else 'committed'}"
+        )
+    report.write(folder, suites.load(ROOT / "suites", asked["suite"]))  # by the code of now
+    place = ROOT / "results" / "reference" / asked["suite"]
+    shutil.rmtree(place, ignore_errors=True)
+    (place / "pictures").mkdir(parents=True)
+    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
+    for name in ("environment.json", "runs.csv", "summary.csv", "report.md", *pictures):
+        shutil.copyfile(folder / name, place / name)
+    return place
 
 
 def _pages() -> Iterator[tuple[Path, str]]:
@@ -80,7 +103,7 @@ def _setting_rows() -> Iterator[tuple[str, str, str]]:
     for name, field in Settings.model_fields.items():
         default = field.default
         if isinstance(default, Path):
-            default = default.relative_to(ROOT)
+            default = default.relative_to(ROOT) if default.is_relative_to(ROOT) else default
         yield f"LAB_{name.upper()}", "" if default is None else str(default), field.description or ""
 
 

@@ -1,5 +1,6 @@
 """The generated pages name everything the code has, keep their tables whole, and know when they are stale."""
 
+import json
 import re
 from collections import Counter
 from functools import cache
@@ -7,6 +8,7 @@ from functools import cache
 import pytest
 
 from harness import docs, registry, results
+from harness.model import LabError
 from harness.report import markdown, summary
 from harness.settings import COMPOSE, Settings
 
@@ -125,3 +127,42 @@ def test_a_page_in_a_folder_that_is_not_there_yet_is_written(tmp_path, monkeypat
     monkeypatch.setattr(docs, "_pages", lambda: iter([(page, "first\n")]))
     assert docs.write() == [page]
     assert page.read_text() == "first\n"
+
+
+@pytest.fixture
+def a_run(tmp_path, monkeypatch):
+    """A run's folder, and a checkout to adopt it in."""
+    monkeypatch.setattr(docs, "ROOT", tmp_path)
+    monkeypatch.setattr(docs.suites, "load", lambda folder, name: (folder, name))
+    monkeypatch.setattr(docs.report, "write", lambda folder, suite: (folder / "report.md").write_text(str(suite)))
+    folder = tmp_path / "results" / "20260101T000000Z-host"
+    (folder / "pictures").mkdir(parents=True)
+    for name in ("runs.csv", "summary.csv", "report.md", "report.html", "pictures/a.png", "pictures/a.svg"):
+        (folder / name).write_text(name)
+
+    def make(size="default", select="*", modified=False):
+        plan = {"suite": "scan", "size": size, "select": select}
+        (folder / "environment.json").write_text(json.dumps({"plan": plan, "code": {"modified": modified}}))
+        return folder
+
+    return make
+
+
+def test_a_run_becomes_the_reference_with_what_is_small_and_nothing_of_the_one_before(a_run, tmp_path):
+    old = tmp_path / "results" / "reference" / "scan" / "pictures" / "old.png"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    place = docs.adopt(a_run())
+    assert place == tmp_path / "results" / "reference" / "scan"
+    found = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
+    assert found == ["environment.json", "pictures/a.png", "report.md", "runs.csv", "summary.csv"]
+    assert (place / "report.md").read_text() == str((tmp_path / "suites", "scan"))
+
+
+@pytest.mark.parametrize(
+    "facts", [{"size": "smoke"}, {"select": "parquet.duckdb.*"}, {"modified": True}, {"modified": None}]
+)
+def test_a_part_of_a_suite_or_changed_code_is_no_reference(a_run, tmp_path, facts):
+    with pytest.raises(LabError, match="expected a run of the default size"):
+        docs.adopt(a_run(**facts))
+    assert not (tmp_path / "results" / "reference").exists()

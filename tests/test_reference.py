@@ -1,0 +1,89 @@
+"""The committed reference runs: one a suite, whole, of committed code, with reports that are made from their rows."""
+
+import csv
+import json
+import re
+import shutil
+
+import pytest
+
+from harness import plan, registry, report, results, suites
+from harness.model import Origin
+from harness.settings import ROOT
+
+FOLDER = ROOT / "results" / "reference"
+NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
+each = pytest.mark.parametrize("name", NAMES)
+
+
+def facts(name):
+    return json.loads((FOLDER / name / "environment.json").read_text())
+
+
+def test_every_suite_has_a_reference_run_and_nothing_else_is_there():
+    assert sorted(path.name for path in FOLDER.iterdir()) == NAMES
+
+
+@each
+def test_it_has_a_row_for_every_case_and_pass_of_its_plan(name):
+    """But for transports that are younger than the run: a new one does not ask for a new reference run."""
+    asked = plan.from_facts(facts(name)["plan"])
+    assert (asked.suite, asked.size, asked.select) == (name, "default", "*")
+    rows = results.load(FOLDER / name / "runs.csv")
+    found = [(row["transport"], row["experiment"], row["parameters"], row["pass"]) for row in rows]
+    measured = {row["transport"] for row in rows}
+    expected = {
+        (case.transport.id, case.experiment, case.label, number)
+        for case in plan.cases(asked, registry.select)
+        for number in range(1, asked.passes + 1)
+        if case.transport.id in measured
+    }
+    assert set(found) == expected
+    assert len(found) == len(expected)
+    published = {entry.id for entry in registry.select("*") if entry.origin is Origin.PUBLISHED}
+    assert measured >= published & {case.transport.id for case in plan.cases(asked, registry.select)}
+
+
+@each
+def test_it_was_made_by_committed_code_on_a_machine_that_is_described(name):
+    known = facts(name)
+    assert known["code"]["modified"] is False
+    assert re.fullmatch(r"[0-9a-f]{40}", known["code"]["commit"])
+    assert {row["environment"] for row in results.load(FOLDER / name / "runs.csv")} == {known["fingerprint"]}
+    assert known["machine"]["cpu"]
+    assert known["machine"]["memory_bytes"] > 10**9
+
+
+@each
+def test_its_report_made_again_is_the_committed_one(name, tmp_path):
+    for file in ("runs.csv", "environment.json"):
+        shutil.copy(FOLDER / name / file, tmp_path)
+    report.write(tmp_path, suites.load(ROOT / "suites", name))
+    for file in ("report.md", "summary.csv"):
+        assert (tmp_path / file).read_bytes() == (FOLDER / name / file).read_bytes()
+    pictures = sorted(path.name for path in (FOLDER / name / "pictures").iterdir())
+    assert pictures == sorted(path.name for path in (tmp_path / "pictures").glob("*.png"))
+
+
+@each
+def test_it_is_small_and_names_no_path_of_the_machine(name):
+    files = [path for path in (FOLDER / name).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 2_500_000
+    for path in files:
+        if path.suffix != ".png":
+            assert re.findall(r"(?<![\w.])/(?:home|root|tmp|work|usr|mnt|Users)/\S*", path.read_text()) == []
+
+
+def test_a_figure_changed_by_hand_is_found(tmp_path):
+    folder = tmp_path / "matrix"
+    shutil.copytree(FOLDER / "matrix", folder)
+    with (folder / "runs.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    place = rows[0].index("seconds")
+    changed = next(row for row in rows[1:] if row[place])
+    changed[place] = str(float(changed[place]) / 2)
+    with (folder / "runs.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+    report.write(folder, suites.load(ROOT / "suites", "matrix"))
+    for file in ("report.md", "summary.csv"):
+        assert (folder / file).read_bytes() != (FOLDER / "matrix" / file).read_bytes()
