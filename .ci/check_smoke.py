@@ -1,22 +1,23 @@
 """Check the newest run of a suite in results/: every case of the smoke size has a row, ok where it can run here.
 
-Usage: check_smoke.py SUITE. Only pg_parquet's four ways cannot run without Docker, and S3 not without Go; the matrix
-has 56 ways in all.
+Usage: check_smoke.py SUITE. Only pg_parquet's four ways cannot run without Docker, and S3 not without programs
+compiled by Go; the matrix has 56 ways in all.
 """
 
-import os
-import shutil
 import sys
 from collections import Counter
 from pathlib import Path
 
-from harness import plan, registry, results, suites
+from harness import plan, registry, results, settings, suites
+from harness.embedded import go_programs
 from harness.model import Case
 
 name = sys.argv[1]
 smoke = suites.plan(suites.load(Path("suites"), name), "smoke", "*", seed=1)
 cases = plan.cases(smoke, registry.select)
-no_s3 = shutil.which("go") is None and "LAB_S3_ENDPOINT" not in os.environ
+chosen = settings.load()
+programs = (go_programs.MINIO, go_programs.TOXIPROXY)
+no_s3 = not all(go_programs.place(program, chosen.cache_dir).is_file() for program in programs)
 
 
 def cannot_run(case: Case) -> bool:
