@@ -46,7 +46,9 @@ def _is_ready(folder: Path) -> bool:
     probe = http.client.HTTPConnection("127.0.0.1", int((folder / _PORT).read_text()), timeout=1.0)
     try:
         probe.request("GET", "/minio/health/ready")
-        return probe.getresponse().status == http.client.OK
+        answer = probe.getresponse()
+        # It answers 200 before it takes requests, and says so in a header.
+        return answer.status == http.client.OK and answer.getheader("X-Minio-Server-Status") is None
     except OSError:
         return False
     finally:

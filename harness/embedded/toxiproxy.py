@@ -51,7 +51,8 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
 def link(api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int) -> str:
     """Make a TCP link to `upstream` (host:port) and return its loopback address, host:port.
 
-    Every answer comes `latency_ms` later; each direction carries at most `bytes_per_s`. 0 adds and limits nothing.
+    Every answer comes `latency_ms` later; each connection carries at most `bytes_per_s` in each direction (toxiproxy
+    has no limit for all together). 0 adds and limits nothing.
     """
     port = urlsplit(api).port or 0
     proxy = {"name": name, "listen": "127.0.0.1:0", "upstream": upstream, "enabled": True}

@@ -25,7 +25,7 @@ from harness.systems.s3 import ObjectStore
 
 PARAMETERS = frozenset({"rows", "storage", "network"})
 STORAGE = ("local to local", "local to s3", "s3 to local", "s3 to s3")
-_NETWORK = re.compile(r"direct|link(?: (?P<latency>\d+) ms)?(?: (?P<rate>\d+) MB/s)?")
+_NETWORK = re.compile(r"direct|link(?: (?P<latency>\d+) ms)?(?: (?P<rate>\d+) MB/s per connection)?")
 _WARMUP_ROWS = 2_000
 _OUTPUT_BYTES_A_ROW = 120  # upper bound of a row in the Parquet file that comes out
 _SQL = {"int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "timestamp[us]": "TIMESTAMP"}
@@ -187,7 +187,7 @@ def _converted(path: Path) -> dict[str, str]:
 
 
 def _limits(network: str) -> tuple[int, int]:
-    """Return the added latency in ms and the bytes per second that a value of `network` means; 0 for none."""
+    """Return the added latency in ms and the bytes/s of a connection that a value of `network` means; 0 for none."""
     found = _NETWORK.fullmatch(network)
     assert found is not None
     return int(found["latency"] or 0), int(found["rate"] or 0) * 1_000_000
@@ -203,8 +203,8 @@ def _check(order: Order) -> None:
             or not _NETWORK.fullmatch(str(values["network"]))
         ):
             raise LabError(
-                f"experiment {case.experiment}: expected raw_csv, a storage of {', '.join(STORAGE)}, and a "
-                f'network like direct, link, "link 10 ms" or "link 10 ms 100 MB/s", found {case.dataset}: {case.label}'
+                f"experiment {case.experiment}: expected raw_csv, a storage of {', '.join(STORAGE)}, and a network "
+                f'like direct, link, "link 10 ms" or "link 90 MB/s per connection", found {case.dataset}: {case.label}'
             )
 
 

@@ -103,7 +103,7 @@ def test_every_engine_on_local_disk_is_ok_with_the_bytes_that_came_out(perform):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_way_between_local_disk_and_s3_is_ok_also_over_a_link(perform, engine):
     ways = [case(engine, storage) for storage in elt.STORAGE]
-    rows = perform(*ways, case(engine, "s3 to s3", "link 1 ms 200 MB/s"))
+    rows = perform(*ways, case(engine, "s3 to s3", "link 1 ms 200 MB/s per connection"))
     assert [(row["status"], row["error"]) for row in rows] == [(Status.OK, None)] * 5
     assert {row["lab"] for row in rows} == {"embedded"}
 
@@ -140,7 +140,7 @@ def test_lost_rows_and_changed_values_are_a_mismatch_and_another_type_is_said(pe
     [
         ({"storage": "here to there"}, "a storage of local to local, local to s3"),
         ({"network": "slow"}, "found raw_csv: rows=20000; storage=local to local; network=slow"),
-        ({"network": "link 5 MB"}, "network=link 5 MB"),
+        ({"network": "link 5 MB/s"}, "network=link 5 MB/s"),
     ],
 )
 def test_a_value_that_is_not_known_is_refused(settings, values, said):
@@ -163,8 +163,8 @@ def test_too_little_disk_is_refused_with_both_figures_before_anything_is_made(tm
     [
         ("link", (0, 0)),
         ("link 10 ms", (10, 0)),
-        ("link 125 MB/s", (0, 125_000_000)),
-        ("link 2 ms 3 MB/s", (2, 3_000_000)),
+        ("link 125 MB/s per connection", (0, 125_000_000)),
+        ("link 2 ms 3 MB/s per connection", (2, 3_000_000)),
     ],
 )
 def test_a_network_is_read_as_it_is_written(network, limits):
