@@ -47,7 +47,7 @@ def adopt(folder: Path) -> Path:
     place = ROOT / "results" / "reference" / asked["suite"]
     shutil.rmtree(place, ignore_errors=True)
     (place / "pictures").mkdir(parents=True)
-    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
+    pictures = sorted(path.relative_to(folder).as_posix() for path in (folder / "pictures").glob("*.png"))
     for name in ("environment.json", "runs.csv", "summary.csv", "report.md", *pictures):
         shutil.copyfile(folder / name, place / name)
     return place

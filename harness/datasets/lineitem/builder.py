@@ -72,7 +72,7 @@ def _connect(extensions: str = "") -> duckdb.DuckDBPyConnection:
 
 def _generate(scale_factor: float, parts: int, part: int, name: str, row_group_rows: int) -> dict[str, Any]:
     """Generate one part and write it; return its rows, matches and content as the generator's own table has them."""
-    import duckdb_extensions  # type: ignore[import-untyped]
+    import duckdb_extensions
 
     # The wheel's extension is installed into a folder of its own: neither the home directory nor a network is needed.
     with TemporaryDirectory(dir=".", suffix=PARTIAL) as extensions, _connect(extensions) as connection:
