@@ -67,8 +67,10 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
     try:
         with stop_on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
             store = named or _own(lab.endpoints["s3"])
-            kind = _kind(settings) if named else "embedded"
-            yield Objects(store, s3.check(store), kind, lab.endpoints.get("toxiproxy"), no_links)
+            server, kind = s3.check(store), _kind(settings) if named else "embedded"
+            if not named:  # the server itself does not tell
+                server = replace(server, version=f"{server.version} {go_programs.MINIO.version}")
+            yield Objects(store, server, kind, lab.endpoints.get("toxiproxy"), no_links)
     except EmbeddedLabError as error:
         raise LabError(str(error)) from None
 
