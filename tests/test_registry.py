@@ -23,12 +23,19 @@ ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS]
 OF_MATRIX = [entry for entry in DATABASES if entry.published]
 # Operation -> what follows the connection in the signature; a store is its own connection.
 DATABASE_ARGUMENTS = {Operation.WRITE: ["frame", "table"], Operation.READ: ["table"]}
-FILE_ARGUMENTS = {Operation.SCAN: ["files"], Operation.CREATE: ["data"], Operation.READ: [], Operation.QUERY: []}
+FILE_ARGUMENTS = {
+    Operation.SCAN: ["files"],
+    Operation.CREATE: ["data"],
+    Operation.READ: [],
+    Operation.QUERY: [],
+    Operation.TRANSFORM: ["source", "destination"],
+}
 # System -> what its data may be in memory; a scan has none but where it makes a frame of all rows.
 FRAMES = {
     "postgres": {"pandas", "polars"},
     "clickhouse": {"pandas", "polars"},
     "parquet": {"", "pandas"},
+    "elt": {""},
     "stores_equal": {"pyarrow"},
     "stores_published": {"dicts", "tuples", "pyarrow"},
 }
@@ -109,9 +116,12 @@ def test_operation_and_signature_agree(entry):
 @every(ON_FILES)
 def test_operation_and_signature_agree_on_files(entry):
     first, *arguments = inspect.signature(entry.function).parameters
-    assert first == ("connection" if entry.operation is Operation.SCAN else "store")
+    assert first in {"parquet": {"connection"}, "elt": {"connection", "session", "options"}}.get(
+        entry.system, {"store"}
+    )
     assert arguments == FILE_ARGUMENTS[entry.operation]
-    assert list(inspect.signature(connect_of(entry)).parameters) == ["folder"]
+    on_s3 = entry.operation is Operation.TRANSFORM
+    assert list(inspect.signature(connect_of(entry)).parameters) == (["folder", "s3"] if on_s3 else ["folder"])
 
 
 @every()

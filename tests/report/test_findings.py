@@ -14,7 +14,7 @@ from tests.report.cases import row
 S3 = Comparison("S3", "storage", {"place": "s3"}, {"place": "local"})
 
 
-def runs(place, seconds, transport="elt.duckdb.copy", rows=100, experiment="storage"):
+def runs(place, seconds, transport="elt.duckdb.transform", rows=100, experiment="storage"):
     return [
         row(
             transport,
@@ -55,7 +55,7 @@ def test_a_difference_that_the_interval_shows_is_said_in_percent():
     rows = runs("s3", [1.07, 2.15, 3.20]) + runs("local", [1.0, 2.0, 3.0])
     (line,) = findings(rows, [S3])
     assert line == (
-        "elt.duckdb.copy, 100 rows: S3 took 7 % longer: 1.07 times as long (95 % interval 1.06 to 1.08, 3 passes)"
+        "elt.duckdb.transform, 100 rows: S3 took 7 % longer: 1.07 times as long (95 % interval 1.06 to 1.08, 3 passes)"
     )
 
 
@@ -78,13 +78,13 @@ def test_only_passes_with_both_runs_ok_count_and_each_way_and_size_has_its_own_s
     rows = runs("s3", [2.0, 2.0, 9.0]) + runs("local", [1.0, 1.0, 1.0])
     rows[2]["status"] = Status.MISMATCH
     rows += runs("s3", [3.0], rows=2_000) + runs("local", [1.0], rows=2_000)
-    rows += runs("s3", [3.0], "elt.polars.sink") + runs("local", [1.0], "elt.polars.sink")
-    rows += runs("s3", [3.0], "elt.chdb.insert") + runs("s3", [9.0], experiment="another")
+    rows += runs("s3", [3.0], "elt.polars.transform") + runs("local", [1.0], "elt.polars.transform")
+    rows += runs("s3", [3.0], "elt.chdb.transform") + runs("s3", [9.0], experiment="another")
     lines = findings(rows, [S3])
     assert [line.partition(":")[0] for line in lines] == [
-        "elt.duckdb.copy, 100 rows",
-        "elt.duckdb.copy, 2,000 rows",
-        "elt.polars.sink, 100 rows",
+        "elt.duckdb.transform, 100 rows",
+        "elt.duckdb.transform, 2,000 rows",
+        "elt.polars.transform, 100 rows",
     ]
     assert "2 passes" in lines[0]
 

@@ -12,7 +12,7 @@ from harness.settings import Settings
 from tests.made_up import MadeUp
 from tests.rigs import orders
 
-ENGINES = ("elt.duckdb.copy", "elt.polars.sink", "elt.chdb.insert")
+ENGINES = ("elt.duckdb.transform", "elt.polars.transform", "elt.chdb.transform")
 Usage = namedtuple("Usage", "total used free")
 
 # Ways that write what the rows should be with one thing changed.
@@ -24,7 +24,7 @@ def connect(folder, s3):
 def register(name, change):
     def function(connection, source, destination):
         import polars as pl
-        from harness.transports.elt.polars import sink
+        from harness.transports.elt.polars import transform as sink
         sink(None, source, destination)
         change(pl.read_parquet(destination)).write_parquet(destination)
     function.__name__, function.__module__ = name, __name__

@@ -40,7 +40,7 @@ def _table(s3, place, file_format):
 
 
 @transport("transform", path="file() or s3() -> INSERT INTO FUNCTION", payload="CSV to Parquet", requires=["chdb"])
-def insert(session, source, destination):
+def transform(session, source, destination):
     """Insert what file() or s3() finds below the source into one Parquet file.
 
     Malformed lines are left out (input_format_allow_errors_ratio); the columns of all files are taken together

@@ -37,7 +37,7 @@ def connect(folder, s3):
     requires=["duckdb", "duckdb_extensions"],
     published="DuckDB",
 )
-def copy(connection, source, destination):
+def transform(connection, source, destination):
     """Copy what read_csv finds below the source into one Parquet file, with the options of the published job.
 
     ignore_errors leaves out malformed lines, union_by_name takes files of different columns together, filename says

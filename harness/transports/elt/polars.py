@@ -37,7 +37,7 @@ def connect(folder, s3):
 
 
 @transport("transform", path="scan_csv -> sink_parquet", payload="CSV to Parquet", requires=["polars"])
-def sink(options, source, destination):
+def transform(options, source, destination):
     """Stream what scan_csv finds below the source into one Parquet file.
 
     Polars does not leave malformed lines out: what it cannot read becomes null (ignore_errors), so rows that lack what
