@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,14 @@ class Memory:
 
 @dataclass(frozen=True)
 class Sample:
-    """Memory at one moment of the monotonic clock (nanoseconds, the same clock in every process of a machine)."""
+    """Memory, and CPU time so far, at one moment of the monotonic clock.
+
+    The clock has nanoseconds and is the same in every process of a machine.
+    """
 
     at_ns: int
     memory: Memory
+    cpu_seconds: float | None = None
 
 
 def read_memory(pid: int | None = None) -> Memory:
@@ -59,6 +64,47 @@ def _read_memory_elsewhere(pid: int) -> Memory:
         return Memory(psutil.Process(pid).memory_info().rss)
     except psutil.NoSuchProcess:
         raise ProcessLookupError(f"no process {pid}") from None
+
+
+def read_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process with all its threads so far, user and system, to a hundredth of a second.
+
+    Raises ProcessLookupError when it is gone.
+    """
+    if not _LINUX:
+        return _read_cpu_elsewhere(pid)
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        raise ProcessLookupError(f"no process {pid}") from None
+    fields = text.rpartition(")")[2].split()  # what stands before is its name, with spaces perhaps
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _read_cpu_elsewhere(pid: int) -> float:
+    import psutil  # not at the top: the worker on Linux does without it
+
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
+        raise ProcessLookupError(f"no process {pid}") from None
+    return times.user + times.system
+
+
+def cores_used(report: dict[str, Any], samples: list[Sample]) -> list[tuple[float, float]]:
+    """Return how many cores a call kept busy from sample to sample: seconds since its start, and cores.
+
+    `report` is what `Stopwatch.report` gave. A call of less than two samples has none.
+    """
+    inside = [
+        (sample.at_ns, sample.cpu_seconds)
+        for sample in samples
+        if sample.cpu_seconds is not None and report["started_ns"] <= sample.at_ns <= report["ended_ns"]
+    ]
+    return [
+        ((at - report["started_ns"]) / 1e9, (cpu - cpu_before) / ((at - before) / 1e9))
+        for (before, cpu_before), (at, cpu) in pairwise(inside)
+    ]
 
 
 def reset_high_water() -> bool:
