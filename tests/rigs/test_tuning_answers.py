@@ -128,6 +128,6 @@ def test_a_sum_of_similarities_counts_to_nine_digits(wrong, settings):
 
 @pytest.mark.usefixtures("made_up")
 def test_a_job_whose_answer_nobody_knows_is_refused(settings):
-    order = orders.order(settings, case("made.unknown.other", source="table"))
+    order = orders.order(settings, case("made.unknown.other", **TABLE, source="table"))
     with pytest.raises(LabError, match="nobody knows its answer"), tuning.opened(order):
         pass

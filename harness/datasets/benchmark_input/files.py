@@ -115,7 +115,7 @@ def answers(sizes: list[int], seed: int) -> Answers:
             amount_sum += int(amounts.sum())
     known = np.flatnonzero(counts)
     least = np.sort(counts[known])[-TOP:][0]
-    candidates = [(-int(counts[place]), *_names(place)) for place in np.flatnonzero(counts >= least)]
+    candidates = [(-int(counts[place]), *_names(int(place))) for place in np.flatnonzero(counts >= least)]
     top = [[col_1, col_2, -count] for count, col_1, col_2 in sorted(candidates)[:TOP]]
     similarity = math.fsum(counts[known] * _similarities().reshape(-1)[known])
     return Answers(top, len(known), similarity, amount_sum)
@@ -127,7 +127,7 @@ def _similarities() -> np.ndarray:
 
 
 def _names(place: int) -> tuple[str, str]:
-    first, second = divmod(int(place), len(COL_2))
+    first, second = divmod(place, len(COL_2))
     return COL_1[first], COL_2[second]
 
 

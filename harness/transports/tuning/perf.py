@@ -38,7 +38,7 @@ def _counted():
         )
     command = ["perf", "stat", "--all-cpus", "--field-separator", ",", "--event", ",".join(EVENTS)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    counted = []
+    counted: list[float] = []
     try:
         yield counted
     finally:
