@@ -139,7 +139,11 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ("rows = [10] }", "rows = [1e5] }", "expected rows to be numbers above 0"),
         ("rows = [10] }", "rows = [0] }", "expected rows to be numbers above 0"),
         ("rows = [10] }", "rows = [10, 20, 10] }", "expected different values for the parameter rows"),
-        ('kind = "lines"', 'kind = "pie"', 'picture a-picture: expected one of bars, lines, scatter, traces, found "pie"'),
+        (
+            'kind = "lines"',
+            'kind = "pie"',
+            'picture a-picture: expected one of bars, lines, scatter, traces, found "pie"',
+        ),
         ('statistic = "mean and', 'statistic = "mode and', "picture another-picture: expected one of median"),
         ('where = { experiment = ["first"] }', 'where = { experiment = "first" }', "expected lists of values in where"),
         ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),

@@ -16,7 +16,7 @@ def connect(folder, s3):
     path="a = b + 3 c",
     payload="arrays of float64",
     requires=["numexpr"],
-    published="STREAM triad with all threads",
+    published="STREAM triad",
 )
 def triad(connection, elements, threads):
     """Return the memory bandwidth by STREAM's triad over three arrays of so many elements, with so many threads.
