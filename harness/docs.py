@@ -48,7 +48,9 @@ def adopt(folder: Path) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     (place / "pictures").mkdir(parents=True)
     pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
-    for name in ("environment.json", "runs.csv", "summary.csv", "report.md", *pictures):
+    traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
+    for name in ("environment.json", "runs.csv", "summary.csv", "report.md", *pictures, *traces):
+        (place / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(folder / name, place / name)
     return place
 

@@ -52,7 +52,6 @@ COLUMNS = {
     "published_mean_rows_per_s": "the author's figure",
     "ratio_to_published": "mean_rows_per_s / published_mean_rows_per_s, where the author gives no rate "
     "published_mean_seconds / mean_seconds: above 1 is faster than the author's machine",
-    "published_details": "the author's figures of details: name=value; name=value",
 }
 TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse", "parquet": "Parquet"}
 _OF_TRANSPORT = tuple(COLUMNS)[2:12]
@@ -128,11 +127,10 @@ def _summary(group: list[dict[str, Any]], published: Sequence[PublishedFigure]) 
 
 def _beside_the_authors(summary: dict[str, Any], published: Sequence[PublishedFigure]) -> dict[str, Any]:
     """Return the author's figures of a case and how much faster ours is; nothing where the author has none."""
-    figures = [f for f in published if f.bytes is None and f.rows in (None, summary["rows"]) and _applies(f, summary)]
-    of_details = [f"{f.detail}={f.detail_value:.9g}" for f in figures if f.detail and f.detail_value is not None]
-    figure = next((f for f in figures if not f.detail), None)
+    whole = [figure for figure in published if figure.bytes is None and figure.detail is None]
+    figure = next((f for f in whole if f.rows in (None, summary["rows"]) and _applies(f, summary)), None)
     if figure is None:
-        return {"published_details": "; ".join(of_details) or None}
+        return {}
     ratio = None
     if summary["n"] and figure.mean_rows_per_s is not None:
         ratio = summary["mean_rows_per_s"] / figure.mean_rows_per_s

@@ -1,7 +1,8 @@
 """The AWS Common Runtime (CRT) as "aws s3 sync" uses it when told to: https://pypi.org/project/awscrt/
 
-boto3 itself uses the CRT on some kinds of instances only, and never for an endpoint of one's own. Here s3transfer's
-manager for it is used directly, so that nothing else can run in its place.
+boto3 uses the CRT by itself on some kinds of instances only, does not tell it the endpoint of another server, and goes
+on without it, and without a word, where another process holds its lock. Here s3transfer's manager for it is used
+directly, so that nothing else can run in its place.
 """
 
 from contextlib import contextmanager

@@ -117,8 +117,8 @@ def _create(connection, source, database, options):
 def create_table(connection, source, database):
     """Turn Parquet files into a table of a new database file without a write-ahead log, as published.
 
-    RECOVERY_MODE no_wal_writes parts making the table (CREATE TABLE AS) from writing it to the disk (CHECKPOINT). What
-    a crash interrupts is lost. At the end everything is on the disk.
+    With RECOVERY_MODE no_wal_writes what a crash interrupts is lost. CREATE TABLE AS writes full row groups to the
+    file, CHECKPOINT the rest, and waits until all is on the disk.
     """
     return _create(connection, source, database, "(RECOVERY_MODE no_wal_writes)")
 
