@@ -49,7 +49,8 @@ def adopt(folder: Path) -> Path:
     (place / "pictures").mkdir(parents=True)
     pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
     traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
-    for name in ("environment.json", "runs.csv", "summary.csv", "report.md", *pictures, *traces):
+    names = map(Path, ("environment.json", "runs.csv", "summary.csv", "report.md"))
+    for name in (*names, *pictures, *traces):
         (place / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(folder / name, place / name)
     return place

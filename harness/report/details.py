@@ -26,7 +26,7 @@ def detail_rows(cases: Sequence[dict[str, Any]], places: dict[str, str]) -> list
 
 def author_rows(cases: Sequence[dict[str, Any]], figures: Sequence[PublishedFigure]) -> list[tuple[str, ...]]:
     """Return one row for each figure of a detail: the author's way, what it is, the figure, and ours at each point."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for figure in figures:
         if figure.detail is None or figure.detail_value is None:
             continue
