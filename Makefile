@@ -35,7 +35,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
-bench: ## Run a suite: SUITE=matrix|scan|stores|elt SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'
+bench: ## Run a suite: SUITE=matrix|scan|stores|elt|tuning SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'
 	@if compose/lab is-up; then compose/lab run $(RUN); else $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
 up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,7 +107,7 @@ def run(
         known = suites.load(chosen.suites_dir, suite)
         plan = suites.plan(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit)
         request = Request(plan, known.rig, "external" if external else chosen.kind)
-    if not _perform(chosen, request, known):
+    if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
 
 

@@ -47,8 +47,11 @@ def adopt(folder: Path) -> Path:
     place = ROOT / "results" / "reference" / asked["suite"]
     shutil.rmtree(place, ignore_errors=True)
     (place / "pictures").mkdir(parents=True)
-    pictures = sorted(path.relative_to(folder).as_posix() for path in (folder / "pictures").glob("*.png"))
-    for name in ("environment.json", "runs.csv", "summary.csv", "report.md", *pictures):
+    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
+    traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
+    names = map(Path, ("environment.json", "runs.csv", "summary.csv", "report.md"))
+    for name in (*names, *pictures, *traces):
+        (place / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(folder / name, place / name)
     return place
 

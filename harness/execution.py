@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.measure import SAMPLE_SECONDS, Sample, read_memory
+from harness.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
 from harness.model import Status
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
@@ -24,7 +24,7 @@ GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so it
 
 @dataclass(frozen=True)
 class Execution:
-    """What came out of a worker: its answer (status and more) and the memory samples taken meanwhile."""
+    """What came out of a worker: its answer (status and more) and the samples of memory and CPU taken meanwhile."""
 
     answer: dict[str, Any]
     samples: list[Sample]
@@ -101,7 +101,7 @@ def _watch(
 
 def _sample(pid: int, samples: list[Sample]) -> None:
     try:
-        samples.append(Sample(time.monotonic_ns(), read_memory(pid)))
+        samples.append(Sample(time.monotonic_ns(), read_memory(pid), read_cpu_seconds(pid)))
     except ProcessLookupError:
         return  # it has just ended; closing its output says the rest
 

@@ -18,6 +18,7 @@ class Operation(StrEnum):
     CREATE = "create"  # data in memory become a new store on disk
     QUERY = "query"  # a store becomes a frame of its rows that pass a filter
     TRANSFORM = "transform"  # a tree of files becomes one file of another format
+    JOB = "job"  # a query, a write or a transfer whose settings are the question; returns its answer
 
 
 class Origin(StrEnum):

@@ -37,8 +37,9 @@ def transport(
     The module around it has `connect`, a (sync or async) context manager that is given an address (databases) or a
     folder (files, stores) and yields what the functions are called with first. What follows depends on the operation:
     `write(connection, frame, table)`, `read(connection, table) -> frame`, `scan(connection, files) -> number of rows`,
-    `transform(connection, source, destination)`, and of stores `create(store, data)`, `read(store) -> rows`,
-    `query(store) -> rows`. A module may name its address with `ENDPOINT` (default: the name of its system folder).
+    `transform(connection, source, destination)`, `job(connection, **arguments) -> answer`, and of stores
+    `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. A module may name its address with `ENDPOINT`
+    (default: the name of its system folder).
     `settings` are the server settings that the transport pins and that change its result; they are recorded with every
     run.
     Raises ValueError for an unknown operation or an id that is already taken.

@@ -34,7 +34,8 @@ COLUMNS = (
         "",
         "write: frame in memory to rows visible to another connection; read: query to frame; scan: files to the number "
         "of rows that pass a filter; create: data in memory to a store on disk; query: store to the rows that pass; "
-        "transform: a tree of files to one file of another format",
+        "transform: a tree of files to one file of another format; job: a query, write or transfer whose settings are "
+        "the question",
     ),
     Column("client", str, "", "client library, engine or store"),
     Column("path", str, "", "transport path: how the client talks to the server"),
@@ -132,6 +133,35 @@ def _typed(path: Path, line: int, row: dict[str, str]) -> dict[str, Any]:
     except ValueError as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None
     return dict.fromkeys(NAMES) | typed
+
+
+def trace_path(folder: Path, order: int, transport: str) -> Path:
+    """Return where a run's folder has the trace of one run."""
+    return folder / "traces" / f"{order:04d}-{transport}.csv"
+
+
+def write_trace(path: Path, trace: Iterable[tuple[float, float]]) -> None:
+    """Write the cores in use over time: seconds since the start of the call, and how many."""
+    path.parent.mkdir(exist_ok=True)
+    lines = ["seconds,cpu_cores_used", *(f"{seconds:.3f},{cores:.3f}" for seconds, cores in trace)]
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def load_trace(path: Path) -> list[tuple[float, float]]:
+    """Read a trace back; empty where there is none. Raises LabError for a damaged file."""
+    if not path.is_file():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [(float(row["seconds"]), float(row["cpu_cores_used"])) for row in csv.DictReader(file)]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise LabError(f"cannot read {path}: {error}; is the file damaged?") from None
+
+
+def details(row: dict[str, Any]) -> dict[str, float]:
+    """Return the further facts of a run as numbers, by name."""
+    pairs = (part.split("=", 1) for part in (row["details"] or "").split("; ") if part)
+    return {name: float(value) for name, value in pairs}
 
 
 def drop_torn_line(path: Path) -> None:

@@ -35,7 +35,7 @@ def by_duckdb(files: Sequence[str], kinds: dict[str, str], marker: str) -> RowSu
     return _as_sums(values, found)
 
 
-_POLARS = {"BIGINT": "Int64", "DOUBLE": "Float64", "VARCHAR": "String"}
+_POLARS = {"BIGINT": "Int64", "INTEGER": "Int32", "DOUBLE": "Float64", "VARCHAR": "String"}
 
 
 def by_polars(files: Sequence[str], kinds: dict[str, str], marker: str) -> RowSums:
@@ -45,7 +45,8 @@ def by_polars(files: Sequence[str], kinds: dict[str, str], marker: str) -> RowSu
     types: dict[str, Any] = {name: getattr(pl, kind) for name, kind in _POLARS.items()}
     types["TIMESTAMP"] = pl.Datetime("us")
     values = [pl.col(name).cast(types[kind]) for name, kind in kinds.items() if name != "filename"]
-    values.append(pl.col("filename").cast(pl.String).str.split(marker).list.last())
+    if "filename" in kinds:
+        values.append(pl.col("filename").cast(pl.String).str.split(marker).list.last())
     hashes = [value.hash(seed=1).sum().alias(value.meta.output_name()) for value in values]
     whole = pl.struct(values).hash(seed=1).sum().alias(_ROWS)
     found = pl.scan_parquet(list(files)).select(pl.len().alias("rows"), *hashes, whole).collect(engine="streaming")

@@ -15,7 +15,7 @@ from harness import results, verify
 from harness.canonical import NotConvertible
 from harness.execution import Execution, execute
 from harness.machine import require_disk
-from harness.measure import peaks_above_start
+from harness.measure import cores_used, peaks_above_start
 from harness.model import Case, LabError, Measurement, Outcome, Run, Status
 from harness.rigs.rig import Rig, Unavailable
 from harness.systems.address import redact
@@ -26,7 +26,10 @@ _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in
 
 @dataclass(frozen=True)
 class Session:
-    """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life."""
+    """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life.
+
+    With `traces` the cores that every ok run used over time are kept beside its row.
+    """
 
     run_id: str
     suite: str
@@ -34,6 +37,7 @@ class Session:
     fingerprint: str
     folder: Path
     time_limit: float
+    traces: bool = False
 
 
 def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, Any]], None]) -> None:
@@ -126,6 +130,9 @@ def _measured(session: Session, run: Run) -> Outcome:
         if wrong := rig.differences(case, job, execution.answer):
             more = f" (and {len(wrong) - 1} more columns)" if len(wrong) > 1 else ""
             return Outcome(Status.MISMATCH, wrong[0] + more)
+        if session.traces:
+            path = results.trace_path(session.folder, run.order, case.transport.id)
+            results.write_trace(path, cores_used(execution.answer["report"], execution.samples))
         answer, fidelity = execution.answer, verify.fidelity(execution.answer["converted"])
         return Outcome(Status.OK, "", fidelity, _measurement(execution), answer.get("details", {}))
     finally:

@@ -85,9 +85,18 @@ def _shape(entry: Transport) -> _Shape:
         )
         call = "{name}(connection, source, destination)"
         return _Shape(("folder", "source", "destination"), usage, _S3, call, "folder, s3", "destination")
+    if entry.operation is Operation.JOB:
+        return _job_shape(entry)
     if entry.endpoint not in _URIS:
         return _store_shape(entry)
     return _database_shape(entry)
+
+
+def _job_shape(entry: Transport) -> _Shape:
+    names = tuple(inspect.signature(entry.function).parameters)[1:]
+    usage = "A scratch folder, then what the job is called with; keys of an S3 server in LAB_S3_*."
+    call = f"answer = {{name}}(connection, {', '.join(f'{name}={name}' for name in names)})"
+    return _Shape(("scratch", *names), usage, _S3, call, "scratch, s3", "answer")
 
 
 def _database_shape(entry: Transport) -> _Shape:

@@ -33,12 +33,16 @@ class SuiteRun:
 
 @dataclass(frozen=True)
 class Request:
-    """What the person asked for: a plan on a rig and kind of lab, as a new run or (`run_id`) one to complete."""
+    """What the person asked for: a plan on a rig and kind of lab, as a new run or (`run_id`) one to complete.
+
+    `traces` keeps the cores that runs use over time.
+    """
 
     plan: Plan
     rig: str
     lab: str
     run_id: str | None = None
+    traces: bool = False
 
 
 def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -> Request:
@@ -85,7 +89,7 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
         folder = settings.results_dir / run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
-        session = Session(run_id, plan.suite, rig, facts["fingerprint"], folder, plan.time_limit)
+        session = Session(run_id, plan.suite, rig, facts["fingerprint"], folder, plan.time_limit, request.traces)
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
 
 

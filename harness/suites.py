@@ -8,11 +8,13 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from harness.model import Experiment, LabError, Value
+from harness.comparisons import AnyComparison, comparison
+from harness.machine import cores
+from harness.model import Experiment, LabError
 from harness.plan import Plan
 
 SIZES = ("smoke", "default", "laptop", "full")
-KINDS_OF_PICTURES = ("bars", "lines", "scatter")
+KINDS_OF_PICTURES = ("bars", "lines", "scatter", "traces")
 STATISTICS = ("median and range", "mean and deviation")
 
 
@@ -22,7 +24,8 @@ class PublishedFigure:
 
     `description` is the author's name of the way; `experiment`, `rows`, `bytes` and `parameters` (some of a case's, as
     they stand in the results) say under which conditions.
-    Times are means in seconds, rates in rows/s, memory the mean peak resident memory above the start in bytes.
+    Times are means in seconds, rates in rows/s, memory the mean peak resident memory above the start in bytes. `detail`
+    names a further figure as transports call it in the column `details`, and `detail_value` is that.
     """
 
     description: str
@@ -35,6 +38,8 @@ class PublishedFigure:
     max_rows_per_s: float | None = None
     peak_rss_bytes: float | None = None
     parameters: str | None = None
+    detail: str | None = None
+    detail_value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,10 @@ class Picture:
 
     `bars`: one bar a transport, as long as the median of `y`, coloured by the column `colour`.
     `lines`: `y` over `x`, one line for each value of `colour` and (drawn otherwise) of `dash`.
-    `scatter`: one mark a transport at the medians of `x` and `y`. `inset` adds the same lines on logarithmic axes;
-    `log` makes the axes themselves logarithmic. `published` sets the author's figures beside ours.
+    `scatter`: one mark a transport at the medians of `x` and `y`.
+    `traces`: cores in use over time, one line for each run of the last pass (of suites that ask for traces).
+    `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` sets the
+    author's figures beside ours.
     """
 
     name: str
@@ -62,19 +69,6 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two points of an experiment whose times are set against each other: parameters with their values.
-
-    `title` reads as the beginning of "... took 7 % longer".
-    """
-
-    title: str
-    experiment: str
-    one: dict[str, Value]
-    other: dict[str, Value]
-
-
-@dataclass(frozen=True)
 class Size:
     """One size of a suite: its experiments, passes, and how long a worker may live in seconds."""
 
@@ -85,7 +79,10 @@ class Size:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces."""
+    """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces.
+
+    `traces` asks for the CPU time of every run over time.
+    """
 
     name: str
     title: str
@@ -95,7 +92,8 @@ class Suite:
     sizes: dict[str, Size]
     published: tuple[PublishedFigure, ...]
     pictures: tuple[Picture, ...]
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[AnyComparison, ...] = ()
+    traces: bool = False
 
     def size(self, name: str) -> Size:
         """Return a size by name. Raises LabError naming the nearest one."""
@@ -189,7 +187,8 @@ def _suite(path: Path, data: dict[str, Any]) -> Suite:
         sizes={name: _size(data["defaults"] | data["sizes"][name]) for name in SIZES if name in data["sizes"]},
         published=_figures(path.parent / published["figures"]),
         pictures=pictures,
-        comparisons=tuple(_comparison(part) for part in data.get("comparisons", [])),
+        comparisons=tuple(comparison(part) for part in data.get("comparisons", [])),
+        traces=data.get("traces", False),
     )
 
 
@@ -206,7 +205,7 @@ def _size(entries: dict[str, Any]) -> Size:
 
 
 def _experiment(entries: dict[str, Any]) -> Experiment:
-    parameters = entries["parameters"]
+    parameters = {name: _expanded(values) for name, values in entries["parameters"].items()}
     for name, values in parameters.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"expected a list of values for the parameter {name}, found {values!r}")
@@ -217,6 +216,16 @@ def _experiment(entries: dict[str, Any]) -> Experiment:
     return Experiment(entries["name"], entries["select"], entries["dataset"], parameters)
 
 
+def _expanded(values: Any) -> Any:
+    """Return `1..cores` as 1, 2, 4 and so on, the cores of this machine and twice as many; `cores` as their number."""
+    if values == "cores":
+        return [cores()]
+    if values != "1..cores":
+        return values
+    powers = [2**power for power in range(cores().bit_length()) if 2**power < cores()]
+    return [*powers, cores(), 2 * cores()]
+
+
 def _picture(entries: dict[str, Any]) -> Picture:
     picture = Picture(**entries)
     for found, known in ((picture.kind, KINDS_OF_PICTURES), (picture.statistic, STATISTICS)):
@@ -225,15 +234,6 @@ def _picture(entries: dict[str, Any]) -> Picture:
     if not all(isinstance(values, list) for values in (picture.where or {}).values()):
         raise ValueError(f"picture {picture.name}: expected lists of values in where, found {picture.where}")
     return picture
-
-
-def _comparison(entries: dict[str, Any]) -> Comparison:
-    comparison = Comparison(**entries)
-    if not comparison.one or comparison.one.keys() != comparison.other.keys() or comparison.one == comparison.other:
-        raise ValueError(
-            f'comparison "{comparison.title}": expected one and other with the same parameters, not all equal'
-        )
-    return comparison
 
 
 def _figures(path: Path) -> tuple[PublishedFigure, ...]:
@@ -254,5 +254,5 @@ def _figure(texts: dict[str, str]) -> PublishedFigure:
     figures: dict[str, Any] = {name: float(text) for name, text in texts.items() if "_" in name and text}
     if not figures:
         raise ValueError(f"no figure of {texts['description']!r}")
-    named: dict[str, Any] = {name: texts.get(name) or None for name in ("experiment", "parameters")}
+    named: dict[str, Any] = {name: texts.get(name) or None for name in ("experiment", "parameters", "detail")}
     return PublishedFigure(texts["description"], **named, **numbers, **figures)

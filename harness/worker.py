@@ -68,14 +68,14 @@ def _measure_sync(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any
     connect = registry.connect_of(entry)
     if calls.connect_warmup is not None:
         with connect(*calls.connect_warmup) as connection:
-            entry.function(connection, *calls.warmup)
+            entry.function(connection, *calls.warmup, **calls.warmup_named)
     started = time.perf_counter()
     with connect(*calls.connect) as connection:
         connect_seconds = time.perf_counter() - started
         if calls.connect_warmup is None:
-            entry.function(connection, *calls.warmup)
+            entry.function(connection, *calls.warmup, **calls.warmup_named)
         with Stopwatch() as stopwatch:
-            returned = entry.function(connection, *calls.measured)
+            returned = entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
 
 
@@ -83,14 +83,14 @@ async def _measure_async(entry: Transport, calls: Calls) -> tuple[Stopwatch, flo
     connect = registry.connect_of(entry)
     if calls.connect_warmup is not None:
         async with connect(*calls.connect_warmup) as connection:
-            await entry.function(connection, *calls.warmup)
+            await entry.function(connection, *calls.warmup, **calls.warmup_named)
     started = time.perf_counter()
     async with connect(*calls.connect) as connection:
         connect_seconds = time.perf_counter() - started
         if calls.connect_warmup is None:
-            await entry.function(connection, *calls.warmup)
+            await entry.function(connection, *calls.warmup, **calls.warmup_named)
         with Stopwatch() as stopwatch:
-            returned = await entry.function(connection, *calls.measured)
+            returned = await entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
 
 

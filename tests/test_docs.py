@@ -137,7 +137,9 @@ def a_run(tmp_path, monkeypatch):
     monkeypatch.setattr(docs.report, "write", lambda folder, suite: (folder / "report.md").write_text(str(suite)))
     folder = tmp_path / "results" / "20260101T000000Z-host"
     (folder / "pictures").mkdir(parents=True)
-    for name in ("runs.csv", "summary.csv", "report.md", "report.html", "pictures/a.png", "pictures/a.svg"):
+    (folder / "traces").mkdir()
+    names = ("runs.csv", "summary.csv", "report.md", "report.html", "pictures/a.png", "pictures/a.svg", "traces/1.csv")
+    for name in names:
         (folder / name).write_text(name)
 
     def make(size="default", select="*", modified=False):
@@ -155,7 +157,7 @@ def test_a_run_becomes_the_reference_with_what_is_small_and_nothing_of_the_one_b
     place = docs.adopt(a_run())
     assert place == tmp_path / "results" / "reference" / "scan"
     found = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
-    assert found == ["environment.json", "pictures/a.png", "report.md", "runs.csv", "summary.csv"]
+    assert found == ["environment.json", "pictures/a.png", "report.md", "runs.csv", "summary.csv", "traces/1.csv"]
     assert (place / "report.md").read_text() == str((tmp_path / "suites", "scan"))
 
 

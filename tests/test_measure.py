@@ -10,7 +10,16 @@ import time
 import numpy as np
 import pytest
 
-from harness.measure import Memory, Sample, Stopwatch, peaks_above_start, read_memory, reset_high_water
+from harness.measure import (
+    Memory,
+    Sample,
+    Stopwatch,
+    cores_used,
+    peaks_above_start,
+    read_cpu_seconds,
+    read_memory,
+    reset_high_water,
+)
 
 MB = 1_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous from file-backed memory")
@@ -176,3 +185,32 @@ def test_a_process_that_has_ended_has_no_memory():
 
 def test_the_memory_of_another_process_is_read():
     assert 0 < read_memory(os.getppid()).rss != read_memory().rss
+
+
+def test_the_cpu_time_of_a_process_is_that_of_all_its_threads():
+    code = "import threading, time; work = lambda: [hash(str(n)) for n in range(10**5)]; "
+    code += "t = threading.Thread(target=work); t.start(); t.join(); print(time.process_time(), flush=True); input()"
+    with subprocess.Popen((sys.executable, "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        own = float(process.stdout.readline())
+        assert read_cpu_seconds(process.pid) == pytest.approx(own, abs=0.005)
+        process.communicate(b"\n")
+        process.wait()
+    with pytest.raises(ProcessLookupError):
+        read_cpu_seconds(process.pid)
+
+
+def test_the_cores_in_use_are_cpu_time_by_time_between_samples_within_the_call():
+    samples = [
+        Sample(at, Memory(1), cpu)
+        for at, cpu in (
+            (50, 0.0),
+            (1_000_000_000, 1.0),
+            (1_500_000_000, 2.0),
+            (2_500_000_000, 2.5),
+            (9_000_000_000, 9.0),
+        )
+    ]
+    report = {"started_ns": 1_000_000_000, "ended_ns": 3_000_000_000}
+    assert cores_used(report, samples) == [(0.5, 2.0), (1.5, 0.5)]
+    assert cores_used(report, samples[:2]) == []
+    assert cores_used(report, [Sample(2_000_000_000, Memory(1)), Sample(2_500_000_000, Memory(1))]) == []

@@ -58,6 +58,8 @@ def test_it_was_made_by_committed_code_on_a_machine_that_is_described(name):
 def test_its_report_made_again_is_the_committed_one(name, tmp_path):
     for file in ("runs.csv", "environment.json"):
         shutil.copy(FOLDER / name / file, tmp_path)
+    if (FOLDER / name / "traces").is_dir():
+        shutil.copytree(FOLDER / name / "traces", tmp_path / "traces")
     report.write(tmp_path, suites.load(ROOT / "suites", name))
     for file in ("report.md", "summary.csv"):
         assert (tmp_path / file).read_bytes() == (FOLDER / name / file).read_bytes()

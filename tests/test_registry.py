@@ -19,7 +19,8 @@ ENTRIES = tuple(CATALOGUE.values())
 ARTICLE = list(csv.DictReader((ROOT / "suites" / "published" / "matrix.csv").open(encoding="utf-8")))
 ENDPOINTS = {"postgres": {"postgres"}, "clickhouse": {"clickhouse_http", "clickhouse_native"}}
 DATABASES = [entry for entry in ENTRIES if entry.system in ENDPOINTS]
-ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS]
+JOBS = [entry for entry in ENTRIES if entry.operation is Operation.JOB]
+ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS and entry not in JOBS]
 OF_MATRIX = [entry for entry in DATABASES if entry.published]
 # Operation -> what follows the connection in the signature; a store is its own connection.
 DATABASE_ARGUMENTS = {Operation.WRITE: ["frame", "table"], Operation.READ: ["table"]}
@@ -30,12 +31,14 @@ FILE_ARGUMENTS = {
     Operation.QUERY: [],
     Operation.TRANSFORM: ["source", "destination"],
 }
+JOB_ARGUMENTS = {"source", "threads", "queries", "elements", "folder", "database", "path", "size", "destination"}
 # System -> what its data may be in memory; a scan has none but where it makes a frame of all rows.
 FRAMES = {
     "postgres": {"pandas", "polars"},
     "clickhouse": {"pandas", "polars"},
     "parquet": {"", "pandas"},
     "elt": {""},
+    "tuning": {""},
     "stores_equal": {"pyarrow"},
     "stores_published": {"dicts", "tuples", "pyarrow"},
 }
@@ -76,7 +79,7 @@ def test_the_name_of_a_function_says_operation_and_frame(entry):
     assert entry.function.__name__.startswith(f"{entry.operation}_{entry.frame}_")
 
 
-@every(ON_FILES)
+@every([entry for entry in ON_FILES if entry.operation is not Operation.TRANSFORM])
 def test_the_name_of_a_function_on_files_says_the_operation_and_what_is_special(entry):
     operation, _, special = entry.function.__name__.partition("_")
     assert operation == entry.operation
@@ -124,6 +127,14 @@ def test_operation_and_signature_agree_on_files(entry):
     assert list(inspect.signature(connect_of(entry)).parameters) == (["folder", "s3"] if on_s3 else ["folder"])
 
 
+@every(JOBS)
+def test_a_job_is_called_with_arguments_that_its_rig_has(entry):
+    first, *arguments = inspect.signature(entry.function).parameters
+    assert first in {"connection", "session", "block"}
+    assert set(arguments) <= JOB_ARGUMENTS
+    assert list(inspect.signature(connect_of(entry)).parameters) == ["folder", "s3"]
+
+
 @every()
 def test_what_a_transport_declares_is_complete(entry):
     assert entry.summary.endswith(".")
@@ -132,7 +143,8 @@ def test_what_a_transport_declares_is_complete(entry):
     assert entry.frame in FRAMES[entry.system]
     assert entry.endpoint in ENDPOINTS.get(entry.system, {entry.system})
     assert set(entry.needs) <= {"pg_parquet", "shared_io"}
-    assert (entry.origin is Origin.PUBLISHED) == bool(entry.published)
+    if entry not in JOBS:  # of some published jobs the article has pictures only, and no figure that could be quoted
+        assert (entry.origin is Origin.PUBLISHED) == bool(entry.published)
     assert all(isinstance(text, str) for item in entry.settings.items() for text in item)
 
 
@@ -143,7 +155,7 @@ def test_the_library_of_the_data_is_imported_before_the_clock(entry):
 
 @every()
 def test_some_package_is_imported_before_the_clock(entry):
-    assert entry.requires
+    assert entry.requires or entry.client == "posix"  # which is Python itself
 
 
 @every()

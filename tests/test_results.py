@@ -187,3 +187,22 @@ def test_column_names_are_unique_and_every_column_has_a_meaning():
     assert len(set(results.NAMES)) == len(results.COLUMNS) == COUNT
     assert all(column.meaning for column in results.COLUMNS)
     assert {*results.OF_TRANSPORT, *results.OF_MEASUREMENT} <= set(results.NAMES)
+
+
+def test_a_trace_comes_back_as_it_was_written(tmp_path):
+    path = results.trace_path(tmp_path, 7, "a.b.c")
+    assert path == tmp_path / "traces" / "0007-a.b.c.csv"
+    assert results.load_trace(path) == []
+    results.write_trace(path, [(0.05, 1.9876), (0.1004, 0.0)])
+    assert results.load_trace(path) == [(0.05, 1.988), (0.1, 0.0)]
+    path.write_text("seconds,cpu_cores_used\n0.05,much\n")
+    with pytest.raises(LabError, match=r"0007-a\.b\.c\.csv: .*is the file damaged"):
+        results.load_trace(path)
+
+
+def test_details_are_read_as_numbers_by_name():
+    assert results.details({"details": "ctas_seconds=0.25; output_bytes=12"}) == {
+        "ctas_seconds": 0.25,
+        "output_bytes": 12.0,
+    }
+    assert results.details({"details": None}) == {}

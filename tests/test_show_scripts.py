@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.datasets import lineitem, raw_csv, store
+from harness.availability import missing_package
+from harness.datasets import benchmark_input, lineitem, raw_csv, store
 from harness.datasets.lineitem import Layout
 from harness.embedded.lab import EmbeddedLab
 from harness.model import Operation, Transport
@@ -20,6 +21,17 @@ from harness.systems.tables import SYSTEMS, Tables
 DATABASES = [entry for entry in registry.select("postgres.*,clickhouse.*") if "pg_parquet" not in entry.needs]
 SCANS = registry.select("parquet.*")
 TRANSFORMS = registry.select("elt.*")
+TABLE = "the table"
+JOBS = {
+    "tuning.duckdb.group_by": (TABLE, "2"),
+    "tuning.duckdb.jaro_winkler": (TABLE, "2"),
+    "tuning.duckdb.side_by_side": (TABLE, "2", "2"),
+    "tuning.duckdb.in_a_row": (TABLE, "2", "2"),
+    "tuning.duckdb.create_table": (TABLE, "made.duckdb"),
+    "tuning.duckdb.create_table_with_wal": (TABLE, "made.duckdb"),
+    "tuning.posix.sequential_write": ("written", "100"),
+    "tuning.numexpr.triad": ("1000", "1"),
+}  # the others need an S3 server, or counters
 CREATES = registry.select("stores_*.create")
 ROWS = 500
 STORED_ROWS = 5_000  # about 5 of them pass the filter
@@ -74,6 +86,19 @@ def test_the_script_of_a_transform_makes_one_file_of_all_rows(entry: Transport, 
     (tmp_path / "scratch").mkdir()
     assert str(result) in output(tmp_path, entry, tmp_path / "scratch", tree.raw, result)
     assert len(pl.read_parquet(result)) == ROWS
+
+
+@pytest.mark.parametrize(("name", "arguments"), JOBS.items(), ids=JOBS)
+def test_the_script_of_a_job_prints_its_answer(name: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    entry = registry.one(name)
+    if reason := missing_package(entry):
+        pytest.skip(reason)
+    table = benchmark_input.ensure(tmp_path, ROWS, 2, 1, print)
+    given = [table.pattern if argument == TABLE else argument for argument in arguments]
+    printed = output(tmp_path, entry, tmp_path, *given)
+    known = {"group_by": str(table.answers.top), "side_by_side": str([table.answers.top] * 2), "triad": "[3.5]"}
+    known |= {"jaro_winkler": f"{table.answers.similarity_sum:.6f}"[:-3], "sequential_write": "100"}
+    assert known.get(entry.function.__name__, str(ROWS if "create" in name else table.answers.top)) in printed
 
 
 @pytest.mark.parametrize("create", CREATES, ids=lambda entry: entry.id.removesuffix(".create"))

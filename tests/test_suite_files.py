@@ -1,11 +1,14 @@
 """The suites of the lab agree with the catalogue, with their rigs and with the figures of what they reproduce."""
 
 import csv
+import inspect
+import re
 from importlib import import_module
 
 import pytest
 
 from harness import plan, registry, results, suites
+from harness.comparisons import Sweep, Versus
 from harness.datasets import store
 from harness.model import Operation, Origin
 from harness.rigs import parquet
@@ -37,7 +40,7 @@ def published_by(suite):
 
 
 def test_the_suites_are_the_ones_the_lab_promises():
-    assert set(SUITES) >= {"matrix", "scan", "stores", "elt"}
+    assert set(SUITES) == {"matrix", "scan", "stores", "elt", "tuning"}
 
 
 @every_suite
@@ -52,7 +55,10 @@ def test_every_experiment_of_a_size_has_transports_and_the_parameters_of_its_rig
     cases = cases_of(suite, size)
     assert {case.experiment for case in cases} == {experiment.name for experiment in suite.size(size).experiments}
     for case in cases:
-        assert case.parameters.keys() == PARAMETERS[suite.name]
+        if suite.rig == "tuning":  # each job has its own
+            assert case.parameters.keys() <= PARAMETERS[suite.name]
+        else:
+            assert case.parameters.keys() == PARAMETERS[suite.name]
 
 
 @every_size
@@ -134,7 +140,7 @@ def test_the_stores_have_the_63_points_of_their_article():
 @every_picture
 def test_a_picture_shows_columns_there_are(suite, picture):
     columns = {*results.NAMES, *(f"parameter:{name}" for name in PARAMETERS[suite.name])}
-    assert {picture.y, picture.colour} <= columns
+    assert {picture.y, picture.colour} <= columns | details_of(suite)
     assert {picture.x, picture.dash} <= columns | {""}
     assert (picture.where or {}).keys() <= columns
     assert (picture.x == "") == (picture.kind == "bars")
@@ -151,5 +157,28 @@ def test_a_picture_shows_some_case_of_the_default_size_for_each_value_it_asks_fo
         assert any(case.transport.origin is Origin.PUBLISHED for case in cases)
 
 
+def details_of(suite):
+    """The details that jobs of a suite say they have, as a picture names them."""
+    texts = {inspect.getsource(case.transport.function) for case in cases_of(suite)}
+    return {f"detail:{name}" for text in texts for name in re.findall(r'"(\w+)": ', text)}
+
+
+@every_suite
+def test_every_comparison_is_of_an_experiment_with_its_transports_and_parameters(suite):
+    experiments = {part.name: part for part in suite.size("default").experiments}
+    for one in suite.comparisons:
+        ways = {case.transport.id for case in cases_of(suite) if case.experiment == one.experiment}
+        values = experiments[one.experiment].parameters
+        if isinstance(one, Versus):
+            assert {one.transport, one.against} <= ways
+        elif isinstance(one, Sweep):
+            assert len(values[one.parameter]) > 1
+        else:
+            for side in (one.one, one.other):
+                assert all(value in values[name] for name, value in side.items())
+
+
 def _column(case, name):
+    if name.startswith("parameter:"):
+        return case.parameters.get(name.removeprefix("parameter:"), "")
     return case.experiment if name == "experiment" else getattr(case.transport, name)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness import suites
+from harness.comparisons import Comparison, Sweep, Versus
 from harness.model import Experiment, LabError
 
 GOOD = """
@@ -138,7 +139,11 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ("rows = [10] }", "rows = [1e5] }", "expected rows to be numbers above 0"),
         ("rows = [10] }", "rows = [0] }", "expected rows to be numbers above 0"),
         ("rows = [10] }", "rows = [10, 20, 10] }", "expected different values for the parameter rows"),
-        ('kind = "lines"', 'kind = "pie"', 'picture a-picture: expected one of bars, lines, scatter, found "pie"'),
+        (
+            'kind = "lines"',
+            'kind = "pie"',
+            'picture a-picture: expected one of bars, lines, scatter, traces, found "pie"',
+        ),
         ('statistic = "mean and', 'statistic = "mode and', "picture another-picture: expected one of median"),
         ('where = { experiment = ["first"] }', 'where = { experiment = "first" }', "expected lists of values in where"),
         ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),
@@ -218,3 +223,71 @@ def test_what_a_suite_does_not_have_is_one_line_that_says_what_there_is(small, w
     with pytest.raises(LabError, match=said) as caught:
         plan(small, **wanted)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cores", "values"),
+    [(1, [1, 2]), (2, [1, 2, 4]), (6, [1, 2, 4, 6, 12]), (128, [1, 2, 4, 8, 16, 32, 64, 128, 256])],
+)
+def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_made(
+    folder, monkeypatch, cores, values
+):
+    monkeypatch.setattr(suites, "cores", lambda: cores)
+    text = GOOD.replace("{ rows = [10, 20] }", '{ rows = [10, 20], threads = "1..cores", all = "cores" }')
+    (folder / "small.toml").write_text(text)
+    (first, _) = plan(suites.load(folder, "small")).experiments
+    assert first.parameters == {"rows": [10, 20], "threads": values, "all": [cores]}
+
+
+def test_comparisons_are_of_points_of_values_or_of_transports(folder):
+    (folder / "small.toml").write_text(
+        GOOD
+        + """
+[[comparisons]]
+title = "warm"
+experiment = "second"
+one = { cache = "warm" }
+other = { cache = "cold" }
+[[comparisons]]
+experiment = "first"
+parameter = "rows"
+figure = "bytes_per_s"
+[[comparisons]]
+title = "this way"
+experiment = "first"
+transport = "a.b.c"
+against = "a.b.d"
+"""
+    )
+    assert suites.load(folder, "small").comparisons == (
+        Comparison("warm", "second", {"cache": "warm"}, {"cache": "cold"}),
+        Sweep("first", "rows", "bytes_per_s"),
+        Versus("this way", "first", "a.b.c", "a.b.d"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }', "expected one and other"),
+        ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
+        ('experiment = "first"\ntransport = "a.b.c"', "against"),
+    ],
+)
+def test_what_is_no_comparison_is_one_line(folder, entry, said):
+    (folder / "small.toml").write_text(f"{GOOD}\n[[comparisons]]\n{entry}\n")
+    with pytest.raises(LabError, match=said) as caught:
+        suites.load(folder, "small")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_figure_may_be_one_of_a_detail(folder):
+    (folder / "figures.csv").write_text("description,experiment,detail,detail_value\na,first,bytes_per_s,330e9\n")
+    (figure,) = suites.load(folder, "small").published
+    assert (figure.detail, figure.detail_value, figure.mean_seconds) == ("bytes_per_s", 330e9, None)
+
+
+def test_only_a_suite_that_asks_for_traces_has_them(folder):
+    assert not suites.load(folder, "small").traces
+    (folder / "small.toml").write_text(f"traces = true\n{GOOD}")
+    assert suites.load(folder, "small").traces

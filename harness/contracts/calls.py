@@ -1,6 +1,6 @@
 """What a worker needs to know to call a transport: the arguments of connect and of the two calls."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -8,10 +8,13 @@ from typing import Any
 class Calls:
     """Arguments of the warm-up and the measured call; the connection comes before them.
 
-    `connect_warmup` is None where the warm-up goes over the same connection as the measured call.
+    `connect_warmup` is None where the warm-up goes over the same connection as the measured call. What ends in
+    `_named` are arguments by name.
     """
 
     connect: tuple[Any, ...]
     warmup: tuple[Any, ...]
     measured: tuple[Any, ...]
     connect_warmup: tuple[Any, ...] | None = None
+    warmup_named: dict[str, Any] = field(default_factory=dict)
+    measured_named: dict[str, Any] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.model import Status
 from harness.report.cells import as_printed, gigabytes, megabytes, significant, times
+from harness.report.details import DETAILS, author_rows
 from harness.report.points import described, parameters
 from harness.report.text_tables import TextTable, samples, titled
 from harness.suites import PublishedFigure
@@ -19,14 +20,27 @@ _FIGURES = ("data GB", "peak MB", "seconds")  # of the author's side, then of ou
 
 
 def beside(summaries: Sequence[dict[str, Any]], published: Iterable[PublishedFigure]) -> list[TextTable]:
-    """Return one table for each experiment of the run that has author's figures at a number of bytes."""
-    ran = dict.fromkeys(summary["experiment"] for summary in summaries)
-    sized = [figure for figure in published if figure.bytes is not None]
-    return [
-        _table(experiment, [case for case in summaries if case["experiment"] == experiment], figures)
-        for experiment in ran
-        if (figures := [figure for figure in sized if figure.experiment in (None, experiment)])
-    ]
+    """Return a table for each experiment of the run that has author's figures at a number of bytes, or of details."""
+    found = []
+    known = list(published)
+    for experiment in dict.fromkeys(summary["experiment"] for summary in summaries):
+        cases = [case for case in summaries if case["experiment"] == experiment]
+        figures = [figure for figure in known if figure.experiment in (None, experiment)]
+        if sized := [figure for figure in figures if figure.bytes is not None]:
+            found.append(_table(experiment, cases, sized))
+        if rows := author_rows(cases, figures):
+            found.append(_details(experiment, cases, rows))
+    return found
+
+
+def _details(experiment: str, cases: list[dict[str, Any]], rows: list[tuple[str, ...]]) -> TextTable:
+    return TextTable(
+        title=f"{titled(experiment)}: {DETAILS}, the author's and ours",
+        head=("transport", "what", "author's", "here"),
+        rows=tuple(rows),
+        notes=(f"here: medians of {samples(cases)}, one for each point; machines and amounts of data differ",),
+        wide=frozenset({0, 1}),
+    )
 
 
 def _table(experiment: str, cases: list[dict[str, Any]], figures: list[PublishedFigure]) -> TextTable:

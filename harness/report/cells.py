@@ -65,5 +65,16 @@ def volume(value: float) -> str:
     return f"{value:,.0f} B"
 
 
+def detail(name: str, value: float) -> str:
+    """Return a further fact of a run with the unit that its name ends in: seconds, bytes, bytes per second."""
+    if name.endswith("bytes_per_s"):
+        return f"{volume(value)}/s"
+    if name.endswith("bytes"):
+        return volume(value)
+    if name.endswith("seconds"):
+        return f"{significant(value)} s"
+    return f"{value:,.0f}" if float(value).is_integer() else significant(value)
+
+
 def _number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)

@@ -1,8 +1,9 @@
-"""What a run shows, in sentences a person can act on: ratios of two points of an experiment with their uncertainty.
+"""What a run shows, in sentences a person can act on: ratios of points and transports with their uncertainty.
 
 The passes of a suite are blocks (Abedi & Brecht, ICPE 2017): both runs of a pass met the same spell of the machine, so
 ratios are taken pass by pass. Their interval is Student's on the logarithms, 95 %; what it does not separate from 1 is
-not called a difference.
+not called a difference. Where the fastest of several values is set against the others, their intervals are as much
+wider as it takes that all of them hold together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.comparisons import AnyComparison, Comparison, Sweep, Versus
 from harness.model import Status
 from harness.report.points import described, in_order, parameters
-from harness.suites import Comparison
+from harness.results import details
 
 CONFIDENCE = 0.95
 
@@ -36,7 +38,7 @@ class Ratio:
         return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
 
 
-def ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
+def ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Ratio:
     """Return the ratio of the first to the second of each pair of seconds."""
     logs = [math.log(one / other) for one, other in pairs]
     middle = statistics.fmean(logs)
@@ -44,40 +46,119 @@ def ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
         return Ratio(math.exp(middle), None, None, len(logs))
     from scipy import stats  # not at the top: a second for one number
 
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    half = stats.t.ppf((1 + confidence) / 2, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
     return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(logs))
 
 
-def findings(rows: Iterable[dict[str, Any]], comparisons: Sequence[Comparison]) -> list[str]:
-    """Return a sentence for every comparison, transport and combination of other parameters that has both points."""
+def findings(rows: Iterable[dict[str, Any]], comparisons: Sequence[AnyComparison]) -> list[str]:
+    """Return a sentence for every comparison, transport and combination of other parameters that has both sides."""
     good = [row for row in rows if row["status"] is Status.OK]
-    return [sentence for comparison in comparisons for sentence in _sentences(good, comparison)]
+    found: list[str] = []
+    for comparison in comparisons:
+        about = [row for row in good if row["experiment"] == comparison.experiment]
+        if isinstance(comparison, Sweep):
+            found += _of_sweep(about, comparison)
+        elif isinstance(comparison, Versus):
+            found += _of_transports(about, comparison)
+        else:
+            found += _of_points(about, comparison)
+    return found
 
 
-def _sentences(good: Sequence[dict[str, Any]], comparison: Comparison) -> Iterator[str]:
-    sides: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(lambda: {"one": {}, "other": {}})
-    for row in good:
-        if row["experiment"] != comparison.experiment:
-            continue
+Passes = dict[int, float]
+
+
+def _of_points(about: Sequence[dict[str, Any]], comparison: Comparison) -> Iterator[str]:
+    sides: dict[tuple[str, str], dict[str, Passes]] = defaultdict(lambda: {"one": {}, "other": {}})
+    for row in about:
         values = parameters(row["parameters"])
-        rest = "; ".join(f"{name}={value}" for name, value in values.items() if name not in comparison.one)
+        rest = _without(values, comparison.one)
         for side, wanted in (("one", comparison.one), ("other", comparison.other)):
             if all(values.get(name) == str(value) for name, value in wanted.items()):
                 sides[row["transport"], rest][side][row["pass"]] = row["seconds"]
     for transport, rest in sorted(sides, key=lambda key: (key[0], in_order(key[1]))):
         one, other = sides[transport, rest].values()
-        if pairs := [(one[number], other[number]) for number in sorted(one.keys() & other.keys())]:
-            where = ", ".join(described(name, value) for name, value in parameters(rest).items())
-            yield f"{transport}{f', {where}' if where else ''}: {_said(comparison, ratio(pairs))}"
+        if pairs := _pairs(one, other):
+            yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(pairs))}"
 
 
-def _said(comparison: Comparison, found: Ratio) -> str:
+def _of_transports(about: Sequence[dict[str, Any]], comparison: Versus) -> Iterator[str]:
+    figures = {
+        comparison.transport: comparison.figure,
+        comparison.against: comparison.against_figure or comparison.figure,
+    }
+    sides: dict[str, dict[str, Passes]] = defaultdict(lambda: {name: {} for name in figures})
+    for row in about:
+        if row["transport"] in figures and (cost := _cost(row, figures[row["transport"]])) is not None:
+            sides[row["parameters"] or ""][row["transport"]][row["pass"]] = cost
+    for label in sorted(sides, key=in_order):
+        if pairs := _pairs(*(sides[label][name] for name in figures)):
+            title = f"{comparison.title} ({comparison.against})"
+            yield f"{_subject(comparison.transport, label)}: {_said(title, ratio(pairs))}"
+
+
+def _of_sweep(about: Sequence[dict[str, Any]], sweep: Sweep) -> Iterator[str]:
+    curves: dict[tuple[str, str], dict[str, Passes]] = defaultdict(lambda: defaultdict(dict))
+    for row in about:
+        values = parameters(row["parameters"])
+        if sweep.parameter in values and (cost := _cost(row, sweep.figure)) is not None:
+            rest = _without(values, [sweep.parameter])
+            curves[row["transport"], rest][values[sweep.parameter]][row["pass"]] = cost
+    for transport, rest in sorted(curves, key=lambda key: (key[0], in_order(key[1]))):
+        if len(curve := curves[transport, rest]) > 1:
+            yield f"{_subject(transport, rest)}: {_best_of(sweep.parameter, curve)}"
+
+
+def _best_of(name: str, curve: dict[str, Passes]) -> str:
+    """Say which value of a parameter is the fastest, and how many times as fast as the others."""
+    best = min(curve, key=lambda value: statistics.median(curve[value].values()))
+    others = sorted((value for value in curve if value != best), key=lambda value: in_order(f"{name}={value}"))
+    together = 1 - (1 - CONFIDENCE) / len(others)
+    found = {value: ratio(pairs, together) for value in others if (pairs := _pairs(curve[value], curve[best]))}
+    passes = min((one.n for one in found.values()), default=0)
+    said = f"{passes} pass{'es' if passes != 1 else ''}"
+    if passes < 2:
+        return f"{described(name, best)} came first of {len(curve)}; {said} cannot say how sure that is"
+    sure = [
+        f"{one.value:.2f} times as fast as {described(name, value)} ({one.low:.2f} to {one.high:.2f})"
+        for value, one in found.items()
+        if one.differs
+    ]
+    unsure = ", ".join(described(name, value) for value, one in found.items() if not one.differs)
+    if not sure:
+        return f"no difference shown between {described(name, best)}, the first, and {unsure} ({said})"
+    rest = f"; no difference shown to {unsure}" if unsure else ""
+    return f"{described(name, best)}: {', '.join(sure)}{rest} (95 % intervals that hold together, {said})"
+
+
+def _cost(row: dict[str, Any], figure: str) -> float | None:
+    """Return a figure of a run as something of which less is better: of a rate the time for one."""
+    value = row["seconds"] if figure == "seconds" else details(row).get(figure)
+    if not value:  # a figure of zero has no logarithm
+        return None
+    return 1 / value if figure.endswith("_per_s") else value
+
+
+def _pairs(one: Passes, other: Passes) -> list[tuple[float, float]]:
+    return [(one[number], other[number]) for number in sorted(one.keys() & other.keys())]
+
+
+def _without(values: dict[str, str], left_out: Iterable[str]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in values.items() if name not in left_out)
+
+
+def _subject(transport: str, label: str) -> str:
+    where = ", ".join(described(name, value) for name, value in parameters(label).items())
+    return f"{transport}{f', {where}' if where else ''}"
+
+
+def _said(title: str, found: Ratio) -> str:
     passes = f"{found.n} pass{'es' if found.n > 1 else ''}"
     if found.low is None or found.high is None:
-        return f"{comparison.title} took {found.value:.2f} times as long; {passes} cannot say how sure that is"
+        return f"{title} took {found.value:.2f} times as long; {passes} cannot say how sure that is"
     interval = f"95 % interval {found.low:.2f} to {found.high:.2f}, {passes}"
     if not found.differs:
-        return f"no difference shown: {comparison.title} took {found.value:.2f} times as long ({interval})"
+        return f"no difference shown: {title} took {found.value:.2f} times as long ({interval})"
     percent = abs(found.value - 1) * 100
     word = "longer" if found.value > 1 else "less"
-    return f"{comparison.title} took {percent:.0f} % {word}: {found.value:.2f} times as long ({interval})"
+    return f"{title} took {percent:.0f} % {word}: {found.value:.2f} times as long ({interval})"

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.model import Status
 from harness.report.points import in_order, parameters
+from harness.results import details
 from harness.suites import PublishedFigure
 
 COLUMNS = {
@@ -16,7 +17,7 @@ COLUMNS = {
     "parameters": "parameters of the case: name=value; name=value",
     "transport": "id of the transport",
     "system": "database, kind of files, or protocol of the stores",
-    "operation": "write, read, scan, create, query or transform",
+    "operation": "write, read, scan, create, query, transform or job",
     "client": "client library, engine or store",
     "path": "transport path",
     "payload": "shape of what crosses the wire",
@@ -126,9 +127,8 @@ def _summary(group: list[dict[str, Any]], published: Sequence[PublishedFigure]) 
 
 def _beside_the_authors(summary: dict[str, Any], published: Sequence[PublishedFigure]) -> dict[str, Any]:
     """Return the author's figures of a case and how much faster ours is; nothing where the author has none."""
-    figure = next(
-        (f for f in published if f.bytes is None and f.rows in (None, summary["rows"]) and _applies(f, summary)), None
-    )
+    whole = [figure for figure in published if figure.bytes is None and figure.detail is None]
+    figure = next((f for f in whole if f.rows in (None, summary["rows"]) and _applies(f, summary)), None)
     if figure is None:
         return {}
     ratio = None
@@ -160,8 +160,8 @@ def _figures(good: list[dict[str, Any]]) -> dict[str, Any]:
         figures[name] = max(known) if known else None
     size = good[0]["bytes"]
     figures["mb_per_s"] = size / 1e6 / figures["median_seconds"] if size else None
-    details = [parameters(row["details"] or "") for row in good]
-    medians = {name: statistics.median(float(one[name]) for one in details if name in one) for name in details[0]}
+    every = [details(row) for row in good]
+    medians = {name: statistics.median(one[name] for one in every if name in one) for one in every for name in one}
     figures["details"] = "; ".join(f"{name}={value:.9g}" for name, value in medians.items()) or None
     return figures
 

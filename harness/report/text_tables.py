@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.model import Status
 from harness.report.cells import cells, megabytes, name, significant, times, volume
+from harness.report.details import DETAILS, detail_rows
 from harness.report.failures import reasons
 from harness.report.points import Point, in_common, points
 from harness.report.summary import TITLES
@@ -48,6 +49,10 @@ def text_tables(summaries: Sequence[Case]) -> list[TextTable]:
             found.append(_ranking(titled(*key) if several else titled("", *key[1:]), group, where[0]))
         else:
             found += _grids(titled(*key), group, where)
+        if told := detail_rows(group, {point.label: point.name for point in where}):
+            head, *lines = told
+            title = f"{titled(*key)}: {DETAILS}, medians of {samples(group)}"
+            found.append(TextTable(title, head, tuple(lines), wide=frozenset({0, 1})))
     return found
 
 

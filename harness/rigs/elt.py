@@ -240,13 +240,8 @@ def opened(order: Order) -> Iterator[Rig]:
         objects = stack.enter_context(object_stores.opened(settings, with_links, order.say))
         bucket = ""
         if not isinstance(objects, str):
-            bucket = stack.enter_context(s3.bucket(objects.store, _bucket_name(order.run_id)))
+            bucket = stack.enter_context(s3.bucket(objects.store, s3.bucket_name(order.run_id)))
             read = {int(c.parameters["rows"]) for c in order.cases if _places(c)[0] == "s3"} | {_WARMUP_ROWS}
             for rows in sorted(read):
                 s3.upload(objects.store, bucket, trees[rows].raw, f"{rows}/raw")
         yield EltRig(trees, objects, bucket, folder)
-
-
-def _bucket_name(run_id: str) -> str:
-    """Return the name of a run as S3 takes it: 3 to 63 lower-case letters, digits and hyphens."""
-    return ("dataframe-io-lab-" + re.sub(r"[^a-z0-9]+", "-", run_id.lower()))[:63].strip("-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,6 +56,11 @@ def client(store: ObjectStore, read_seconds: float = address.CONNECT_SECONDS) ->
             connect_timeout=address.CONNECT_SECONDS, read_timeout=read_seconds, retries={"total_max_attempts": 1}
         ),
     )
+
+
+def bucket_name(run_id: str) -> str:
+    """Return the name of a run as S3 takes it: 3 to 63 lower-case letters, digits and hyphens."""
+    return ("dataframe-io-lab-" + re.sub(r"[^a-z0-9]+", "-", run_id.lower()))[:63].strip("-")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from harness.embedded import go_programs
 from harness.model import LabError, Run, Status
 from harness.rigs import elt
 from harness.settings import Settings
+from harness.systems import s3
 from tests.made_up import MadeUp
 from tests.rigs import orders
 
@@ -180,4 +181,4 @@ def test_a_network_is_read_as_it_is_written(network, limits):
     ],
 )
 def test_a_bucket_is_named_by_its_run_as_s3_takes_it(run_id, name):
-    assert elt._bucket_name(run_id) == name
+    assert s3.bucket_name(run_id) == name

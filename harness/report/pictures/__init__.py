@@ -12,6 +12,7 @@ from harness.report.pictures.files import save_png, save_svg
 from harness.report.pictures.lines import lines
 from harness.report.pictures.scatter import scatter
 from harness.report.pictures.sheet import Sheet
+from harness.report.pictures.traces import draw_traces
 from harness.suites import Picture, PublishedFigure
 
 _KINDS = {"bars": bars, "lines": lines, "scatter": scatter}
@@ -35,6 +36,8 @@ def draw(
 
     Raises LabError where the picture is of columns that there are not, or sets two cases at one place of a line.
     """
+    if picture.kind == "traces":
+        return _draw_traces(picture, rows, folder)
     about = chosen(picture, rows)
     found = points(picture, about)
     if not any(has_mark(picture, point) for point in found):
@@ -45,6 +48,18 @@ def draw(
         save_png(drawn, png)
         save_svg(drawn, svg, picture.name, picture.title)
     return Drawn(picture.name, picture.title, caption(picture, about, found, drawn.has_published), png, svg)
+
+
+def _draw_traces(picture: Picture, rows: list[dict[str, Any]], folder: Path) -> Drawn | None:
+    """Draw the traces that lie beside the folder of pictures."""
+    with style.applied():
+        if (found := draw_traces(picture, rows, folder.parent)) is None:
+            return None
+        drawn, text = found
+        png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
+        save_png(drawn, png)
+        save_svg(drawn, svg, picture.name, picture.title)
+    return Drawn(picture.name, picture.title, text, png, svg)
 
 
 def compose(picture: Picture, rows: list[dict[str, Any]], published: tuple[PublishedFigure, ...]) -> Sheet:

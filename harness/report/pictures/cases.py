@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.model import LabError
-from harness.report.pictures.quantities import PARAMETER
+from harness.report.pictures.quantities import DETAIL, PARAMETER
 from harness.report.points import in_order, parameters
-from harness.results import NAMES, ok_rows
+from harness.results import NAMES, details, ok_rows
 from harness.suites import STATISTICS, Picture, PublishedFigure
 
 
@@ -129,8 +129,12 @@ def _place(row: dict[str, Any], column: str) -> str | float | None:
     return number if math.isfinite(number) else text
 
 
+def _figure(row: dict[str, Any], column: str) -> float | None:
+    return details(row).get(column.removeprefix(DETAIL)) if column.startswith(DETAIL) else row[column]
+
+
 def _spread(good: list[dict[str, Any]], column: str, statistic: str) -> Spread | None:
-    figures = [row[column] for row in good if row[column] is not None]
+    figures = [figure for row in good if (figure := _figure(row, column)) is not None]
     if not figures:
         return None
     if statistic == STATISTICS[0]:

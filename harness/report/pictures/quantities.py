@@ -6,6 +6,7 @@ from harness.model import LabError
 from harness.results import COLUMNS
 
 PARAMETER = "parameter:"  # begins the name of a column that is one parameter of the label
+DETAIL = "detail:"  # begins the name of a column that is one of the details
 _UNITS = {column.name: column.unit for column in COLUMNS if column.type in (int, float) and column.unit}
 _NAMES = {
     "seconds": "time",
@@ -24,6 +25,7 @@ _MORE_IS_BETTER = ("rows_per_s",)
 # Largest first. Times above a second stay seconds: nobody reads a kilosecond.
 _PREFIXES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
     "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
 }
 _WORDS = {"k": "thousand", "M": "million", "G": "billion", "T": "trillion"}
@@ -50,9 +52,22 @@ class Scale:
 
 def quantity(column: str) -> Quantity:
     """Return what a column of runs.csv measures. Raises LabError for one without a unit."""
+    if column.startswith(DETAIL):
+        return _detail(column)
     if column not in _UNITS:
         raise LabError(f'expected a column with a unit ({", ".join(_UNITS)}), found "{column}"')
     return Quantity(column, _NAMES.get(column, column.replace("_", " ")), _UNITS[column], column in _MORE_IS_BETTER)
+
+
+def _detail(column: str) -> Quantity:
+    """Return what a detail measures, by the unit its name ends in: seconds, bytes or bytes per second."""
+    name = column.removeprefix(DETAIL)
+    for ending, unit in (("bytes_per_s", "B/s"), ("bytes", "B"), ("seconds", "s")):
+        if name.endswith(ending):
+            words = name.removesuffix("seconds").removesuffix("bytes_per_s").replace("_", " ").strip()
+            rest = "rate" if unit == "B/s" else "time" if unit == "s" else ""
+            return Quantity(column, f"{words} {rest}".strip(), unit, unit == "B/s")
+    raise LabError(f'expected a detail whose name ends in seconds, bytes or bytes_per_s, found "{name}"')
 
 
 def parameter_or_quantity(column: str) -> Quantity:

@@ -1,0 +1,170 @@
+"""The Parquet files of `benchmark_input` on disk with the answers of the suite's queries; built or reused."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from harness.datasets.benchmark_input.rows import COL_1, COL_2, codes_of, table_of
+from harness.datasets.benchmark_input.similarity import jaro_winkler
+from harness.model import LabError
+
+VERSION = 1
+TOP = 10
+ROW_GROUP_ROWS = 122_880  # DuckDB's own
+_BYTES_A_ROW = 7  # upper bound, without what each file takes for its names
+_BYTES_A_FILE = 200_000
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is known of the rows without a query engine, from how they were made.
+
+    `top` are the largest groups as [col_1, col_2, count], larger ones first, equal ones in the order of their names.
+    """
+
+    top: list[list[Any]]
+    groups: int
+    similarity_sum: float
+    amount_sum: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a table: their folder, rows and bytes in all, and the answers."""
+
+    folder: Path
+    rows: int
+    files: int
+    bytes: int
+    seed: int
+    answers: Answers
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files in the order of their numbers."""
+        return [self.folder / _name(number) for number in range(self.files)]
+
+    @property
+    def pattern(self) -> str:
+        """The files as one glob."""
+        return str(self.folder / "*.parquet")
+
+
+def needed_bytes(datasets: Path, rows: int, files: int, seed: int) -> int:
+    """Return an upper bound of the disk that building takes; 0 where the files are there."""
+    known = _manifest(_folder(datasets, rows, files, seed))
+    return 0 if known else rows * _BYTES_A_ROW + files * _BYTES_A_FILE
+
+
+def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str], None]) -> Files:
+    """Return the table in so many files of equal size; files missing or not as they were left are made again.
+
+    Raises LabError: more files than rows, or the folder cannot be written.
+    """
+    if not 0 < files <= rows:
+        raise LabError(f"benchmark_input: expected at least one row a file, found {rows} rows in {files} files")
+    folder = _folder(datasets, rows, files, seed)
+    known = _manifest(folder)
+    sizes = [rows * (number + 1) // files - rows * number // files for number in range(files)]
+    states = known.get("states", {})
+    try:
+        missing = [number for number in range(files) if states.get(_name(number), ()) != _state(folder / _name(number))]
+        if missing:
+            say(f"building {len(missing)} of {files} files of benchmark_input, {rows:,} rows")
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "manifest.json").unlink(missing_ok=True)  # until all files are there again
+            for number in missing:
+                _build(folder / _name(number), number, sizes[number], seed)
+            known = {
+                "version": VERSION,
+                "states": {_name(number): _state(folder / _name(number)) for number in range(files)},
+                "answers": asdict(answers(sizes, seed)),
+            }
+            partial = folder / f"manifest.json.partial-{os.getpid()}"
+            partial.write_text(json.dumps(known, indent=1), encoding="utf-8")
+            os.replace(partial, folder / "manifest.json")
+    except OSError as error:
+        raise LabError(f"cannot build benchmark_input in {folder}: {error.strerror or error}") from None
+    total = sum(size for size, _ in known["states"].values())
+    return Files(folder, rows, files, total, seed, Answers(**known["answers"]))
+
+
+def facts(files: Files) -> dict[str, Any]:
+    """Return what is known about the files as plain values, but for where they lie."""
+    known = {name: getattr(files, name) for name in ("rows", "files", "bytes", "seed")}
+    return {"name": "benchmark_input", "version": VERSION, **known, **asdict(files.answers)}
+
+
+def answers(sizes: list[int], seed: int) -> Answers:
+    """Return the answers for files of so many rows, from the numbers that the rows are made of."""
+    counts = np.zeros(len(COL_1) * len(COL_2), np.int64)
+    amount_sum = 0
+    for number, rows in enumerate(sizes):
+        for first, second, amounts in codes_of(number, rows, seed):
+            counts += np.bincount(first * len(COL_2) + second, minlength=len(counts))
+            amount_sum += int(amounts.sum())
+    known = np.flatnonzero(counts)
+    least = np.sort(counts[known])[-TOP:][0]
+    candidates = [(-int(counts[place]), *_names(int(place))) for place in np.flatnonzero(counts >= least)]
+    top = [[col_1, col_2, -count] for count, col_1, col_2 in sorted(candidates)[:TOP]]
+    similarity = math.fsum(counts[known] * _similarities().reshape(-1)[known])
+    return Answers(top, len(known), similarity, amount_sum)
+
+
+@cache
+def _similarities() -> np.ndarray:
+    return jaro_winkler(COL_1, COL_2)
+
+
+def _names(place: int) -> tuple[str, str]:
+    first, second = divmod(place, len(COL_2))
+    return COL_1[first], COL_2[second]
+
+
+def _build(path: Path, number: int, rows: int, seed: int) -> None:
+    """Write a file so that it is whole wherever it has its name."""
+    for unfinished in path.parent.glob(f"{path.name}.partial-*"):
+        unfinished.unlink()
+    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    tables = map(table_of, codes_of(number, rows, seed))
+    first = next(tables)
+    # Without the Arrow schema in it: readers are to see texts, as in a file of anybody else's.
+    with pq.ParquetWriter(partial, first.schema, store_schema=False) as writer:
+        for table in (first, *tables):
+            writer.write_table(table, ROW_GROUP_ROWS)
+    os.replace(partial, path)
+
+
+def _folder(datasets: Path, rows: int, files: int, seed: int) -> Path:
+    return datasets / f"benchmark_input-{rows}-{files}-{seed}"
+
+
+def _name(number: int) -> str:
+    return f"part-{number:05}.parquet"
+
+
+def _state(path: Path) -> list[int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Return what is known of the files; nothing where the manifest is missing, torn, or of another version."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        return found if found["version"] == VERSION and found["answers"] and found["states"] else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}

@@ -1,0 +1,104 @@
+"""The AWS Common Runtime (CRT) as "aws s3 sync" uses it when told to: https://pypi.org/project/awscrt/
+
+boto3 uses the CRT by itself on some kinds of instances only, does not tell it the endpoint of another server, and goes
+on without it, and without a word, where another process holds its lock. Here s3transfer's manager for it is used
+directly, so that nothing else can run in its place.
+"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+TOP = """
+SELECT col_1, col_2, count(*) AS cnt FROM read_parquet($source)
+GROUP BY col_1, col_2 ORDER BY cnt DESC, col_1, col_2 LIMIT 10
+"""
+
+
+@contextmanager
+def connect(folder, s3):
+    """Yield a DuckDB connection, boto3's client to list objects, and the CRT's client with what makes its requests.
+
+    `s3` has endpoint (http(s)://host:port), region, access_key and secret_key.
+    """
+    import boto3
+    import duckdb
+    from awscrt.auth import AwsCredentialsProvider
+    from botocore.session import Session
+    from s3transfer.crt import BotocoreCRTRequestSerializer, create_s3_crt_client
+
+    place = {"endpoint_url": s3["endpoint"], "region_name": s3["region"]}
+    client = boto3.client("s3", **place, aws_access_key_id=s3["access_key"], aws_secret_access_key=s3["secret_key"])
+    keys = AwsCredentialsProvider.new_static(s3["access_key"], s3["secret_key"])
+    runtime = create_s3_crt_client(s3["region"], keys, use_ssl=s3["endpoint"].startswith("https://"))
+    with duckdb.connect(config={"temp_directory": folder}) as connection:
+        yield connection, client, (runtime, BotocoreCRTRequestSerializer(Session(), place))
+
+
+def _write(connection, source, folder, threads):
+    """Copy a table into Parquet files of a new local folder, one a thread; return its rows."""
+    database, new = ("'" + text.replace("'", "''") + "'" for text in (source, folder))
+    connection.execute(f"SET threads = {int(threads)}")
+    connection.execute(f"ATTACH OR REPLACE {database} AS given (READ_ONLY)")
+    return connection.execute(f"COPY given.benchmark_input TO {new} (FORMAT parquet, PER_THREAD_OUTPUT)").fetchone()[0]
+
+
+@transport(
+    "job",
+    path="COPY TO local files, upload",
+    payload="table to Parquet files",
+    requires=["duckdb", "boto3", "awscrt.s3", "s3transfer.crt"],
+    published="upload with the CRT client",
+)
+def upload(session, source, folder, destination, threads):
+    """Copy a table into local Parquet files and upload them with the CRT, in as many requests as it likes."""
+    import time
+    from pathlib import Path
+
+    from s3transfer.crt import CRTTransferManager
+
+    connection, _, runtime = session
+    bucket, _, prefix = destination.removeprefix("s3://").partition("/")
+    started = time.perf_counter()
+    rows = _write(connection, source, f"{folder}/out", threads)
+    files = sorted(Path(folder, "out").iterdir())
+    written = time.perf_counter()
+    with CRTTransferManager(*runtime) as manager:
+        for future in [manager.upload(str(file), bucket, f"{prefix}/{file.name}") for file in files]:
+            future.result()
+    seconds = time.perf_counter() - written
+    rate = sum(file.stat().st_size for file in files) / seconds
+    details = {"write_seconds": written - started, "upload_seconds": seconds, "upload_bytes_per_s": rate}
+    return {"answer": rows, "details": details}
+
+
+@transport(
+    "job",
+    path="download, GROUP BY",
+    payload="Parquet files",
+    requires=["duckdb", "boto3", "awscrt.s3", "s3transfer.crt"],
+    published="download with the CRT client",
+)
+def download(session, source, folder, threads):
+    """Download Parquet files with the CRT, in as many requests as it likes, and run the group-by query on them."""
+    import time
+
+    from s3transfer.crt import CRTTransferManager
+
+    connection, client, runtime = session
+    bucket, _, pattern = source.removeprefix("s3://").partition("/")
+    started = time.perf_counter()
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=pattern.removesuffix("*.parquet"))
+    sizes = {found["Key"]: found["Size"] for page in pages for found in page["Contents"]}
+    with CRTTransferManager(*runtime) as manager:
+        for future in [manager.download(bucket, key, f"{folder}/{key.rpartition('/')[2]}") for key in sizes]:
+            future.result()
+    seconds = time.perf_counter() - started
+    connection.execute(f"SET threads = {int(threads)}")
+    rows = connection.execute(TOP, {"source": f"{folder}/*.parquet"}).fetchall()
+    details = {
+        "download_seconds": seconds,
+        "download_bytes_per_s": sum(sizes.values()) / seconds,
+        "query_seconds": time.perf_counter() - started - seconds,
+    }
+    return {"answer": [list(row) for row in rows], "details": details}

@@ -1,0 +1,145 @@
+"""DuckDB, an analytical database inside the process: https://duckdb.org/docs/stable/guides/performance/overview"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+TOP = """
+SELECT col_1, col_2, count(*) AS cnt FROM {relation}
+GROUP BY col_1, col_2 ORDER BY cnt DESC, col_1, col_2 LIMIT 10
+"""
+
+
+@contextmanager
+def connect(folder, s3):
+    """Yield a connection to an empty database in memory that would spill to the folder; with the keys of an S3 server.
+
+    `s3` is None, or has endpoint (http(s)://host:port), region, access_key and secret_key. The extension httpfs comes
+    from its wheel: nothing is downloaded.
+    """
+    import duckdb
+
+    with duckdb.connect(config={"temp_directory": folder}) as connection:
+        if s3:
+            import duckdb_extensions
+
+            duckdb_extensions.import_extension("httpfs", con=connection)
+            connection.execute("LOAD httpfs")
+            scheme, _, address = s3["endpoint"].partition("://")
+            connection.execute(
+                "CREATE SECRET (TYPE s3, KEY_ID $access_key, SECRET $secret_key, REGION $region, "
+                "ENDPOINT $address, URL_STYLE 'path', USE_SSL $tls)",
+                {**{name: s3[name] for name in ("access_key", "secret_key", "region")}, "address": address}
+                | {"tls": scheme == "https"},
+            )
+        yield connection
+
+
+def _quoted(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _relation(connection, source):
+    """Return what stands behind FROM: the table in a database file, or all files of a pattern, here or on S3."""
+    if not source.endswith(".duckdb"):
+        return f"read_parquet({_quoted(source)})"
+    connection.execute(f"ATTACH OR REPLACE {_quoted(source)} AS given (READ_ONLY)")
+    return "given.benchmark_input"
+
+
+@transport("job", path="GROUP BY", payload="table, Parquet files", requires=["duckdb"], origin="published")
+def group_by(connection, source, threads):
+    """Return the ten largest groups of two columns, with so many threads: the published query.
+
+    Groups of equal size are ordered by their names, which the published query leaves open.
+    """
+    connection.execute(f"SET threads = {int(threads)}")
+    return [list(row) for row in connection.execute(TOP.format(relation=_relation(connection, source))).fetchall()]
+
+
+@transport("job", path="sum of a function", payload="table, Parquet files", requires=["duckdb"], origin="published")
+def jaro_winkler(connection, source, threads):
+    """Return the sum of the Jaro-Winkler similarities of two columns, with so many threads: bound by the CPU."""
+    connection.execute(f"SET threads = {int(threads)}")
+    relation = _relation(connection, source)
+    (total,) = connection.execute(f"SELECT sum(jaro_winkler_similarity(col_1, col_2)) FROM {relation}").fetchone()
+    return total
+
+
+def _alone(source, threads):
+    """Run the query in an instance of its own: none finds in memory what another has read."""
+    import duckdb
+
+    with duckdb.connect() as own:
+        return group_by(own, source, threads)
+
+
+@transport("job", path="queries side by side", payload="Parquet files", requires=["duckdb"], origin="published")
+def side_by_side(connection, source, queries, threads):
+    """Run the group-by query so many times at once, each with its share of the threads, at least one."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    each = max(1, int(threads) // int(queries))
+    with ThreadPoolExecutor(int(queries)) as pool:
+        return list(pool.map(lambda _: _alone(source, each), range(int(queries))))
+
+
+@transport("job", path="queries in a row", payload="Parquet files", requires=["duckdb"], origin="published")
+def in_a_row(connection, source, queries, threads):
+    """Run the group-by query so many times one after the other, each with all threads."""
+    return [_alone(source, threads) for _ in range(int(queries))]
+
+
+def _create(connection, source, database, options):
+    """Make a table of Parquet files in a new database file, and time its two steps."""
+    import time
+
+    started = time.perf_counter()
+    connection.execute(f"ATTACH {_quoted(database)} AS made {options}")
+    (rows,) = connection.execute(
+        f"CREATE TABLE made.benchmark_input AS SELECT * FROM {_relation(connection, source)}"
+    ).fetchone()
+    created = time.perf_counter()
+    connection.execute("CHECKPOINT made")
+    ended = time.perf_counter()
+    connection.execute("DETACH made")
+    return {"answer": rows, "details": {"ctas_seconds": created - started, "checkpoint_seconds": ended - created}}
+
+
+@transport(
+    "job",
+    path="CREATE TABLE AS, CHECKPOINT",
+    payload="Parquet files to database file",
+    requires=["duckdb"],
+    settings={"RECOVERY_MODE": "no_wal_writes"},
+    published="CREATE TABLE AS and CHECKPOINT without a write-ahead log",
+)
+def create_table(connection, source, database):
+    """Turn Parquet files into a table of a new database file without a write-ahead log, as published.
+
+    With RECOVERY_MODE no_wal_writes what a crash interrupts is lost. CREATE TABLE AS writes full row groups to the
+    file, CHECKPOINT the rest, and waits until all is on the disk.
+    """
+    return _create(connection, source, database, "(RECOVERY_MODE no_wal_writes)")
+
+
+@transport("job", path="CREATE TABLE AS, CHECKPOINT", payload="Parquet files to database file", requires=["duckdb"])
+def create_table_with_wal(connection, source, database):
+    """Turn Parquet files into a table of a new database file with DuckDB's defaults, and checkpoint it."""
+    return _create(connection, source, database, "")
+
+
+@transport(
+    "job",
+    path="COPY TO s3://",
+    payload="table to Parquet files",
+    requires=["duckdb", "duckdb_extensions"],
+    published="DuckDB COPY straight to S3",
+)
+def copy_to_s3(connection, source, destination, threads):
+    """Copy a table straight to S3, each of so many threads into a Parquet file of its own; return the rows."""
+    connection.execute(f"SET threads = {int(threads)}")
+    (rows,) = connection.execute(
+        f"COPY (FROM {_relation(connection, source)}) TO {_quoted(destination)} (FORMAT parquet, PER_THREAD_OUTPUT)"
+    ).fetchone()
+    return rows

@@ -1,0 +1,245 @@
+"""Every job of the tuning suite does what its name says, with every value of its parameters."""
+
+import re
+import threading
+from contextlib import contextmanager
+
+import duckdb
+import polars as pl
+import pytest
+
+from harness.availability import missing_package
+from harness.datasets import benchmark_input
+from harness.model import Operation, Origin
+from harness.registry import Unsupported, connect_of, one, select
+from harness.systems import s3
+from tests import object_store
+
+ENTRIES = select("tuning.*")
+ROWS, FILES = 20_000, 3
+STAGES = {"write_seconds", "upload_seconds", "upload_bytes_per_s"}
+CLIENTS = ("boto3", "awscrt", "obstore")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return benchmark_input.ensure(tmp_path_factory.mktemp("datasets"), ROWS, FILES, 7, lambda text: None)
+
+
+@pytest.fixture(scope="module")
+def database(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("it's") / "a table.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE benchmark_input AS SELECT * FROM read_parquet($files)", {"files": table.pattern}
+        )
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    yield from object_store.opened(tmp_path_factory.mktemp("objects"))
+
+
+@pytest.fixture
+def bucket(objects):
+    with s3.bucket(objects.store, "tuning-tests") as name:
+        yield name
+
+
+@contextmanager
+def connected(name, folder, store=None):
+    entry = one(f"tuning.{name}")
+    if reason := missing_package(entry):
+        pytest.skip(reason)
+    (folder / "scratch").mkdir()
+    keys = store and {n: getattr(store, n) for n in ("endpoint", "region", "access_key", "secret_key")}
+    with connect_of(entry)(str(folder / "scratch"), keys) as connection:
+        yield lambda **arguments: entry.function(connection, **arguments)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_group_by_of_a_table_and_of_files_is_the_known_one(table, database, threads, tmp_path):
+    with connected("duckdb.group_by", tmp_path) as call:
+        for source in (database, table.pattern, database):
+            assert call(source=source, threads=threads) == table.answers.top
+
+
+def test_the_threads_are_those_asked_for(table, tmp_path):
+    entry = one("tuning.duckdb.group_by")
+    with connect_of(entry)(str(tmp_path), None) as connection:
+        for threads in (1, 3, 2):
+            entry.function(connection, table.pattern, threads)
+            assert connection.execute("SELECT current_setting('threads')").fetchone() == (threads,)
+
+
+def test_the_sum_of_similarities_is_the_known_one(table, database, tmp_path):
+    with connected("duckdb.jaro_winkler", tmp_path) as call:
+        for source in (database, table.pattern):
+            assert call(source=source, threads=2) == pytest.approx(table.answers.similarity_sum, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["side_by_side", "in_a_row"])
+def test_every_one_of_several_queries_has_the_known_answer(name, table, tmp_path):
+    with connected(f"duckdb.{name}", tmp_path) as call:
+        assert call(source=table.pattern, queries=3, threads=2) == [table.answers.top] * 3
+
+
+def test_queries_side_by_side_share_the_threads_and_those_in_a_row_have_them_all(table, tmp_path, monkeypatch):
+    from harness.transports.tuning import duckdb as module
+
+    seen = []
+    meeting = threading.Barrier(2, timeout=10)
+    monkeypatch.setattr(module, "_alone", lambda source, threads: seen.append(threads) or meeting.wait())
+    module.side_by_side(None, table.pattern, 2, 8)  # both must be under way at once to meet
+    module.side_by_side(None, table.pattern, 2, 1)
+    monkeypatch.setattr(module, "_alone", lambda source, threads: seen.append(threads))
+    module.in_a_row(None, table.pattern, 2, 8)
+    assert seen == [4, 4, 1, 1, 8, 8]
+
+
+@pytest.mark.parametrize("name", ["create_table", "create_table_with_wal"])
+def test_a_table_is_created_on_the_disk_and_its_two_steps_are_timed(name, table, tmp_path):
+    path = tmp_path / "it's made.duckdb"
+    with connected(f"duckdb.{name}", tmp_path) as call:
+        found = call(source=table.pattern, database=str(path))
+    assert found["answer"] == ROWS
+    assert found["details"].keys() == {"ctas_seconds", "checkpoint_seconds"}
+    assert min(found["details"].values()) > 0
+    assert [file.name for file in tmp_path.glob("*.duckdb*")] == [path.name]
+    with duckdb.connect(str(path), read_only=True) as connection:
+        stored = connection.sql("SELECT * FROM benchmark_input").pl()
+    assert stored.sort(stored.columns).equals(pl.read_parquet(table.pattern).sort(stored.columns))
+
+
+def test_without_a_log_nothing_is_in_the_file_before_the_checkpoint_but_with_one_it_is(table, tmp_path):
+    """What the two ways differ in, seen on the disk between their steps."""
+    sizes = {}
+    for mode, options in (("no log", "(RECOVERY_MODE no_wal_writes)"), ("log", "")):
+        path = tmp_path / f"{mode}.duckdb"
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH '{path}' AS made {options}")
+            connection.execute(f"CREATE TABLE made.t AS SELECT * FROM read_parquet('{table.pattern}')")
+            sizes[mode] = sum(file.stat().st_size for file in tmp_path.glob(f"{mode}.duckdb*"))
+    assert sizes["no log"] < 100_000 < sizes["log"]
+
+
+def test_a_sequential_write_has_every_byte(tmp_path):
+    path = tmp_path / "written"
+    for size in (1, 8 << 20, (16 << 20) + 5):
+        with connected_once("posix.sequential_write", tmp_path, size) as call:
+            found = call(path=str(path), size=size)
+        assert found["answer"] == path.stat().st_size == size
+        assert found["details"]["bytes_per_s"] > 0
+    content = path.read_bytes()
+    assert content[: 8 << 20] == content[8 << 20 : 16 << 20]
+    assert len(set(content[:100_000])) == 256
+
+
+@contextmanager
+def connected_once(name, folder, number):
+    own = folder / str(number)
+    own.mkdir()
+    with connected(name, own) as call:
+        yield call
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_triad_is_right_everywhere_and_says_how_many_bytes_a_second_it_moved(threads, tmp_path):
+    with connected("numexpr.triad", tmp_path) as call:
+        found = call(elements=300_000, threads=threads)
+    assert found["answer"] == [3.5]
+    assert 1e8 < found["details"]["bytes_per_s"] < 1e13
+
+
+def test_more_threads_than_numexpr_has_are_unsupported_with_what_to_do(tmp_path):
+    with connected("numexpr.triad", tmp_path) as call, pytest.raises(Unsupported, match=r"NUMEXPR_MAX_THREADS=99999"):
+        call(elements=10, threads=99_999)
+
+
+def test_without_counters_the_share_of_the_bandwidth_is_unsupported_with_the_reason(table, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # no perf, whatever this machine has
+    with connected("perf.bandwidth_of_group_by", tmp_path) as call, pytest.raises(Unsupported, match="uncore_imc"):
+        call(source=table.pattern, elements=10, threads=1)
+
+
+def fetched(objects, bucket, folder):
+    """The rows of all Parquet files below out/, and their names."""
+    names = sorted(s3.sizes(objects.store, bucket, "out/"))
+    for name in names:
+        s3.download(objects.store, bucket, name, folder / name.rpartition("/")[2])
+    return pl.concat([pl.read_parquet(folder / name.rpartition("/")[2]) for name in names]), names
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_copy_straight_to_s3_has_every_row(threads, table, database, objects, bucket, tmp_path):
+    with connected("duckdb.copy_to_s3", tmp_path, objects.store) as call:
+        assert call(source=database, destination=f"s3://{bucket}/out/here", threads=threads) == ROWS
+    frame, names = fetched(objects, bucket, tmp_path)
+    assert frame.sort(frame.columns).equals(pl.read_parquet(table.pattern).sort(frame.columns))
+    assert 1 <= len(names) <= threads
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_upload_puts_every_local_file_into_the_bucket(client, table, database, objects, bucket, tmp_path):
+    arguments = {"source": database, "destination": f"s3://{bucket}/out/here", "threads": 2}
+    with connected(f"{client}.upload", tmp_path, objects.store) as call:
+        found = call(folder=str(tmp_path), **arguments)
+    assert found["answer"] == ROWS
+    assert found["details"].keys() == STAGES
+    local = {f"out/here/{path.name}": path.stat().st_size for path in (tmp_path / "out").iterdir()}
+    assert s3.sizes(objects.store, bucket, "out/") == local
+    frame, _ = fetched(objects, bucket, tmp_path)
+    assert frame.sort(frame.columns).equals(pl.read_parquet(table.pattern).sort(frame.columns))
+
+
+@pytest.fixture
+def source(table, objects, bucket):
+    s3.upload(objects.store, bucket, table.folder, "in/here")
+    s3.client(objects.store).delete_object(Bucket=bucket, Key="in/here/manifest.json")
+    return f"s3://{bucket}/in/here/*.parquet"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_download_has_every_file_and_its_query_the_known_answer(client, table, objects, source, tmp_path):
+    (tmp_path / "in").mkdir()
+    with connected(f"{client}.download", tmp_path, objects.store) as call:
+        found = call(source=source, folder=str(tmp_path / "in"), threads=2)
+    assert found["answer"] == table.answers.top
+    assert found["details"].keys() == {"download_seconds", "download_bytes_per_s", "query_seconds"}
+    assert sum(path.stat().st_size for path in (tmp_path / "in").iterdir()) == table.bytes
+
+
+def test_the_query_reads_from_s3_directly(table, objects, source, tmp_path):
+    with connected("duckdb.group_by", tmp_path, objects.store) as call:
+        assert call(source=source, threads=2) == table.answers.top
+
+
+@pytest.mark.parametrize("client", ["awscrt", "boto3"])
+def test_what_moves_the_bytes_is_the_client_of_that_name(client, database, objects, bucket, tmp_path, monkeypatch):
+    """No request of an upload with the CRT goes through botocore, and each of the classic client's does."""
+    from botocore.httpsession import URLLib3Session
+
+    sent, send = [], URLLib3Session.send
+    monkeypatch.setattr(URLLib3Session, "send", lambda *arguments: sent.append(1) or send(*arguments))
+    with connected(f"{client}.upload", tmp_path, objects.store) as call:
+        call(source=database, folder=str(tmp_path), destination=f"s3://{bucket}/out", threads=1)
+    assert bool(sent) == (client == "boto3")
+
+
+def test_a_refused_upload_is_an_error(database, objects, tmp_path):
+    for client in CLIENTS:
+        own = tmp_path / client
+        own.mkdir()
+        with (
+            connected(f"{client}.upload", own, objects.store) as call,
+            pytest.raises(Exception, match=re.compile("bucket", re.I)),
+        ):
+            call(source=database, folder=str(own), destination="s3://no-such-bucket-here/out", threads=1)
+
+
+def test_every_job_says_where_it_is_from():
+    assert {entry.operation for entry in ENTRIES} == {Operation.JOB}
+    beyond = {entry.id for entry in ENTRIES if entry.origin is Origin.BEYOND}
+    assert beyond == {"tuning.duckdb.create_table_with_wal", "tuning.obstore.download", "tuning.obstore.upload"}
+    assert [entry.id for entry in ENTRIES if entry.origin is Origin.LIMIT] == ["tuning.posix.sequential_write"]
