@@ -10,13 +10,14 @@ from harness.model import Value
 class Comparison:
     """Two points of an experiment whose times are set against each other: parameters with their values.
 
-    `title` reads as the beginning of "... took 7 % longer".
+    `title` reads as the beginning of "... took 7 % longer"; `published` is what the author found, in a few words.
     """
 
     title: str
     experiment: str
     one: dict[str, Value]
     other: dict[str, Value]
+    published: str = ""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,8 @@ def _of_points(about: Sequence[dict[str, Any]], comparison: Comparison) -> Itera
     for transport, rest in sorted(sides, key=lambda key: (key[0], in_order(key[1]))):
         one, other = sides[transport, rest].values()
         if pairs := _pairs(one, other):
-            yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(pairs))}"
+            authors = f"; published: {comparison.published}" if comparison.published else ""
+            yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(pairs))}{authors}"
 
 
 def _of_transports(about: Sequence[dict[str, Any]], comparison: Versus) -> Iterator[str]:

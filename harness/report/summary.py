@@ -53,7 +53,7 @@ COLUMNS = {
     "ratio_to_published": "mean_rows_per_s / published_mean_rows_per_s, where the author gives no rate "
     "published_mean_seconds / mean_seconds: above 1 is faster than the author's machine",
 }
-TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse", "parquet": "Parquet"}
+TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse", "parquet": "Parquet", "elt": "ELT"}
 _OF_TRANSPORT = tuple(COLUMNS)[2:12]
 _OPERATIONS = ("write", "create", "read", "scan", "query", "transform")
 

@@ -3,6 +3,7 @@
 import math
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -57,6 +58,11 @@ def test_a_difference_that_the_interval_shows_is_said_in_percent():
     assert line == (
         "elt.duckdb.transform, 100 rows: S3 took 7 % longer: 1.07 times as long (95 % interval 1.06 to 1.08, 3 passes)"
     )
+
+
+def test_what_the_author_found_stands_behind_it():
+    (line,) = findings(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
+    assert line.endswith("how sure that is; published: 7 % longer")
 
 
 def test_a_faster_one_took_less():
