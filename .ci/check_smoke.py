@@ -1,7 +1,7 @@
 """Check the newest run of a suite in results/: every case of the smoke size has a row, ok where it can run here.
 
-Usage: check_smoke.py SUITE. Only pg_parquet's four ways cannot run without Docker, and S3 not without programs
-compiled by Go; the matrix has 56 ways in all.
+Usage: check_smoke.py SUITE. Only pg_parquet's four ways cannot run without Docker, S3 not without programs compiled by
+Go, and the counters of the memory not where there are none; the matrix has 56 ways in all.
 """
 
 import sys
@@ -20,12 +20,15 @@ programs = (go_programs.MINIO, go_programs.TOXIPROXY)
 no_s3 = not all(go_programs.place(program, chosen.cache_dir).is_file() for program in programs)
 
 
-def cannot_run(case: Case) -> bool:
-    """Say whether a case needs what this machine does not have."""
-    return "pg_parquet" in case.transport.needs or (no_s3 and "s3" in str(case.parameters.get("storage")))
+def status_of(case: Case) -> str:
+    """Return the status that a case must have on this machine."""
+    if case.transport.client == "perf" and not list(Path("/sys/bus/event_source/devices").glob("uncore_imc*")):
+        return "unsupported"
+    on_s3 = "s3" in str(case.parameters.get("storage")) or case.experiment.startswith("s3_")
+    return "unavailable" if "pg_parquet" in case.transport.needs or (no_s3 and on_s3) else "ok"
 
 
-expected = Counter("unavailable" if cannot_run(case) else "ok" for case in cases)
+expected = Counter(map(status_of, cases))
 newest_first = map(results.load, sorted(Path("results").glob("2*/runs.csv"), reverse=True))
 rows = next(rows for rows in newest_first if rows and rows[0]["suite"] == name)
 statuses = Counter(str(row["status"]) for row in rows)
