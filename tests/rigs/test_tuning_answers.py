@@ -116,13 +116,30 @@ def test_lost_and_changed_rows_of_a_table_are_a_mismatch(perform):
     assert all(text in (row["error"] or "") for row, text in zip(rows, said, strict=True))
 
 
+@pytest.fixture
+def table(settings):
+    return benchmark_input.ensure(settings.datasets_dir, 20_000, 3, 1, print)
+
+
+@pytest.mark.parametrize("name", ["side_by_side", "in_a_row"])
+def test_every_one_of_several_answers_counts(name, table):
+    top = table.answers.top
+    values = TABLE | {"source": "parquet", "queries": 2, "threads": 2}
+    said = []
+    for answer in ([top, top], [top, top[::-1]], [top], [top, top, top], None):
+        done = tuning_answers.Done(case(f"tuning.duckdb.{name}", **values), table, answer, {}, [], table.folder)
+        said.append(" ".join(tuning_answers.differences(done)))
+    assert said[0] == ""
+    assert said[1].startswith("largest group 1: expected")
+    assert all(text.startswith("expected the answers of 2 queries, found ") for text in said[2:])
+
+
 @pytest.mark.parametrize("wrong", [0.0, 1e-8, None, "3"])
-def test_a_sum_of_similarities_counts_to_nine_digits(wrong, settings):
-    table = benchmark_input.ensure(settings.datasets_dir, 20_000, 3, 1, print)
+def test_a_sum_of_similarities_counts_to_nine_digits(wrong, table):
     right = table.answers.similarity_sum
     answer = right * (1 + wrong) if isinstance(wrong, float) else wrong
     jaro = case("tuning.duckdb.jaro_winkler", **TABLE, source="table", threads=1)
-    done = tuning_answers.Done(jaro, table, answer, {}, [], settings.datasets_dir)
+    done = tuning_answers.Done(jaro, table, answer, {}, [], table.folder)
     assert bool(tuning_answers.differences(done)) == (wrong != 0.0)
 
 
