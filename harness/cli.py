@@ -180,7 +180,7 @@ def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) ->
 @_explained
 def merge(
     runs: Annotated[list[str], typer.Argument(help="ids or folders of two or more runs of one suite")],
-    to: Annotated[Path, typer.Option(help="folder for merged.csv and merged.md")] = Path("merged"),
+    to: Annotated[Path | None, typer.Option(help="folder for merged.csv and merged.md; results/merged/")] = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data or versions, labelled")] = False,
 ) -> None:
     """Set runs of several machines side by side in one table."""
@@ -191,7 +191,7 @@ def merge(
     chosen = settings.load()
     found = [writing.read(find_folder(chosen, run)) for run in runs]
     suite = suites.load(chosen.suites_dir, found[0][0]["plan"]["suite"])
-    for path in merging.write(to, suite, merging.merged(suite, found, anyway)):
+    for path in merging.write(to or chosen.results_dir / "merged", suite, merging.merged(suite, found, anyway)):
         typer.echo(path)
 
 

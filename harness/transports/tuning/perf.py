@@ -64,6 +64,8 @@ def bandwidth_of_group_by(connection, source, elements, threads):
     import numexpr
     import numpy
 
+    if int(threads) > numexpr.MAX_THREADS:
+        raise Unsupported(f"numexpr has at most {numexpr.MAX_THREADS} threads; set NUMEXPR_MAX_THREADS={threads}")
     numexpr.set_num_threads(int(threads))
     connection.execute(f"SET threads = {int(threads)}")
     b, c = numpy.full(int(elements), 2.0), numpy.full(int(elements), 0.5)
