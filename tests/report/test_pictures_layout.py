@@ -97,6 +97,10 @@ CASES = {
         replace(LINES, x="parameter:cache"),
         [row("a", seconds=1.0, parameters=f"cache={state}") for state in ("warm", "dropped", "as found")],
     ),
+    "lines over categories with long names": (
+        replace(LINES, x="parameter:network"),
+        [row("a", seconds=1.0, parameters=f"network=link {count} ms 90 MB/s per connection") for count in range(7)],
+    ),
     "lines over a parameter": (
         replace(LINES, x="parameter:rows", log=True),
         [row("a", seconds=1.0, parameters=f"rows={count}") for count in (4096, 122_880, 300_000)],

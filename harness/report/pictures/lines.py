@@ -1,5 +1,6 @@
 """Lines: a figure over size or a parameter, one line for each value of one column and, drawn otherwise, of another."""
 
+import textwrap
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +16,13 @@ from harness.report.pictures.cases import Point, author_says, figures_of, has_ma
 from harness.report.pictures.inset import inset
 from harness.report.pictures.marks import PUBLISHED, published_saying, saying
 from harness.report.pictures.quantities import Quantity, parameter_or_quantity, quantity, text
-from harness.report.pictures.sheet import Entry, Sheet, sheet
+from harness.report.pictures.sheet import Entry, Sheet, sheet, width
 from harness.report.style import Look
 from harness.suites import Picture, PublishedFigure
 
 _HEIGHT = 4.3  # inches of the axes
+_LEFT, _RIGHT = 0.85, 0.3  # inches beside them
+_BETWEEN = 0.12  # inches between the labels of categories
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,11 @@ def lines(
         found.append(Line(tuple(_mark(point, what, picture.statistic, names) for point in members), look))
         if theirs := _theirs(members, published, picture.x, what, along):
             found.append(Line(theirs, look, published=True))
-    drawn = sheet(picture.title, second, _legend(picture, points, drawable, looks, dashes, found), 0.85, 0.3, _HEIGHT)
-    _scales(drawn.axes, found, what, along, picture.log, names)
+    labels = _in_lines(names)
+    legend = _legend(picture, points, drawable, looks, dashes, found)
+    most = max((label.count("\n") + 1 for label in labels), default=1)
+    drawn = sheet(picture.title, second, legend, _LEFT, _RIGHT, _HEIGHT, most)
+    _scales(drawn.axes, found, what, along, picture.log, labels)
     for line in found:
         _line(drawn, drawn.axes, line)
     if picture.inset and not (names or picture.log):
@@ -162,6 +168,13 @@ def _legend(
         open_dots = Line2D([], [], color=style.QUIET, linestyle=style.DOTTED, marker="o", markerfacecolor="white")
         entries.append(Entry(open_dots, PUBLISHED))
     return entries
+
+
+def _in_lines(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of categories, broken at spaces where they would reach into each other."""
+    room = (style.WIDTH - _LEFT - _RIGHT) / max(len(names), 1) - _BETWEEN
+    letters = max(6, int(room / width("n", style.TEXT)))
+    return tuple(textwrap.fill(name, letters, break_long_words=False, break_on_hyphens=False) for name in names)
 
 
 def _scales(

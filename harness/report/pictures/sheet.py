@@ -59,15 +59,21 @@ def width(text: str, size: float) -> float:
     return max(widths, default=0.0) * _HINTING / 72
 
 
-def sheet(title: str, second: str, legend: Sequence[Entry], left: float, right: float, height: float) -> Sheet:
-    """Return a sheet whose axes are `height` inches high with `left` and `right` inches beside them for labels."""
+def sheet(
+    title: str, second: str, legend: Sequence[Entry], left: float, right: float, height: float, lines_below: int = 1
+) -> Sheet:
+    """Return a sheet whose axes are `height` inches high with `left` and `right` inches beside them for labels.
+
+    `lines_below` is the number of lines that the labels of the x axis have.
+    """
+    under = _BELOW + (lines_below - 1) * style.TEXT * _LINE
     lines = textwrap.wrap(title, 86) or [""]
     notes = textwrap.wrap(second, 140)
     columns = _columns(legend)
     rows = -(-len(legend) // columns)
     top = _EDGE + len(lines) * style.TITLE * _LINE + len(notes) * style.SMALL * _LINE + 0.08
     above = top + rows * _INCHES_PER_MARK + 0.2
-    whole = above + height + _BELOW
+    whole = above + height + under
     figure = Figure(figsize=(style.WIDTH, whole), dpi=style.DPI)
     figure.text(
         *_at(_EDGE, _EDGE, whole), "\n".join(lines), size=style.TITLE, weight="bold", va="top", linespacing=1.25
@@ -77,7 +83,7 @@ def sheet(title: str, second: str, legend: Sequence[Entry], left: float, right: 
         *_at(_EDGE, below, whole), "\n".join(notes), size=style.SMALL, color=style.QUIET, va="top", linespacing=1.25
     )
     axes = figure.add_axes(
-        (left / style.WIDTH, _BELOW / whole, 1 - (left + right) / style.WIDTH, height / whole)  # of the figure's size
+        (left / style.WIDTH, under / whole, 1 - (left + right) / style.WIDTH, height / whole)  # of the figure's size
     )
     if legend:
         _draw_legend(figure, legend, columns, _at(_EDGE, top, whole))
