@@ -24,21 +24,15 @@ ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS and entr
 OF_MATRIX = [entry for entry in DATABASES if entry.published]
 # Operation -> what follows the connection in the signature; a store is its own connection.
 DATABASE_ARGUMENTS = {Operation.WRITE: ["frame", "table"], Operation.READ: ["table"]}
-FILE_ARGUMENTS = {
-    Operation.SCAN: ["files"],
-    Operation.CREATE: ["data"],
-    Operation.READ: [],
-    Operation.QUERY: [],
-    Operation.TRANSFORM: ["source", "destination"],
-}
+FILE_ARGUMENTS = {Operation.SCAN: ["files"], Operation.CREATE: ["data"], Operation.READ: [], Operation.QUERY: []}
+FILE_ARGUMENTS[Operation.TRANSFORM] = ["source", "destination"]
 JOB_ARGUMENTS = {"source", "threads", "queries", "elements", "folder", "database", "path", "size", "destination"}
 # System -> what its data may be in memory; a scan has none but where it makes a frame of all rows.
 FRAMES = {
     "postgres": {"pandas", "polars"},
     "clickhouse": {"pandas", "polars"},
     "parquet": {"", "pandas"},
-    "elt": {""},
-    "tuning": {""},
+    **dict.fromkeys(("elt", "tuning"), {""}),
     "stores_equal": {"pyarrow"},
     "stores_published": {"dicts", "tuples", "pyarrow"},
 }

@@ -110,10 +110,7 @@ class EmbeddedLab:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        services: Iterable[str] = ("postgres", "clickhouse"),
-        more: Mapping[str, Service] | None = None,
+        self, folder: Path, services: Iterable[str] = tuple(SERVICES), more: Mapping[str, Service] | None = None
     ) -> None:
         self.folder = self._root = folder.absolute()
         self._services = SERVICES | dict(more or {})
