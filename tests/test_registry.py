@@ -32,7 +32,8 @@ FRAMES = {
     "postgres": {"pandas", "polars"},
     "clickhouse": {"pandas", "polars"},
     "parquet": {"", "pandas"},
-    **dict.fromkeys(("elt", "tuning"), {""}),
+    "elt": {""},
+    "tuning": {""},
     "stores_equal": {"pyarrow"},
     "stores_published": {"dicts", "tuples", "pyarrow"},
 }

@@ -113,8 +113,8 @@ class EmbeddedLab:
         self, folder: Path, services: Iterable[str] = tuple(SERVICES), more: Mapping[str, Service] | None = None
     ) -> None:
         self.folder = self._root = folder.absolute()
-        self._services = SERVICES | dict(more or {})
-        self._names = (*services, *(more or {}))
+        others = dict(more or {})
+        self._services, self._names = SERVICES | others, (*services, *others)
         self._password = secrets.token_urlsafe(24)
         self._running: dict[str, _Running] = {}
         self._lock: int | None = None
