@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import inspect
 import subprocess
 import sys
 
@@ -146,7 +147,11 @@ def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     arguments = [argument.arg for argument in (*main.args.args, main.args.vararg) if argument]
     assert f"Usage: python script.py {' '.join(arguments).upper()}\n" in docstring(tree)
     folder = ["folder_here", "folder_there"] if "shared_io" in entry.needs else []
-    assert arguments == ARGUMENTS[entry.operation, entry.system in ("postgres", "clickhouse")] + folder
+    if entry.operation is Operation.JOB:
+        expected = ["scratch", *list(inspect.signature(entry.function).parameters)[1:]]
+    else:
+        expected = ARGUMENTS[entry.operation, entry.system in ("postgres", "clickhouse")] + folder
+    assert arguments == expected
     assert isinstance(main, ast.AsyncFunctionDef) == (entry.style == "async")
 
 

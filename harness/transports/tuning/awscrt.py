@@ -47,7 +47,7 @@ def _write(connection, source, folder, threads):
     "job",
     path="COPY TO local files, upload",
     payload="table to Parquet files",
-    requires=["duckdb", "boto3", "awscrt.s3", "s3transfer.crt"],
+    requires=["duckdb", "boto3", "botocore.session", "awscrt.s3", "s3transfer.crt"],
     published="upload with the CRT client",
 )
 def upload(session, source, folder, destination, threads):
@@ -76,7 +76,7 @@ def upload(session, source, folder, destination, threads):
     "job",
     path="download, GROUP BY",
     payload="Parquet files",
-    requires=["duckdb", "boto3", "awscrt.s3", "s3transfer.crt"],
+    requires=["duckdb", "boto3", "botocore.session", "awscrt.s3", "s3transfer.crt"],
     published="download with the CRT client",
 )
 def download(session, source, folder, threads):

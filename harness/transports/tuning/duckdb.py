@@ -47,7 +47,9 @@ def _relation(connection, source):
     return "given.benchmark_input"
 
 
-@transport("job", path="GROUP BY", payload="table, Parquet files", requires=["duckdb"], origin="published")
+@transport(
+    "job", path="GROUP BY", payload="table, Parquet files", requires=["duckdb", "duckdb_extensions"], origin="published"
+)
 def group_by(connection, source, threads):
     """Return the ten largest groups of two columns, with so many threads: the published query.
 
@@ -57,7 +59,13 @@ def group_by(connection, source, threads):
     return [list(row) for row in connection.execute(TOP.format(relation=_relation(connection, source))).fetchall()]
 
 
-@transport("job", path="sum of a function", payload="table, Parquet files", requires=["duckdb"], origin="published")
+@transport(
+    "job",
+    path="sum of a function",
+    payload="table, Parquet files",
+    requires=["duckdb", "duckdb_extensions"],
+    origin="published",
+)
 def jaro_winkler(connection, source, threads):
     """Return the sum of the Jaro-Winkler similarities of two columns, with so many threads: bound by the CPU."""
     connection.execute(f"SET threads = {int(threads)}")
@@ -74,7 +82,13 @@ def _alone(source, threads):
         return group_by(own, source, threads)
 
 
-@transport("job", path="queries side by side", payload="Parquet files", requires=["duckdb"], origin="published")
+@transport(
+    "job",
+    path="queries side by side",
+    payload="Parquet files",
+    requires=["duckdb", "duckdb_extensions"],
+    origin="published",
+)
 def side_by_side(connection, source, queries, threads):
     """Run the group-by query so many times at once, each with its share of the threads, at least one."""
     from concurrent.futures import ThreadPoolExecutor
@@ -84,7 +98,13 @@ def side_by_side(connection, source, queries, threads):
         return list(pool.map(lambda _: _alone(source, each), range(int(queries))))
 
 
-@transport("job", path="queries in a row", payload="Parquet files", requires=["duckdb"], origin="published")
+@transport(
+    "job",
+    path="queries in a row",
+    payload="Parquet files",
+    requires=["duckdb", "duckdb_extensions"],
+    origin="published",
+)
 def in_a_row(connection, source, queries, threads):
     """Run the group-by query so many times one after the other, each with all threads."""
     return [_alone(source, threads) for _ in range(int(queries))]
@@ -110,7 +130,7 @@ def _create(connection, source, database, options):
     "job",
     path="CREATE TABLE AS, CHECKPOINT",
     payload="Parquet files to database file",
-    requires=["duckdb"],
+    requires=["duckdb", "duckdb_extensions"],
     settings={"RECOVERY_MODE": "no_wal_writes"},
     published="CREATE TABLE AS and CHECKPOINT without a write-ahead log",
 )
@@ -123,7 +143,12 @@ def create_table(connection, source, database):
     return _create(connection, source, database, "(RECOVERY_MODE no_wal_writes)")
 
 
-@transport("job", path="CREATE TABLE AS, CHECKPOINT", payload="Parquet files to database file", requires=["duckdb"])
+@transport(
+    "job",
+    path="CREATE TABLE AS, CHECKPOINT",
+    payload="Parquet files to database file",
+    requires=["duckdb", "duckdb_extensions"],
+)
 def create_table_with_wal(connection, source, database):
     """Turn Parquet files into a table of a new database file with DuckDB's defaults, and checkpoint it."""
     return _create(connection, source, database, "")

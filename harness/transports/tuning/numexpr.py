@@ -15,7 +15,7 @@ def connect(folder, s3):
     "job",
     path="a = b + 3 c",
     payload="arrays of float64",
-    requires=["numexpr"],
+    requires=["numexpr", "numpy"],
     published="STREAM triad",
 )
 def triad(connection, elements, threads):

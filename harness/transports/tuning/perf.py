@@ -51,7 +51,11 @@ def _counted():
 
 
 @transport(
-    "job", path="GROUP BY, perf stat", payload="Parquet files", requires=["duckdb", "numexpr"], origin="published"
+    "job",
+    path="GROUP BY, perf stat",
+    payload="Parquet files",
+    requires=["duckdb", "numexpr", "numpy"],
+    origin="published",
 )
 def bandwidth_of_group_by(connection, source, elements, threads):
     """Return the group-by query's answer, and the bytes per second and share of a triad's that it moves in memory.
