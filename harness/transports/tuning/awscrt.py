@@ -1,4 +1,4 @@
-"""The AWS Common Runtime (CRT) as "aws s3 sync" uses it when told to: https://pypi.org/project/awscrt/
+"""The AWS Common Runtime (CRT) as "aws s3 sync" uses it when told to: https://github.com/awslabs/aws-crt-python
 
 boto3 uses the CRT by itself on some kinds of instances only, does not tell it the endpoint of another server, and goes
 on without it, and without a word, where another process holds its lock. Here s3transfer's manager for it is used
