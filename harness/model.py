@@ -120,14 +120,6 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Extent:
-    """How much data a case is about: rows, and bytes on disk (None where they are not in files of ours)."""
-
-    rows: int
-    bytes: int | None
-
-
-@dataclass(frozen=True)
 class Run:
     """One execution of a case: pass number (from 1) and its place in the whole shuffled order (from 1)."""
 

@@ -158,10 +158,14 @@ def load_trace(path: Path) -> list[tuple[float, float]]:
         raise LabError(f"cannot read {path}: {error}; is the file damaged?") from None
 
 
+def parameters(label: str) -> dict[str, str]:
+    """Return the parameters of a label `name=value; name=value` as texts."""
+    return dict(part.split("=", 1) for part in label.split("; ") if part)
+
+
 def details(row: dict[str, Any]) -> dict[str, float]:
     """Return the further facts of a run as numbers, by name."""
-    pairs = (part.split("=", 1) for part in (row["details"] or "").split("; ") if part)
-    return {name: float(value) for name, value in pairs}
+    return {name: float(value) for name, value in parameters(row["details"] or "").items()}
 
 
 def drop_torn_line(path: Path) -> None:

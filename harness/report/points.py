@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.report.cells import volume
+from harness.results import parameters
 
 
 @dataclass(frozen=True)
@@ -15,11 +16,6 @@ class Point:
     name: str
     rows: int | None
     bytes: int | None
-
-
-def parameters(label: str) -> dict[str, str]:
-    """Return the parameters of a label `name=value; name=value` as texts."""
-    return dict(part.split("=", 1) for part in label.split("; ") if part)
 
 
 def in_order(label: str) -> tuple[tuple[str, float, str], ...]:
