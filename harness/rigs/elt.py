@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from harness.datasets.raw_csv import Tree
 from harness.machine import filesystem, require_disk
 from harness.model import Case, LabError
 from harness.object_stores import Objects
+from harness.rigs.objects import OnObjectStore
 from harness.rigs.rig import Order, Rig, only_parameters
 from harness.systems import s3
 from harness.systems.s3 import ObjectStore
@@ -34,7 +35,7 @@ _READERS: dict[str, row_sums.Reader] = {"duckdb": row_sums.by_polars}  # by the 
 
 
 @dataclass(frozen=True)
-class EltRig:
+class EltRig(OnObjectStore):
     """Trees by number of rows, the S3 server (or why there is none), and folders; see `harness.rigs.rig.Rig`."""
 
     trees: dict[int, Tree]
@@ -45,14 +46,6 @@ class EltRig:
     expected: dict[tuple[int, str], row_sums.RowSums] = field(default_factory=dict)
 
     @property
-    def kind(self) -> str:
-        return "local" if isinstance(self.objects, str) else self.objects.kind
-
-    @property
-    def secrets(self) -> Sequence[str]:
-        return [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
-
-    @property
     def headline(self) -> str:
         sizes = ", ".join(f"{tree.bytes / 1e9:.2f} GB in {tree.files} files" for tree in self._measured_trees())
         server = (
@@ -61,12 +54,9 @@ class EltRig:
         return f"CSV on {filesystem(self.folder)}: {sizes}; {server}"
 
     def facts(self) -> dict[str, Any]:
-        servers = {}
-        if not isinstance(self.objects, str):
-            servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
         return {
             "data": [raw_csv.facts(tree) for tree in self._measured_trees()],
-            "servers": servers,
+            "servers": self.servers(),
             "server_filesystem": filesystem(self.folder),
         }
 
@@ -100,13 +90,7 @@ class EltRig:
         return {
             "contract": "elt",
             "folder": str(self.folder / "scratch"),
-            "s3": store
-            and {
-                "endpoint": store.endpoint,
-                "region": store.region,
-                "access_key": store.access_key,
-                "secret_key": store.secret_key,
-            },
+            "s3": store and asdict(store),
             "warmup": [self._source(case, warmup), self._destination(case, "warmup")],
             "measured": [self._source(case, tree), self._destination(case, "result")],
         }
@@ -125,12 +109,6 @@ class EltRig:
         answer["converted"] = _converted(path)
         found = self._read(case)([str(path)], kinds, "/raw/")
         return row_sums.differences(self._expected(case), found)
-
-    def died(self, case: Case) -> bool:
-        return False
-
-    def revive(self) -> list[str]:
-        return []
 
     def settle(self, case: Case) -> None:
         """Remove what came out and what an engine spilled."""
@@ -224,7 +202,7 @@ def opened(order: Order) -> Iterator[Rig]:
     with_s3 = any("s3" in _places(case) for case in order.cases)
     own_store = with_s3 and settings.s3_endpoint is None
     running = (2 if own_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
-    running += sum(raw_csv.needed_bytes(settings.datasets_dir / "none", rows, order.seed) for rows in sizes) * own_store
+    running += sum(raw_csv.most_bytes(rows) for rows in sizes) * own_store
     require_disk(settings.datasets_dir, building + running, "or choose a smaller SIZE")
     order.say(
         f"elt: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"

@@ -16,7 +16,7 @@ from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, LineitemFile
 from harness.machine import available_memory, filesystem
 from harness.model import Case, LabError
-from harness.rigs.rig import Order, Rig, Unavailable, only_parameters
+from harness.rigs.rig import NothingToRevive, Order, Rig, Unavailable, only_parameters
 
 PARAMETERS = frozenset({"scale_factor", "parts", "files", "parts_per_file", "row_group_rows", "page_cache"})
 PAGE_CACHE = ("warm", "dropped", "as found")
@@ -26,7 +26,7 @@ _RESIDENT_AFTER_DROP = 0.05  # share of pages that may be left before a cache do
 
 
 @dataclass(frozen=True)
-class ParquetRig:
+class ParquetRig(NothingToRevive):
     """The files of every layout that the cases ask for; see `harness.rigs.rig.Rig`."""
 
     files: dict[Layout, LineitemFile]
@@ -81,12 +81,6 @@ class ParquetRig:
         """Compare the number with the one known from the generator, before the rows became Parquet."""
         known = sum(file.matches for file in self._files(case))
         return [] if answer["count"] == known else [f"expected {known} rows to pass, found {answer['count']}"]
-
-    def died(self, case: Case) -> bool:
-        return False
-
-    def revive(self) -> list[str]:
-        return []
 
     def settle(self, case: Case) -> None:
         """Remove what an engine spilled."""

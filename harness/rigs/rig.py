@@ -56,7 +56,10 @@ class Rig(Protocol):
         """Make a run ready and return its job for the worker. Raises Unavailable."""
 
     def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
-        """Return what is wrong with what a run wrote or returned; an empty list when every value is right."""
+        """Return what is wrong with what a run wrote or returned; an empty list when every value is right.
+
+        What it finds besides it adds to the answer: `converted` and `details`, as a contract's `hand_over` does.
+        """
 
     def died(self, case: Case) -> bool:
         """Say whether the server that a case uses has died, cheaply: it is asked many times a second."""
@@ -66,6 +69,18 @@ class Rig(Protocol):
 
     def settle(self, case: Case) -> None:
         """Bring everything to rest after a run, however it ended."""
+
+
+class NothingToRevive:
+    """The part of a rig that watches servers, where none can die under a run or nobody here could bring it back."""
+
+    def died(self, case: Case) -> bool:
+        """See `Rig`."""
+        return False
+
+    def revive(self) -> list[str]:
+        """See `Rig`."""
+        return []
 
 
 def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:

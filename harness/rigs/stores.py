@@ -20,7 +20,7 @@ from harness.datasets.specification import Specification
 from harness.execution import execute
 from harness.machine import filesystem, require_disk, require_memory
 from harness.model import Case, Dataset, LabError, Operation, Status, Transport
-from harness.rigs.rig import Order, Rig, dataset_facts, only_parameters
+from harness.rigs.rig import NothingToRevive, Order, Rig, dataset_facts, only_parameters
 from harness.systems import stores
 from harness.verify import differences
 
@@ -33,7 +33,7 @@ _MEMORY_A_ROW = {"dicts": 10_000, "tuples": 6_500, "pyarrow": 6_500}
 
 
 @dataclass(frozen=True)
-class StoreRig:
+class StoreRig(NothingToRevive):
     """Datasets by number of rows, and a folder for the stores; see `harness.rigs.rig.Rig`."""
 
     spec: Specification
@@ -83,12 +83,6 @@ class StoreRig:
             return wrong
         expected = self._expected(rows, filtered=entry.operation is Operation.QUERY)
         return differences(expected, pl.read_ipc(job["result"]), self.spec.row_key)
-
-    def died(self, case: Case) -> bool:
-        return False
-
-    def revive(self) -> list[str]:
-        return []
 
     def settle(self, case: Case) -> None:
         """Remove what a create left."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from harness.machine import filesystem, require_disk, require_memory
 from harness.model import Case, LabError
 from harness.object_stores import Objects
 from harness.rigs import tuning_answers
+from harness.rigs.objects import OnObjectStore
 from harness.rigs.rig import Order, Rig
 from harness.rigs.tuning_answers import Done
 from harness.systems import s3
@@ -34,7 +35,7 @@ _ELEMENT_BYTES = 24  # of three arrays of float64
 
 
 @dataclass(frozen=True)
-class TuningRig:
+class TuningRig(OnObjectStore):
     """Tables and database files by (rows, files), the S3 server (or why there is none); see `harness.rigs.rig.Rig`."""
 
     tables: dict[tuple[int, int], Files]
@@ -44,14 +45,6 @@ class TuningRig:
     folder: Path
 
     @property
-    def kind(self) -> str:
-        return "local" if isinstance(self.objects, str) else self.objects.kind
-
-    @property
-    def secrets(self) -> Sequence[str]:
-        return [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
-
-    @property
     def headline(self) -> str:
         sizes = ", ".join(f"{table.rows:,} rows in {table.files} files" for table in self._measured_tables())
         if isinstance(self.objects, str):
@@ -59,12 +52,9 @@ class TuningRig:
         return f"benchmark_input on {filesystem(self.folder)}: {sizes}; S3: {self.objects.server.version}"
 
     def facts(self) -> dict[str, Any]:
-        servers = {}
-        if not isinstance(self.objects, str):
-            servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
         return {
             "data": [benchmark_input.facts(table) for table in self._measured_tables()],
-            "servers": servers,
+            "servers": self.servers(),
             "server_filesystem": filesystem(self.folder),
         }
 
@@ -120,12 +110,6 @@ class TuningRig:
         kept.mkdir(exist_ok=True)
         table = self.tables[key] if key else None
         return tuning_answers.differences(Done(case, table, answer["answer"], job["arguments"], files, kept))
-
-    def died(self, case: Case) -> bool:
-        return False
-
-    def revive(self) -> list[str]:
-        return []
 
     def settle(self, case: Case) -> None:
         """Remove what a run left."""
@@ -215,7 +199,7 @@ def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
     building = sum(benchmark_input.needed_bytes(folder, *key, seed) for key in keys)
     databases, copied = _keys(filter(_in_database, order.cases)), _keys(filter(_from_s3, order.cases))
     running = sum(rows * _DATABASE_BYTES_A_ROW + _FILE_BYTES for rows, _ in databases)
-    running += sum(benchmark_input.needed_bytes(folder / "none", *key, seed) for key in copied) * own_store
+    running += sum(benchmark_input.most_bytes(*key) for key in copied) * own_store
     running += max((_made_bytes(case, own_store) for case in order.cases), default=0)
     require_disk(folder, building + running, "or choose a smaller SIZE")
     elements = max((int(case.parameters.get("elements", 0)) for case in order.cases), default=0)

@@ -60,10 +60,15 @@ class Files:
         return str(self.folder / "*.parquet")
 
 
+def most_bytes(rows: int, files: int) -> int:
+    """Return an upper bound of the disk that the files take."""
+    return rows * _BYTES_A_ROW + files * _BYTES_A_FILE
+
+
 def needed_bytes(datasets: Path, rows: int, files: int, seed: int) -> int:
     """Return an upper bound of the disk that building takes; 0 where the files are there."""
     known = _manifest(_folder(datasets, rows, files, seed))
-    return 0 if known else rows * _BYTES_A_ROW + files * _BYTES_A_FILE
+    return 0 if known else most_bytes(rows, files)
 
 
 def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str], None]) -> Files:

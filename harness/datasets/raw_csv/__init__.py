@@ -1,6 +1,6 @@
 """`raw_csv`: a tree of CSV files as they come from elsewhere, with malformed lines and differing columns."""
 
-from harness.datasets.raw_csv.files import Tree, ensure, facts, needed_bytes
+from harness.datasets.raw_csv.files import Tree, ensure, facts, most_bytes, needed_bytes
 from harness.datasets.raw_csv.rows import MANDATORY, TYPES
 
-__all__ = ["MANDATORY", "TYPES", "Tree", "ensure", "facts", "needed_bytes"]
+__all__ = ["MANDATORY", "TYPES", "Tree", "ensure", "facts", "most_bytes", "needed_bytes"]

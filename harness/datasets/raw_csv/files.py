@@ -45,9 +45,14 @@ class Tree:
         return self.folder / "meant"
 
 
+def most_bytes(rows: int) -> int:
+    """Return an upper bound of the disk that a tree takes."""
+    return rows * _BYTES_A_ROW
+
+
 def needed_bytes(datasets: Path, rows: int, seed: int) -> int:
     """Return an upper bound of the disk that building takes; 0 where the tree is there."""
-    return 0 if _manifest(_folder(datasets, rows, seed), FILE_ROWS) else rows * _BYTES_A_ROW
+    return 0 if _manifest(_folder(datasets, rows, seed), FILE_ROWS) else most_bytes(rows)
 
 
 def ensure(datasets: Path, rows: int, seed: int, say: Callable[[str], None], file_rows: int = FILE_ROWS) -> Tree:
