@@ -19,6 +19,7 @@ class Operation(StrEnum):
     QUERY = "query"  # a store becomes a frame of its rows that pass a filter
     TRANSFORM = "transform"  # a tree of files becomes one file of another format
     JOB = "job"  # a query, a write or a transfer whose settings are the question; returns its answer
+    CALL = "call"  # an empty call: nothing but the round trip of a client
 
 
 class Origin(StrEnum):
@@ -52,6 +53,8 @@ class Transport:
     `requires` are the Python modules the worker imports before the clock starts.
     `needs` are what the lab must offer beyond the endpoint: `pg_parquet`, `shared_io`.
     `published` is the description of the row it reproduces, letter by letter; None when there is none.
+    `lossy` are the kinds of values (see `harness.datasets.hostile`) that it is known not to bring through, and how they
+    fare: `changed`, `refused` or `hangs`.
     """
 
     id: str
@@ -68,6 +71,7 @@ class Transport:
     requires: tuple[str, ...]
     needs: tuple[str, ...]
     settings: dict[str, str]
+    lossy: dict[str, str]
     summary: str
     function: Callable[..., Any] = field(compare=False, repr=False)
 

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from harness.model import LabError, Operation, Origin, Transport
+from harness.phases import phase
+
+__all__ = ["Unsupported", "catalogue", "connect_of", "one", "phase", "select", "transport"]
 
 
 class Unsupported(Exception):
@@ -31,6 +34,7 @@ def transport(
     settings: dict[str, str] | None = None,
     published: str | None = None,
     origin: str | None = None,
+    lossy: dict[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as one way to move a dataframe; the function itself is returned unchanged.
 
@@ -38,11 +42,14 @@ def transport(
     folder (files, stores) and yields what the functions are called with first. What follows depends on the operation:
     `write(connection, frame, table)`, `read(connection, table) -> frame`, `scan(connection, files) -> number of rows`,
     `transform(connection, source, destination)`, `job(connection, **arguments) -> answer`, and of stores
-    `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. A module may name its address with `ENDPOINT`
-    (default: the name of its system folder).
+    `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`; of clients `call(connection)`. A module may
+    name its address with `ENDPOINT` (default: the name of its system folder) and its client with `CLIENT` (default: its
+    own name).
     `settings` are the server settings that the transport pins and that change its result; they are recorded with every
     run.
-    Raises ValueError for an unknown operation or an id that is already taken.
+    `lossy` says how the kinds of values fare that are known not to come through: `{"changed": "nulls nan", "refused":
+    "infinity"}`. The tests expect exactly these to fail, and tables and docs name them.
+    Raises ValueError for an unknown operation, an id that is already taken, or a kind of value that fares in two ways.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,7 +57,7 @@ def transport(
         entry = Transport(
             id=f"{system}.{client}.{function.__name__}",
             system=system,
-            client=client,
+            client=function.__globals__.get("CLIENT", client),
             operation=Operation(operation),
             frame=frame,
             path=path,
@@ -62,6 +69,7 @@ def transport(
             requires=tuple(requires),
             needs=tuple(needs),
             settings=dict(settings or {}),
+            lossy=_fates(lossy or {}),
             summary=(inspect.getdoc(function) or "").partition("\n")[0],
             function=function,
         )
@@ -71,6 +79,14 @@ def transport(
         return function
 
     return register
+
+
+def _fates(lossy: dict[str, str]) -> dict[str, str]:
+    """Return how each kind of value fares, from the kinds that fare in each way."""
+    pairs = [(kind, fate) for fate, kinds in lossy.items() for kind in kinds.split()]
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError(f"expected every kind of value once in lossy, found {lossy}")
+    return dict(pairs)
 
 
 def catalogue() -> dict[str, Transport]:

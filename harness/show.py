@@ -42,10 +42,15 @@ def script(entry: Transport) -> str:
     imports = [ast.unparse(node) for node in tree.body if _is_kept_import(node, tree, wanted)]
     if entry.style == "async":
         imports.append("import asyncio")
+    used = {name for node in tree.body if _defined_names(node) & wanted for name in _used_names(node)}
+    if "phase" in used:
+        imports += ["import time", "from contextlib import contextmanager"]
     parts = [_docstring(entry), "\n".join(sorted({*imports, "import sys"}, key=_import_order))]
     parts += [_source(source, node) for node in tree.body if _defined_names(node) & wanted]
-    if any("Unsupported" in _used_names(node) for node in tree.body if _defined_names(node) & wanted):
-        parts.insert(1, _UNSUPPORTED)
+    if "Unsupported" in used:
+        parts.insert(2, _UNSUPPORTED)
+    if "phase" in used:
+        parts.insert(2, _PHASE)
     if "shared_io" in entry.needs:
         parts.append(_SHARED_FOLDER)
     parts.append(_main(entry))
@@ -55,6 +60,15 @@ def script(entry: Transport) -> str:
 _UNSUPPORTED = dedent('''\
     class Unsupported(Exception):
         """Raised where this way cannot do what it is asked; its text is the reason."""''')
+_PHASE = dedent('''\
+    @contextmanager
+    def phase(name):
+        """Print what a part of the call took."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            print(f"{name}: {time.perf_counter() - started:.3f} s", file=sys.stderr)''')
 _SHARED_FOLDER = dedent('''\
     class SharedFolder:
         """A folder both sides see: `here` as this process names it, `there` as the server names it."""

@@ -14,7 +14,7 @@ import time
 import traceback
 from typing import Any
 
-from harness import registry
+from harness import phases, registry
 from harness.contracts.calls import Calls
 from harness.measure import Stopwatch, release_unused_memory
 from harness.model import Status, Transport
@@ -61,7 +61,9 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     else:
         stopwatch, connect_seconds, returned = _measure_sync(entry, calls)
     answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
-    return answer | contract.hand_over(entry, returned, job)
+    answer["details"] = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
+    more = contract.hand_over(entry, returned, job)
+    return answer | more | {"details": answer["details"] | more.get("details", {})}
 
 
 def _measure_sync(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any]:
@@ -74,6 +76,7 @@ def _measure_sync(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any
         connect_seconds = time.perf_counter() - started
         if calls.connect_warmup is None:
             entry.function(connection, *calls.warmup, **calls.warmup_named)
+        phases.forget()
         with Stopwatch() as stopwatch:
             returned = entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
@@ -89,6 +92,7 @@ async def _measure_async(entry: Transport, calls: Calls) -> tuple[Stopwatch, flo
         connect_seconds = time.perf_counter() - started
         if calls.connect_warmup is None:
             await entry.function(connection, *calls.warmup, **calls.warmup_named)
+        phases.forget()
         with Stopwatch() as stopwatch:
             returned = await entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned

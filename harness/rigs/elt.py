@@ -101,7 +101,7 @@ class EltRig(OnObjectStore):
         if _places(case)[1] == "s3":
             assert not isinstance(self.objects, str)
             s3.download(self.objects.store, self.bucket, "out/result.parquet", path)
-        answer["details"] = {"output_bytes": path.stat().st_size}
+        answer.setdefault("details", {})["output_bytes"] = path.stat().st_size
         kinds = self._kinds(case)
         missing = kinds.keys() - set(pq.read_schema(path).names)
         if missing:
