@@ -11,11 +11,13 @@ ROWS   ?=
 PASSES ?=
 ONLY   ?=
 EXPERIMENT ?=
+ORIGIN ?=
 # make up BASE=debian: where no image registry can be reached
 export BASE
 
 RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') \
-  $(if $(ONLY),--only '$(ONLY)') $(if $(EXPERIMENT),--experiment '$(EXPERIMENT)')
+  $(if $(ONLY),--only '$(ONLY)') $(if $(EXPERIMENT),--experiment '$(EXPERIMENT)') \
+  $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
 .PHONY: help up bench down doctor logs shell psql clickhouse install serve test check format benchmarks lock clean

@@ -4,21 +4,28 @@ from importlib.util import find_spec
 
 from harness.labs import Lab
 from harness.model import Server, Transport
+from harness.systems.tables import SYSTEMS
 
 
-def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server]) -> str | None:
-    """Return why this lab cannot run the transport, in one line, or None when it can."""
-    if entry.endpoint not in lab.endpoints:
-        return f"this lab has no {entry.endpoint} address"
+def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server], no_s3: str | None = None) -> str | None:
+    """Return why this lab cannot run the transport, in one line, or None when it can.
+
+    `no_s3` is why there is no S3 server, where there is none.
+    """
     if reason := missing_package(entry):
         return reason
+    if entry.system not in SYSTEMS:  # a bound of the machine
+        return None
+    if entry.endpoint not in lab.endpoints:
+        return f"this lab has no {entry.endpoint} address"
     if "shared_io" in entry.needs and lab.io is None and "pg_parquet" in servers[entry.system].offers:
         return "no folder is shared with the server; set LAB_IO_DIR"
-    missing = [need for need in entry.needs if need != "shared_io" and need not in servers[entry.system].offers]
+    elsewhere = ("shared_io", "s3")
+    missing = [need for need in entry.needs if need not in elsewhere and need not in servers[entry.system].offers]
     if missing:
         version = servers[entry.system].version
         return f"the {entry.system} {version} server does not offer {', '.join(missing)}"
-    return None
+    return no_s3 if "s3" in entry.needs else None
 
 
 def missing_package(entry: Transport) -> str | None:

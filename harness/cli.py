@@ -91,6 +91,7 @@ def run(
     rows: Annotated[int | None, typer.Option(help="rows of the data, instead of the size's own")] = None,
     passes: Annotated[int | None, typer.Option(help="full passes over the suite")] = None,
     only: Annotated[str, typer.Option(help="glob over transport ids, or several with commas")] = "*",
+    origin: Annotated[str | None, typer.Option(help="published, beyond or limit, or several with commas")] = None,
     experiment: Annotated[str | None, typer.Option(help="one experiment of the suite, or several with commas")] = None,
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
@@ -105,7 +106,7 @@ def run(
         known = suites.load(chosen.suites_dir, request.plan.suite)
     else:
         known = suites.load(chosen.suites_dir, suite)
-        plan = suites.plan(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit)
+        plan = suites.plan(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
         request = Request(plan, known.rig, "external" if external else chosen.kind)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)

@@ -18,7 +18,7 @@ class Lab:
 
     `folder` holds the data of servers that are ours; None for others.
     `dead` names the services whose process is gone, cheaply; `revive` brings them back and returns their names.
-    Both are always empty for servers that are not ours.
+    Both are always empty for servers that are not ours, as are the `pids` of the servers by name.
     """
 
     kind: str
@@ -27,6 +27,7 @@ class Lab:
     io: SharedFolder | None
     dead: Callable[[], list[str]]
     revive: Callable[[], list[str]]
+    pids: Callable[[], dict[str, int]] = dict
 
     @property
     def systems(self) -> list[str]:
@@ -43,7 +44,13 @@ def embedded(settings: Settings) -> Iterator[Lab]:
     try:
         with stop_on_signals(), EmbeddedLab(settings.state_dir) as servers:
             yield Lab(
-                "embedded", servers.folder, servers.endpoints, _shared_folder(settings), servers.dead, servers.revive
+                "embedded",
+                servers.folder,
+                servers.endpoints,
+                _shared_folder(settings),
+                servers.dead,
+                servers.revive,
+                lambda: servers.pids,
             )
     except EmbeddedLabError as error:
         raise LabError(str(error)) from None

@@ -18,7 +18,7 @@ from typing import Any
 
 SAMPLE_SECONDS = 0.05
 _LINUX = sys.platform == "linux"
-_CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): the clock of a process is made of its inverted id and this kind
+CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): the clock of a process is made of its inverted id and this kind
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def read_cpu_seconds(pid: int) -> float:
         return _read_cpu_elsewhere(pid)
     # /proc/PID/stat counts hundredths of a second, a fifth of what lies between two samples; this clock nanoseconds.
     try:
-        return time.clock_gettime(~pid << 3 | _CPUCLOCK_SCHED)
+        return time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED)
     except OSError:
         raise ProcessLookupError(f"no process {pid}") from None
 

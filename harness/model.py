@@ -20,6 +20,7 @@ class Operation(StrEnum):
     TRANSFORM = "transform"  # a tree of files becomes one file of another format
     JOB = "job"  # a query, a write or a transfer whose settings are the question; returns its answer
     CALL = "call"  # an empty call: nothing but the round trip of a client
+    COPY = "copy"  # the bytes of a frame to another place: what the machine can do
 
 
 class Origin(StrEnum):
@@ -49,9 +50,10 @@ class Transport:
     `id` is `<system>.<client>.<function>`, taken from folder, module and function name.
     `endpoint` names the address that `connect` is given where that is a server's: `postgres`, `clickhouse_http` or
     `clickhouse_native`. Transports of files and stores are given a folder instead.
-    `frame` is what the data are in memory: `polars`, `pandas`, `pyarrow`, `dicts`, `tuples`; empty where nothing is.
+    `frame` is what the data are in memory: `polars`, `pandas`, `pyarrow`, `dicts`, `tuples`, `bytes`; `table` and
+    `sorted table` where they are in the server already; empty where nothing is.
     `requires` are the Python modules the worker imports before the clock starts.
-    `needs` are what the lab must offer beyond the endpoint: `pg_parquet`, `shared_io`.
+    `needs` are what the lab must offer beyond the endpoint: `pg_parquet`, `shared_io`, `s3`.
     `published` is the description of the row it reproduces, letter by letter; None when there is none.
     `lossy` are the kinds of values (see `harness.datasets.hostile`) that it is known not to bring through, and how they
     fare: `changed`, `refused` or `hangs`.
@@ -100,12 +102,16 @@ Value = str | int | float
 
 @dataclass(frozen=True)
 class Experiment:
-    """A part of a suite: which transports (globs over ids) on which dataset, under every combination of parameters."""
+    """A part of a suite: which transports (globs over ids) on which dataset, under every combination of parameters.
+
+    `origins` keeps only transports of these origins; none means all.
+    """
 
     name: str
     select: str
     dataset: str
     parameters: dict[str, list[Value]]
+    origins: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

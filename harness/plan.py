@@ -44,13 +44,16 @@ def cases(plan: Plan, select: Callable[[str, str], Sequence[Transport]]) -> list
     """
     everything = ",".join(experiment.select for experiment in plan.experiments)
     wanted = {entry.id for entry in select(plan.select, everything)}
-    return [
+    found = [
         Case(entry, experiment.name, experiment.dataset, dict(zip(experiment.parameters, values, strict=True)))
         for experiment in plan.experiments
         for entry in sorted(select("*", experiment.select), key=lambda entry: entry.id)
-        if entry.id in wanted
+        if entry.id in wanted and (not experiment.origins or entry.origin in experiment.origins)
         for values in product(*experiment.parameters.values())
     ]
+    if not found:
+        raise LabError(f"no experiment of this plan has a case for {plan.select} of the origins it asks for")
+    return found
 
 
 def shuffled_runs(plan: Plan, chosen: Sequence[Case]) -> list[Run]:

@@ -42,9 +42,11 @@ def transport(
     folder (files, stores) and yields what the functions are called with first. What follows depends on the operation:
     `write(connection, frame, table)`, `read(connection, table) -> frame`, `scan(connection, files) -> number of rows`,
     `transform(connection, source, destination)`, `job(connection, **arguments) -> answer`, and of stores
-    `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`; of clients `call(connection)`. A module may
-    name its address with `ENDPOINT` (default: the name of its system folder) and its client with `CLIENT` (default: its
-    own name).
+    `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. Bounds are `call(connection)`,
+    `copy(connection, data) -> data`, `write(connection, source, table)` from one table into another (frame `table`) and
+    `read(connection, table) -> number of rows` thrown away (no frame).
+    A module may name its address with `ENDPOINT` (default: the name of its system folder) and its client with `CLIENT`
+    (default: its own name).
     `settings` are the server settings that the transport pins and that change its result; they are recorded with every
     run.
     `lossy` says how the kinds of values fare that are known not to come through: `{"changed": "nulls nan", "refused":

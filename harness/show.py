@@ -30,6 +30,12 @@ _S3 = """import os
     s3 = {name: os.environ[f"LAB_S3_{name.upper()}"] for name in names} if "LAB_S3_ENDPOINT" in os.environ else None
 """
 
+_BUCKET = """import os
+    from types import SimpleNamespace
+
+    names = ("endpoint", "region", "access_key", "secret_key", "bucket")
+    s3 = SimpleNamespace(**{name: os.environ[f"LAB_S3_{name.upper()}"] for name in names})"""
+
 
 def script(entry: Transport) -> str:
     """Return Python source that runs on its own, given a URI, a table and (for writes) a Parquet file.
@@ -101,6 +107,10 @@ def _shape(entry: Transport) -> _Shape:
         return _Shape(("folder", "source", "destination"), usage, _S3, call, "folder, s3", "destination")
     if entry.operation is Operation.JOB:
         return _job_shape(entry)
+    if entry.operation is Operation.COPY:
+        load = "from pathlib import Path\n\n    data = Path(file).read_bytes()"
+        usage = "Any file, whose bytes are copied."
+        return _Shape(("file",), usage, load, "copied = {name}(connection, data)", "", 'f"{len(copied)} bytes copied"')
     if entry.endpoint not in _URIS:
         return _store_shape(entry)
     return _database_shape(entry)
@@ -115,14 +125,28 @@ def _job_shape(entry: Transport) -> _Shape:
 
 def _database_shape(entry: Transport) -> _Shape:
     usage = f"URI as in ${_URIS[entry.endpoint]}; the table exists, with the frame's columns."
+    if entry.operation is Operation.CALL:
+        usage = f"URI as in ${_URIS[entry.endpoint]}."
+        return _Shape(("uri",), usage, "", "answer = {name}(connection)", "uri", "answer")
+    if not entry.frame:
+        call = "rows = {name}(connection, table)"
+        return _Shape(("uri", "table"), usage, "", call, "uri", 'f"{rows} rows thrown away"')
+    if entry.frame.endswith("table"):
+        usage = usage.replace("the frame's columns", "the columns of the source")
+        call = "{name}(connection, source, table)"
+        return _Shape(("uri", "source", "table"), usage, "", call, "uri", '"done"')
     arguments: tuple[str, ...] = ("uri", "table", "parquet") if entry.operation is Operation.WRITE else ("uri", "table")
     target = "uri"
     if "shared_io" in entry.needs:
         arguments, target = (*arguments, "folder_here", "folder_there"), "uri, SharedFolder(folder_here, folder_there)"
+    load = ""
+    if "s3" in entry.needs:
+        load, target, usage = _BUCKET, f"{target}, s3", f"{usage} Bucket and keys of the S3 server in LAB_S3_*."
     if entry.operation is Operation.WRITE:
         call, show = "{name}(connection, frame, table)", 'f"{len(frame)} rows written"'
-        return _Shape(arguments, usage, _LOAD[entry.frame], call, target, show)
-    return _Shape(arguments, usage, "", "frame = {name}(connection, table)", target, "frame")
+        load = "\n\n    ".join(filter(None, (load, _LOAD[entry.frame])))
+        return _Shape(arguments, usage, load, call, target, show)
+    return _Shape(arguments, usage, load, "frame = {name}(connection, table)", target, "frame")
 
 
 def _store_shape(entry: Transport) -> _Shape:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.comparisons import AnyComparison, comparison
 from harness.machine import cores
-from harness.model import Experiment, LabError
+from harness.model import Experiment, LabError, Origin
 from harness.plan import Plan
 
 SIZES = ("smoke", "default", "laptop", "full")
@@ -128,6 +128,7 @@ def plan(
     rows: int | None = None,
     passes: int | None = None,
     time_limit: float | None = None,
+    origins: str | None = None,
 ) -> Plan:
     """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError."""
     chosen = suite.size(size)
@@ -135,7 +136,9 @@ def plan(
         suite=suite.name,
         size=size,
         select=only,
-        experiments=tuple(_with_rows(part, rows) for part in _named(chosen.experiments, experiments)),
+        experiments=tuple(
+            _with_origins(_with_rows(part, rows), origins) for part in _named(chosen.experiments, experiments)
+        ),
         passes=chosen.passes if passes is None else passes,
         seed=seed,
         time_limit=chosen.time_limit if time_limit is None else time_limit,
@@ -167,6 +170,16 @@ def _with_rows(experiment: Experiment, rows: int | None) -> Experiment:
     if "rows" not in experiment.parameters:
         raise LabError(f"experiment {experiment.name} has no parameter rows; choose its amount of data with --size")
     return replace(experiment, parameters=experiment.parameters | {"rows": [rows]})
+
+
+def _with_origins(experiment: Experiment, origins: str | None) -> Experiment:
+    if origins is None:
+        return experiment
+    wanted = [name.strip() for name in origins.split(",")]
+    for name in wanted:
+        if name not in list(Origin):
+            raise _unknown("origin", name, list(Origin))
+    return replace(experiment, origins=wanted)
 
 
 def _suite(path: Path, data: dict[str, Any]) -> Suite:
@@ -213,7 +226,10 @@ def _experiment(entries: dict[str, Any]) -> Experiment:
             raise ValueError(f"expected different values for the parameter {name}, found {values!r}")
         if name == "rows" and not all(type(value) is int and value > 0 for value in values):
             raise ValueError(f"expected rows to be numbers above 0, found {values!r}")
-    return Experiment(entries["name"], entries["select"], entries["dataset"], parameters)
+    origins = entries.get("origins", [])
+    if unknown := set(origins) - set(Origin):
+        raise ValueError(f"expected origins among {', '.join(Origin)}, found {', '.join(sorted(unknown))}")
+    return Experiment(entries["name"], entries["select"], entries["dataset"], parameters, origins)
 
 
 def _expanded(values: Any) -> Any:

@@ -58,8 +58,13 @@ def _bits(series: pl.Series) -> pl.Series:
     return series.fill_nan(float("nan")).reinterpret(dtype=pl.UInt64)
 
 
-def fidelity(converted: dict[str, str]) -> str:
-    """Say how a verified frame came back: `exact`, or `converted` with each column and the dtype it had."""
+def fidelity(converted: dict[str, str] | None) -> str:
+    """Say how a verified frame came back: `exact`, or `converted` with each column and the dtype it had.
+
+    Nothing is said where no frame came back (None).
+    """
+    if converted is None:
+        return ""
     if not converted:
         return "exact"
     return "converted: " + ", ".join(f"{name} ({dtype})" for name, dtype in converted.items())

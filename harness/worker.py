@@ -17,6 +17,7 @@ from typing import Any
 from harness import phases, registry
 from harness.contracts.calls import Calls
 from harness.measure import Stopwatch, release_unused_memory
+from harness.meters import Meters
 from harness.model import Status, Transport
 
 
@@ -55,18 +56,21 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         importlib.import_module(module)
     contract = importlib.import_module(f"harness.contracts.{job['contract']}")
     calls = contract.calls(entry, job)
+    meters = Meters(job.get("server_pids", []))
     release_unused_memory()
     if entry.style == "async":
-        stopwatch, connect_seconds, returned = asyncio.run(_measure_async(entry, calls))
+        stopwatch, connect_seconds, returned = asyncio.run(_measure_async(entry, calls, meters))
     else:
-        stopwatch, connect_seconds, returned = _measure_sync(entry, calls)
+        stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters)
     answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
-    answer["details"] = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
+    details = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
+    if "server_pids" in job:
+        details |= meters.details()
     more = contract.hand_over(entry, returned, job)
-    return answer | more | {"details": answer["details"] | more.get("details", {})}
+    return answer | more | {"details": details | more.get("details", {})}
 
 
-def _measure_sync(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any]:
+def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
     connect = registry.connect_of(entry)
     if calls.connect_warmup is not None:
         with connect(*calls.connect_warmup) as connection:
@@ -77,12 +81,12 @@ def _measure_sync(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any
         if calls.connect_warmup is None:
             entry.function(connection, *calls.warmup, **calls.warmup_named)
         phases.forget()
-        with Stopwatch() as stopwatch:
+        with meters, Stopwatch() as stopwatch:
             returned = entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
 
 
-async def _measure_async(entry: Transport, calls: Calls) -> tuple[Stopwatch, float, Any]:
+async def _measure_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
     connect = registry.connect_of(entry)
     if calls.connect_warmup is not None:
         async with connect(*calls.connect_warmup) as connection:
@@ -93,7 +97,7 @@ async def _measure_async(entry: Transport, calls: Calls) -> tuple[Stopwatch, flo
         if calls.connect_warmup is None:
             await entry.function(connection, *calls.warmup, **calls.warmup_named)
         phases.forget()
-        with Stopwatch() as stopwatch:
+        with meters, Stopwatch() as stopwatch:
             returned = await entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
 

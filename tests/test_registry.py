@@ -18,12 +18,20 @@ CATALOGUE = registry.catalogue()
 ENTRIES = tuple(CATALOGUE.values())
 ARTICLE = list(csv.DictReader((ROOT / "suites" / "published" / "matrix.csv").open(encoding="utf-8")))
 ENDPOINTS = {"postgres": {"postgres"}, "clickhouse": {"clickhouse_http", "clickhouse_native"}}
-DATABASES = [entry for entry in ENTRIES if entry.system in ENDPOINTS]
+IN_DATABASES = [entry for entry in ENTRIES if entry.system in ENDPOINTS]
+BOUNDS = [entry for entry in ENTRIES if entry.origin is Origin.LIMIT and entry.operation is not Operation.JOB]
+DATABASES = [entry for entry in IN_DATABASES if entry not in BOUNDS]
 JOBS = [entry for entry in ENTRIES if entry.operation is Operation.JOB]
-ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS and entry not in JOBS]
+ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS and entry not in (*JOBS, *BOUNDS)]
 OF_MATRIX = [entry for entry in DATABASES if entry.published]
 # Operation -> what follows the connection in the signature; a store is its own connection.
 DATABASE_ARGUMENTS = {Operation.WRITE: ["frame", "table"], Operation.READ: ["table"]}
+BOUND_ARGUMENTS = {
+    Operation.WRITE: ["source", "table"],
+    Operation.READ: ["table"],
+    Operation.CALL: [],
+    Operation.COPY: ["data"],
+}
 FILE_ARGUMENTS = {Operation.SCAN: ["files"], Operation.CREATE: ["data"], Operation.READ: [], Operation.QUERY: []}
 FILE_ARGUMENTS[Operation.TRANSFORM] = ["source", "destination"]
 JOB_ARGUMENTS = {"source", "threads", "queries", "elements", "folder", "database", "path", "size", "destination"}
@@ -31,6 +39,7 @@ JOB_ARGUMENTS = {"source", "threads", "queries", "elements", "folder", "database
 FRAMES = {
     "postgres": {"pandas", "polars"},
     "clickhouse": {"pandas", "polars"},
+    "machine": {"bytes"},
     "parquet": {"", "pandas"},
     "elt": {""},
     "tuning": {""},
@@ -98,8 +107,10 @@ def test_every_store_of_the_published_protocol_also_stands_in_the_equal_one():
 
 @every()
 def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
-    assert entry.id == f"{entry.system}.{entry.client}.{entry.function.__name__}"
-    assert entry.function.__module__ == f"harness.transports.{entry.system}.{entry.client}"
+    system, module, function = entry.id.split(".")
+    assert (system, function) == (entry.system, entry.function.__name__)
+    assert entry.function.__module__ == f"harness.transports.{system}.{module}"
+    assert entry.client in (module, entry.function.__globals__.get("CLIENT"))
     assert one(entry.id) is CATALOGUE[entry.id] is entry
 
 
@@ -107,8 +118,34 @@ def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
 def test_operation_and_signature_agree(entry):
     _, *arguments = inspect.signature(entry.function).parameters
     assert arguments == DATABASE_ARGUMENTS[entry.operation]
-    shared = ["uri", "io"] if "shared_io" in entry.needs else ["uri"]
-    assert list(inspect.signature(connect_of(entry)).parameters) == shared
+    shared = ["io"] if "shared_io" in entry.needs else []
+    store = ["s3"] if "s3" in entry.needs else []
+    assert list(inspect.signature(connect_of(entry)).parameters) == ["uri", *shared, *store]
+
+
+@every(BOUNDS)
+def test_operation_and_signature_of_a_bound_agree(entry):
+    _, *arguments = inspect.signature(entry.function).parameters
+    assert arguments == BOUND_ARGUMENTS[entry.operation]
+    assert list(inspect.signature(connect_of(entry)).parameters) == ([] if entry.system == "machine" else ["uri"])
+    assert entry.function.__name__.startswith(f"{entry.operation}_")
+
+
+@every(BOUNDS)
+def test_a_bound_has_no_frame_of_a_library(entry):
+    frames = {Operation.WRITE: {"table", "sorted table"}, Operation.COPY: {"bytes"}}
+    assert entry.frame in frames.get(entry.operation, {""})
+
+
+@pytest.mark.parametrize("system", ENDPOINTS)
+def test_every_published_client_of_a_database_has_an_empty_call(system):
+    called = {entry.client for entry in BOUNDS if entry.system == system and entry.operation is Operation.CALL}
+    assert called >= {entry.client for entry in OF_MATRIX if entry.system == system} - {"pg_parquet"}
+
+
+def test_a_kind_of_value_fares_in_one_way_only(empty):
+    with pytest.raises(ValueError, match="once in lossy"):
+        register(lossy={"changed": "nulls nan", "refused": "nan"})(lambda connection, frame, table: None)
 
 
 @every(ON_FILES)
@@ -135,22 +172,25 @@ def test_what_a_transport_declares_is_complete(entry):
     assert entry.summary.endswith(".")
     assert entry.path
     assert entry.payload
-    assert entry.frame in FRAMES[entry.system]
+    assert entry in BOUNDS or entry.frame in FRAMES[entry.system]
     assert entry.endpoint in ENDPOINTS.get(entry.system, {entry.system})
-    assert set(entry.needs) <= {"pg_parquet", "shared_io"}
-    if entry not in JOBS:  # of some published jobs the article has pictures only, and no figure that could be quoted
+    assert set(entry.needs) <= {"pg_parquet", "shared_io", "s3"}
+    if entry not in (
+        *JOBS,
+        *BOUNDS,
+    ):  # of some published jobs the article has pictures only, no figure to quote
         assert (entry.origin is Origin.PUBLISHED) == bool(entry.published)
     assert all(isinstance(text, str) for item in entry.settings.items() for text in item)
 
 
-@every([entry for entry in ENTRIES if entry.frame and entry.system != "stores_published"])
+@every([entry for entry in ENTRIES if entry.frame and entry.system != "stores_published" and entry not in BOUNDS])
 def test_the_library_of_the_data_is_imported_before_the_clock(entry):
     assert entry.frame in {module.partition(".")[0] for module in entry.requires}
 
 
 @every()
 def test_some_package_is_imported_before_the_clock(entry):
-    assert entry.requires or entry.client == "posix"  # which is Python itself
+    assert entry.requires or entry.client in ("posix", "urllib")  # which are Python itself
 
 
 @every()

@@ -22,6 +22,8 @@ ARGUMENTS = {
     (Operation.CREATE, False): ["folder", "parquet"],
     (Operation.READ, False): ["folder"],
     (Operation.QUERY, False): ["folder"],
+    (Operation.CALL, True): ["uri"],
+    (Operation.COPY, False): ["file"],
 }
 MADE_UP = '''"""A client."""
 
@@ -149,6 +151,8 @@ def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     folder = ["folder_here", "folder_there"] if "shared_io" in entry.needs else []
     if entry.operation is Operation.JOB:
         expected = ["scratch", *list(inspect.signature(entry.function).parameters)[1:]]
+    elif entry.frame.endswith("table"):
+        expected = ["uri", "source", "table"]
     else:
         expected = ARGUMENTS[entry.operation, entry.system in ("postgres", "clickhouse")] + folder
     assert arguments == expected

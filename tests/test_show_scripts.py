@@ -13,12 +13,15 @@ from harness.availability import missing_package
 from harness.datasets import benchmark_input, lineitem, raw_csv, store
 from harness.datasets.lineitem import Layout
 from harness.embedded.lab import EmbeddedLab
-from harness.model import Operation, Transport
+from harness.model import Operation, Origin, Transport
 from harness.show import script
 from harness.systems import stores
 from harness.systems.tables import SYSTEMS, Tables
 
-DATABASES = [entry for entry in registry.select("postgres.*,clickhouse.*") if "pg_parquet" not in entry.needs]
+IN_DATABASES = registry.select("postgres.*,clickhouse.*")
+WITHOUT = {"pg_parquet", "s3"}  # what the servers of these tests do not have
+DATABASES = [entry for entry in IN_DATABASES if entry.origin is not Origin.LIMIT and not WITHOUT & {*entry.needs}]
+BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")
 TRANSFORMS = registry.select("elt.*")
 TABLE = "the table"
@@ -67,6 +70,26 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
     else:
         table, _ = tables.for_read(entry.system)
         assert str(ROWS) in output(tmp_path, entry, uri, table)
+    tables.close(drop=True)
+
+
+@pytest.mark.parametrize("entry", BOUNDS, ids=lambda entry: entry.id)
+def test_the_script_of_a_bound_does_what_it_says(
+    entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
+) -> None:
+    dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
+    tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
+    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
+    if entry.operation is Operation.WRITE:
+        source, _ = tables.for_copying(entry.system, in_key_order=entry.frame == "sorted table")
+        table, _ = tables.for_write(entry.system)
+        assert "done" in output(tmp_path, entry, uri, source, table)
+        assert tables.differences_in_table(entry.system, table) == []
+    elif entry.operation is Operation.READ:
+        table, _ = tables.for_read(entry.system)
+        assert f"{ROWS} rows thrown away" in output(tmp_path, entry, uri, table)
+    else:
+        assert last_number(output(tmp_path, entry, uri)) == 1
     tables.close(drop=True)
 
 

@@ -83,22 +83,23 @@ KINDS = {
 }
 
 
-def _postgres_table() -> str:
+def _postgres_table(create: str = "CREATE TABLE", keyed: bool = True) -> str:
     columns = (
         f"{name} {_POSTGRES_TYPES[kind]} NOT NULL" + (" DEFAULT ''" if kind == "text" else "")
         for name, kind in KINDS.items()
     )
-    return f"CREATE TABLE {{table}} ({', '.join(columns)}, PRIMARY KEY ({', '.join(_KEY)}))"
+    key = f", PRIMARY KEY ({', '.join(_KEY)})" if keyed else ""
+    return f"{create} {{table}} ({', '.join(columns)}{key})"
 
 
-def _clickhouse_table() -> str:
+_MERGE_TREE = f"MergeTree() PARTITION BY toYYYYMM(event_date) ORDER BY ({', '.join(_KEY)})"
+
+
+def _clickhouse_table(engine: str = _MERGE_TREE) -> str:
     types = {name: _CLICKHOUSE_TYPES[kind] + (" DEFAULT ''" if kind == "text" else "") for name, kind in KINDS.items()}
     types["dimension_a"] = "LowCardinality(String) DEFAULT ''"
     columns = ", ".join(f"{name} {column_type}" for name, column_type in types.items())
-    return (
-        f"CREATE TABLE {{table}} ({columns}) ENGINE = MergeTree() "
-        f"PARTITION BY toYYYYMM(event_date) ORDER BY ({', '.join(_KEY)})"
-    )
+    return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engine}"
 
 
 SPECIFICATION = Specification(
@@ -109,4 +110,10 @@ SPECIFICATION = Specification(
     tables={"postgres": _postgres_table(), "clickhouse": _clickhouse_table()},
     bytes_a_row=140,
     build=build,
+    profiles={
+        "heap": {"postgres": _postgres_table(keyed=False)},
+        "unlogged": {"postgres": _postgres_table("CREATE UNLOGGED TABLE", keyed=False)},
+        "memory": {"clickhouse": _clickhouse_table("Memory")},
+    },
+    order=_KEY,
 )

@@ -17,6 +17,7 @@ def cells(summary: dict[str, Any]) -> dict[str, str]:
         "min": _number(summary["min_rows_per_s"], ",.0f"),
         "max": _number(summary["max_rows_per_s"], ",.0f"),
         "peak MB": _number(None if peak is None else peak / 1e6, ",.0f"),
+        "of limit": _number(summary["share_of_limit"], ".0%"),
         "published": _number(summary["published_mean_rows_per_s"], ",.0f"),
         "published s": significant(summary["published_mean_seconds"]),
         "ratio": _number(summary["ratio_to_published"], ".2f"),

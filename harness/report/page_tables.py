@@ -70,6 +70,7 @@ _FIGURES = (
     _Column("peak MB", "peak_rss_bytes", megabytes),
     _Column("anonymous MB", "peak_anon_bytes", megabytes),
     _Column("file-backed MB", "peak_file_bytes", megabytes),
+    _Column("of limit", "share_of_limit", lambda value: f"{value:.0%}"),
     _Column("published s", "published_mean_seconds", as_printed),
     _Column("published rows/s", "published_mean_rows_per_s", as_printed),
     _Column("ratio", "ratio_to_published", significant),

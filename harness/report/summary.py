@@ -1,13 +1,14 @@
 """summary.csv: one line a case, computed from the rows of one run alone."""
 
 import csv
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.model import Status
+from harness.model import Origin, Status
 from harness.report.points import in_order, parameters
 from harness.results import details
 from harness.suites import PublishedFigure
@@ -31,7 +32,10 @@ COLUMNS = {
     "error": "reason of the runs that are not ok; different ones are joined by |",
     "fidelity": "how values came back; several ways are joined by |",
     "n": "number of ok runs: the sample size of all figures here",
-    "rank": "place by median_seconds within experiment, parameters, system and operation, 1 is fastest",
+    "rank": "place by median_seconds within experiment, parameters, system and operation, 1 is fastest; bounds of "
+    "writes and reads have none",
+    "share_of_limit": "median_seconds of the fastest bound (origin limit) of the same experiment, parameters, system "
+    "and operation / median_seconds: 1 is as fast as that bound; empty where no bound was run",
     "mean_seconds": "arithmetic mean of seconds",
     "std_seconds": "population standard deviation of seconds, as the published stores benchmark computes it",
     "median_seconds": "median of seconds",
@@ -55,7 +59,7 @@ COLUMNS = {
 }
 TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse", "parquet": "Parquet", "elt": "ELT"}
 _OF_TRANSPORT = tuple(COLUMNS)[2:12]
-_OPERATIONS = ("write", "create", "read", "scan", "query", "transform")
+_OPERATIONS = ("write", "create", "read", "scan", "query", "transform", "call", "copy")
 
 
 def summarise(
@@ -72,12 +76,36 @@ def summarise(
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary["experiment"], len(order)), *_place(summary)))
     ranks: Counter[tuple[str, ...]] = Counter()
+    limits = _limits(summaries)
     for summary in summaries:
         if summary["n"]:
-            table = tuple(summary[name] for name in ("experiment", "parameters", "system", "operation"))
-            ranks[table] += 1
-            summary["rank"] = ranks[table]
+            table = _table(summary)
+            if not _is_bound(summary):
+                ranks[table] += 1
+                summary["rank"] = ranks[table]
+            if table in limits:
+                summary["share_of_limit"] = limits[table] / summary["median_seconds"]
     return summaries
+
+
+def _table(summary: dict[str, Any]) -> tuple[str, ...]:
+    """Return what the cases that are set against each other have in common."""
+    return tuple(summary[name] for name in ("experiment", "parameters", "system", "operation"))
+
+
+def _is_bound(summary: dict[str, Any]) -> bool:
+    """Say whether a case bounds the ways of its table; empty calls and copies are tables of their own."""
+    return summary["origin"] == Origin.LIMIT and summary["operation"] in ("write", "read")
+
+
+def _limits(summaries: Iterable[dict[str, Any]]) -> dict[tuple[str, ...], float]:
+    """Return the median seconds of the fastest bound by table."""
+    found: dict[tuple[str, ...], float] = {}
+    for summary in summaries:
+        if summary["n"] and _is_bound(summary):
+            table = _table(summary)
+            found[table] = min(summary["median_seconds"], found.get(table, math.inf))
+    return found
 
 
 def write(path: Path, summaries: list[dict[str, Any]]) -> None:

@@ -18,6 +18,7 @@ from harness.report.summary import TITLES
 
 Case = dict[str, Any]
 _RANKING = ("#", "transport", "avg s", "rows/s", "min", "max", "peak MB")
+OF_LIMIT = "of limit: how near a way comes to the fastest bound of this table, which has no rank: it is no way"
 _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
 
 
@@ -77,7 +78,8 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
         head += ["published", "ratio"]
     elif any(text["published s"] for text in texts):
         head += ["published s", "ratio"]
-    head.append("values")
+    bounded = any(text["of limit"] for text in texts)
+    head += ["of limit", "values"] if bounded else ["values"]
     size = f"{point.rows:,} rows" if point.rows is not None else ""
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
     others = in_common(["; ".join(part for part in point.label.split("; ") if not part.startswith("rows="))])
@@ -86,7 +88,7 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
         title=f"{title}: {conditions}",
         head=tuple(head),
         rows=tuple(tuple(text[column] for column in head) for text in texts),
-        notes=((f"parameters: {others}",) if others else ()) + reasons(group),
+        notes=((f"parameters: {others}",) if others else ()) + ((OF_LIMIT,) if bounded else ()) + reasons(group),
         wide=frozenset({1, len(head) - 1}),
         droppable=((4, 5), (6,)),
     )

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
-from harness import labs
+from harness import labs, object_stores
 from harness.availability import reason_unavailable
-from harness.contracts.databases import WARMUP_ROWS
+from harness.contracts.databases import SOURCES, WARMUP_ROWS
 from harness.datasets import store
+from harness.datasets.specification import PLAIN
 from harness.labs import Lab
 from harness.lock import busy
 from harness.machine import filesystem
 from harness.model import Case, Dataset, LabError, Operation, Server
+from harness.object_stores import Objects
 from harness.rigs.rig import Order, Rig, dataset_facts, only_parameters
-from harness.systems import postgres
+from harness.systems import postgres, s3
 from harness.systems.tables import SYSTEMS, Tables
 
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
 PARAMETERS = frozenset({"rows"})
+WITH_PROFILE = PARAMETERS | {"profile"}
 
 
 @dataclass(frozen=True)
 class DatabaseRig:
-    """Servers, dataset and tables; see `harness.rigs.rig.Rig`."""
+    """Servers, dataset, tables, and the S3 server (or why there is none); see `harness.rigs.rig.Rig`."""
 
     lab: Lab
     servers: dict[str, Server]
     dataset: Dataset
     kinds: dict[str, str]
     tables: Tables
+    objects: Objects | str
+    bucket: str
 
     @property
     def kind(self) -> str:
@@ -41,7 +46,8 @@ class DatabaseRig:
 
     @property
     def secrets(self) -> Sequence[str]:
-        return list(self.lab.endpoints.values())
+        store = [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
+        return [*self.lab.endpoints.values(), *store]
 
     @property
     def headline(self) -> str:
@@ -52,6 +58,8 @@ class DatabaseRig:
         servers = {
             name: {"version": server.version, "settings": server.settings} for name, server in self.servers.items()
         }
+        if not isinstance(self.objects, str):
+            servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
         return {
             "data": [dataset_facts(self.dataset)],
             "servers": servers,
@@ -59,33 +67,50 @@ class DatabaseRig:
         }
 
     def extent(self, case: Case) -> tuple[int, int | None]:
-        return self.dataset.rows, None
+        return 1 if case.transport.operation is Operation.CALL else self.dataset.rows, None
 
     def room(self, case: Case) -> int:
         return self.dataset.rows * _BYTES_A_ROW
 
     def unavailable(self, case: Case) -> str | None:
-        return reason_unavailable(case.transport, self.lab, self.servers)
+        no_s3 = self.objects if isinstance(self.objects, str) else None
+        return reason_unavailable(case.transport, self.lab, self.servers, no_s3)
 
     def prepare(self, case: Case) -> dict[str, Any]:
         entry = case.transport
-        prepare = self.tables.for_write if entry.operation is Operation.WRITE else self.tables.for_read
-        table, warmup_table = prepare(entry.system)
-        return {
-            "contract": "databases",
-            "uri": SYSTEMS[entry.system].transport_uri(entry.endpoint, self.lab.endpoints[entry.endpoint]),
-            "io": {"here": self.lab.io.here, "there": self.lab.io.there} if self.lab.io else None,
-            "table": table,
-            "warmup_table": warmup_table,
-            "dataset": self.dataset.path,
-            "kinds": self.kinds,
-        }
+        job: dict[str, Any] = {"contract": "databases", "dataset": self.dataset.path, "kinds": self.kinds}
+        if entry.operation is Operation.COPY:
+            return job
+        job["uri"] = SYSTEMS[entry.system].transport_uri(entry.endpoint, self.lab.endpoints[entry.endpoint])
+        job["server_pids"] = [pid for name, pid in self.lab.pids().items() if name == entry.system]
+        job["io"] = {"here": self.lab.io.here, "there": self.lab.io.there} if self.lab.io else None
+        if "s3" in entry.needs and not isinstance(self.objects, str):
+            job["s3"] = asdict(self.objects.store) | {"bucket": self.bucket}
+        return job | self._tables(case)
+
+    def _tables(self, case: Case) -> dict[str, Any]:
+        """Return the names of the tables that a case writes, reads or copies from, empty or filled as it needs them."""
+        entry, system = case.transport, case.transport.system
+        if entry.operation is Operation.CALL:
+            return {}
+        if entry.operation is Operation.READ:
+            table, warmup_table = self.tables.for_read(system)
+            return {"table": table, "warmup_table": warmup_table}
+        found: dict[str, Any] = {}
+        if entry.frame in SOURCES:
+            source, warmup_source = self.tables.for_copying(system, in_key_order=SOURCES[entry.frame])
+            found["sources"] = (warmup_source, source)
+        table, warmup_table = self.tables.for_write(system, str(case.parameters.get("profile", PLAIN)))
+        return found | {"table": table, "warmup_table": warmup_table}
 
     def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
         entry = case.transport
         if entry.operation is Operation.WRITE:
             return self.tables.differences_in_table(entry.system, job["table"])
-        return self.tables.differences(pl.read_ipc(job["result"]))
+        if "answer" not in answer:
+            return self.tables.differences(pl.read_ipc(job["result"]))
+        known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, self.dataset.rows)
+        return [] if answer["answer"] == known else [f"expected {known}, found {answer['answer']}"]
 
     def died(self, case: Case) -> bool:
         return case.transport.system in self.lab.dead()
@@ -97,6 +122,8 @@ class DatabaseRig:
         return revived
 
     def settle(self, case: Case) -> None:
+        if case.transport.system not in SYSTEMS:
+            return
         try:
             self.tables.settle(case.transport.system)
         except Exception:
@@ -110,7 +137,8 @@ def opened(order: Order) -> Iterator[Rig]:
 
     Raises LabError before anything is left behind: no server, another run on it, no disk, more than one dataset.
     """
-    only_parameters(order.cases, PARAMETERS)
+    for case in order.cases:
+        only_parameters([case], WITH_PROFILE if "profile" in case.parameters else PARAMETERS)
     asked = {(case.dataset, case.parameters["rows"]) for case in order.cases}
     if len(asked) > 1:
         raise LabError(f"expected one dataset and number of rows in a run on databases, found {sorted(asked)}")
@@ -126,7 +154,22 @@ def opened(order: Order) -> Iterator[Rig]:
         tables = Tables(lab.endpoints, spec, dataset, warmup)
         stack.callback(lambda: tables.close(drop=tables.claimed and lab.kind != "embedded"))
         tables.claim(lab.systems)
-        yield DatabaseRig(lab, servers, dataset, spec.kinds, tables)
+        objects, bucket = stack.enter_context(_object_store(order))
+        yield DatabaseRig(lab, servers, dataset, spec.kinds, tables, objects, bucket)
+
+
+@contextmanager
+def _object_store(order: Order) -> Iterator[tuple[Objects | str, str]]:
+    """Yield the S3 server and a bucket on it, or the reason why there is none; none is started that nobody needs."""
+    if not any("s3" in case.transport.needs for case in order.cases):
+        yield "no way of this run uses an S3 server", ""
+        return
+    with object_stores.opened(order.settings, False, order.say) as objects:
+        if isinstance(objects, str):
+            yield objects, ""
+            return
+        with s3.bucket(objects.store, s3.bucket_name(order.run_id)) as bucket:
+            yield objects, bucket
 
 
 @contextmanager

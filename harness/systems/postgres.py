@@ -5,6 +5,7 @@ ADBC is none of the published ways, returns exact Arrow types and moves a millio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
@@ -101,14 +102,18 @@ def drop(connection: Connection, table: str) -> None:
         _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE {table}")
 
 
-def load(connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str]) -> None:
-    """Fill a table from a dataset's Parquet file and leave it vacuumed and analysed."""
+def load(
+    connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
+) -> None:
+    """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
     import polars as pl
 
     uuids = [name for name, kind in kinds.items() if kind == "uuid"]
     # ADBC ingests a uuid column as 16 bytes; text is refused (SQLSTATE 22P03).
     binary = pl.col(uuids).str.replace_all("-", "", literal=True).str.decode("hex")
     frame = pl.read_parquet(parquet, columns=list(kinds)).with_columns(binary)
+    if order:
+        frame = frame.sort(order)
     with connection.cursor() as cursor:
         cursor.adbc_ingest(table, frame.to_arrow(), mode="append", db_schema_name=NAMESPACE)
     _execute(connection, f"VACUUM (FREEZE, ANALYZE) {table}")

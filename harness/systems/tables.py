@@ -11,12 +11,13 @@ import polars as pl
 
 from harness.canonical import canonicalise
 from harness.datasets.ordered import OrderedColumns
-from harness.datasets.specification import Specification
+from harness.datasets.specification import PLAIN, Specification
 from harness.model import Dataset, LabError
 from harness.systems import clickhouse, postgres
 from harness.verify import differences
 
 SYSTEMS: dict[str, ModuleType] = {"postgres": postgres, "clickhouse": clickhouse}
+_SOURCE_PROFILES = {"postgres": "unlogged", "clickhouse": "memory"}
 
 
 class Tables:
@@ -29,7 +30,7 @@ class Tables:
         self._endpoints, self._spec = endpoints, spec
         self._dataset, self._warmup = dataset, warmup
         self._connections: dict[str, Any] = {}
-        self._loaded: set[str] = set()
+        self._loaded: set[tuple[str, str]] = set()
         self.claimed = False
         self._expected = OrderedColumns(dataset, spec)
 
@@ -39,26 +40,47 @@ class Tables:
             self._drop_all(system)
         self.claimed = True
 
-    def for_write(self, system: str) -> tuple[str, str]:
+    def for_write(self, system: str, profile: str = PLAIN) -> tuple[str, str]:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
-        tables = (self._spec.name, f"{self._spec.name}_warmup")
+        tables = self._names("")
         for table in tables:
-            SYSTEMS[system].create(self._connection(system), table, self._spec.tables[system])
+            SYSTEMS[system].create(self._connection(system), table, self._definition(system, profile))
         return tables
 
     def for_read(self, system: str) -> tuple[str, str]:
         """Return the names of two loaded tables; they are loaded and verified on first use."""
-        tables = (f"{self._spec.name}_loaded", f"{self._spec.name}_warmup_loaded")
-        if system not in self._loaded:
+        return self._filled(system, "_loaded", PLAIN, ())
+
+    def for_copying(self, system: str, in_key_order: bool) -> tuple[str, str]:
+        """Return the names of two loaded tables that cost the server as little as possible to read; see `for_read`.
+
+        They have no key and no log; their rows are in the order of the dataset, or of the key.
+        """
+        suffix, order = ("_sorted", self._spec.order) if in_key_order else ("_source", ())
+        return self._filled(system, suffix, _SOURCE_PROFILES[system], order)
+
+    def _filled(self, system: str, suffix: str, profile: str, order: tuple[str, ...]) -> tuple[str, str]:
+        tables = self._names(suffix)
+        if (system, suffix) not in self._loaded:
+            definition = self._definition(system, profile)
             for table, dataset in zip(tables, (self._dataset, self._warmup), strict=True):
-                SYSTEMS[system].create(self._connection(system), table, self._spec.tables[system])
-                SYSTEMS[system].load(self._connection(system), table, dataset.path, self._spec.kinds)
+                SYSTEMS[system].create(self._connection(system), table, definition)
+                SYSTEMS[system].load(self._connection(system), table, dataset.path, self._spec.kinds, order)
             if wrong := self.differences_in_table(system, tables[0]):
                 raise LabError(
                     f"{system}: table {tables[0]} was loaded wrongly through the reference client: {wrong[0]}"
                 )
-            self._loaded.add(system)
+            self._loaded.add((system, suffix))
         return tables
+
+    def _names(self, suffix: str) -> tuple[str, str]:
+        return f"{self._spec.name}{suffix}", f"{self._spec.name}_warmup{suffix}"
+
+    def _definition(self, system: str, profile: str) -> str:
+        definition = self._spec.definition(system, profile)
+        if definition is None:
+            raise LabError(f"expected {self._spec.name} to have a profile {profile} in {system}, found none")
+        return definition
 
     def differences_in_table(self, system: str, table: str) -> list[str]:
         """Fetch a table through the reference client and compare every value with the dataset."""
@@ -72,13 +94,13 @@ class Tables:
     def settle(self, system: str) -> None:
         """Drop what the last write left and bring the database to rest."""
         connection = self._connection(system)
-        for table in (self._spec.name, f"{self._spec.name}_warmup"):
+        for table in self._names(""):
             SYSTEMS[system].drop(connection, table)
         SYSTEMS[system].settle(connection)
 
     def forget(self, system: str) -> None:
         """Give up a database's connection and loaded tables, after its server has died."""
-        self._loaded.discard(system)
+        self._loaded = {(name, suffix) for name, suffix in self._loaded if name != system}
         if connection := self._connections.pop(system, None):
             with suppress(Exception):  # its server is gone: closing can fail in any way and does not matter
                 connection.close()
@@ -92,8 +114,9 @@ class Tables:
             self.forget(system)
 
     def _drop_all(self, system: str) -> None:
-        for suffix in ("", "_warmup", "_loaded", "_warmup_loaded"):
-            SYSTEMS[system].drop(self._connection(system), f"{self._spec.name}{suffix}")
+        for suffix in ("", "_loaded", "_source", "_sorted"):
+            for table in self._names(suffix):
+                SYSTEMS[system].drop(self._connection(system), table)
 
     def _connection(self, system: str) -> Any:
         if system not in self._connections:

@@ -182,6 +182,10 @@ class HttpConnection(BaseHTTPRequestHandler):
         if not _FORMAT_NAME.fullmatch(format):
             raise refusal(UNKNOWN_FORMAT, f"Unknown format {format}")
         response.headers |= {"Content-Type": content_type(format), "X-ClickHouse-Format": format}
+        if format.lower() == "null":  # nothing to send, so the whole summary can stand before it, as on a server
+            summary = session.read(query, parameters)
+            response.headers["X-ClickHouse-Summary"] = json.dumps(summary)
+            return
         self._choose_compression(session, request, response)
         if request.flag("wait_end_of_query"):
             response.hold_to_the_end()

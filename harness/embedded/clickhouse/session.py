@@ -99,6 +99,12 @@ class Session:
         result = self.execute(query.text, params=params)
         return Written(result.rows_written(), result.bytes_written(), result.elapsed())
 
+    def read(self, query: Query, params: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Run a query whose rows nobody wants; return what it read as the summary of a server has it."""
+        result = self.execute(query.text, "Null", params)
+        figures = {"read_rows": result.storage_rows_read(), "read_bytes": result.storage_bytes_read()}
+        return {name: str(value) for name, value in figures.items()} | {"elapsed_ns": str(int(result.elapsed() * 1e9))}
+
     def set(self, settings: Mapping[str, str]) -> None:
         """Change settings of the session. Raises ClickHouseError with code 115 for a name the engine does not know."""
         if not settings:

@@ -257,3 +257,11 @@ async def read_pandas_rows(connection, table):
         rows = await cursor.fetchall()
         names = [column.name for column in cursor.description]
     return pd.DataFrame(rows, columns=names)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["asynch"], origin="limit")
+async def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    async with connection.cursor() as cursor:
+        await cursor.execute("SELECT 1")
+        return (await cursor.fetchone())[0]

@@ -196,3 +196,9 @@ def read_pandas_columnar(connection, table):
 
     data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
     return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_driver"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.execute("SELECT 1")[0][0]

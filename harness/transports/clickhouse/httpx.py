@@ -200,3 +200,9 @@ async def read_pandas_csv(connection, table):
     names = await _column_names(connection, table)
     answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
     return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["httpx"], origin="limit")
+async def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return int(await _send(connection, "SELECT 1"))

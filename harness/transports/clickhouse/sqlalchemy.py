@@ -168,3 +168,11 @@ def read_pandas_rows(connection, table):
     result = connection.execute(text(f"SELECT * FROM `{table}`"))
     rows = [tuple(row) for row in result.all()]  # pandas 3.1 takes tuples more than twice as fast as SQLAlchemy's Row
     return pd.DataFrame(rows, columns=list(result.keys()))
+
+
+@transport(
+    "call", path="SELECT 1", payload="one value", requires=["clickhouse_sqlalchemy", "sqlalchemy"], origin="limit"
+)
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.exec_driver_sql("SELECT 1").scalar_one()

@@ -200,3 +200,9 @@ def read_pandas_csv(connection, table):
     names = _column_names(connection, table)
     answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
     return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
+
+
+@transport("call", path="SELECT 1", payload="one value", origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return int(_send(connection, "SELECT 1"))

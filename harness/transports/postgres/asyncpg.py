@@ -204,3 +204,9 @@ async def read_pandas_prepared_rows(connection, table):
     rows = await statement.fetch()
     columns = [column.name for column in statement.get_attributes()]
     return pd.DataFrame([tuple(row) for row in rows], columns=columns)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["asyncpg"], origin="limit")
+async def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return await connection.fetchval("SELECT 1")

@@ -158,3 +158,9 @@ def read_pandas_rows(connection, table):
     cursor = connection.execute(f'SELECT * FROM "{table}"')
     columns = [column.name for column in cursor.description]
     return pd.DataFrame(cursor.fetchall(), columns=columns)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["psycopg"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.execute("SELECT 1").fetchone()[0]

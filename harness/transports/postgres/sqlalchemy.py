@@ -54,3 +54,12 @@ def read_pandas_read_sql_query(engine, table):
     import pandas as pd
 
     return pd.read_sql_query(f'SELECT * FROM "{table}"', engine)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["psycopg", "sqlalchemy"], origin="limit")
+def call_select_1(engine):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    from sqlalchemy import text
+
+    with engine.connect() as connection:
+        return connection.execute(text("SELECT 1")).scalar_one()

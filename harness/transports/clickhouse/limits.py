@@ -1,0 +1,66 @@
+"""What ClickHouse alone can do: bounds for every way into it and out of it, measured in the same run.
+
+Through httpx (https://www.python-httpx.org/), which asks and throws the answer away as it comes.
+"""
+
+import json
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+CLIENT = "httpx"
+ENDPOINT = "clickhouse_http"
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is no work of it.
+INSERT_SETTINGS = {"async_insert": "0"}
+READ_SETTINGS = {"wait_end_of_query": "1"}  # or the summary would stand before the rows are read
+
+# A socket that is silent for so long is broken (the native clients have the same default).
+TIMEOUT_SECONDS = 300
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client that holds one open connection."""
+    import httpx
+
+    url = httpx.URL(uri)
+    with httpx.Client(
+        base_url=url.copy_with(userinfo=b"", query=None),
+        params=url.params,
+        auth=(url.username, url.password),
+        timeout=TIMEOUT_SECONDS,
+    ) as client:
+        client.post("/", content="SELECT 1").raise_for_status()
+        yield client
+
+
+def _rows(response, key):
+    """Return a number of rows out of the server's summary of a query. Raises RuntimeError for a refusal."""
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+    return int(json.loads(response.headers["X-ClickHouse-Summary"])[key])
+
+
+@transport(
+    "read", path="SELECT FORMAT Null", payload="nothing", requires=["httpx"], origin="limit", settings=READ_SETTINGS
+)
+def read_format_null(connection, table):
+    """Let the server read every column of the table and drop the rows instead of writing them in a format."""
+    answer = connection.post("/", params=READ_SETTINGS, content=f"SELECT * FROM `{table}` FORMAT Null")
+    return _rows(answer, "read_rows")
+
+
+@transport(
+    "write",
+    frame="table",
+    path="INSERT SELECT",
+    payload="nothing",
+    requires=["httpx"],
+    origin="limit",
+    settings=INSERT_SETTINGS,
+)
+def write_insert_select(connection, source, table):
+    """Let the server copy a table in its memory (engine Memory): no client, no wire, nothing to parse."""
+    query = f"INSERT INTO `{table}` SELECT * FROM `{source}`"
+    _rows(connection.post("/", params=INSERT_SETTINGS, content=query), "written_rows")

@@ -1,0 +1,1 @@
+"""What the machine itself can do with the bytes of a frame."""

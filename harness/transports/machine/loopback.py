@@ -1,0 +1,39 @@
+"""Loopback: the bytes of a frame over TCP to the other end of a connection on this machine."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+_PIECE = 1 << 18  # bytes asked for at a time
+
+
+@contextmanager
+def connect():
+    """Yield the two ends of a TCP connection on 127.0.0.1, and a thread that sends."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as sender,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        receiver, _ = server.accept()
+        with receiver:
+            yield sender, receiver, thread
+
+
+@transport("copy", frame="bytes", path="TCP on loopback", payload="bytes", requires=["polars"], origin="limit")
+def copy_bytes(connection, data):
+    """Send the bytes of the frame over a TCP connection of this machine while another thread receives them.
+
+    Sender and receiver are two threads that wait in the kernel without the interpreter's lock, as a client and its
+    server are two processes: what any way over one connection costs at the very least, without encoding anything.
+    """
+    sender, receiver, thread = connection
+    sent = thread.submit(sender.sendall, data)
+    received = bytearray(len(data))
+    place, end = memoryview(received), 0
+    while end < len(data):
+        end += receiver.recv_into(place[end : end + _PIECE])
+    sent.result()
+    return received
