@@ -45,7 +45,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
     if lab.io is not None and "postgres" in servers:
         yield _shared_folder(lab.endpoints, lab.io)
     yield _s3(settings)
-    yield from _unavailable(lab, servers)
+    yield from _unavailable(lab, servers, None if settings.s3_endpoint else object_stores.none_here(settings))
 
 
 def _postgres_offers(server: Server, _: dict[str, str]) -> str:
@@ -102,10 +102,10 @@ def _s3(settings: Settings) -> Finding:
     return Finding("s3", True, f"{server.version}; the keys are accepted")
 
 
-def _unavailable(lab: Lab, servers: dict[str, Server]) -> Iterator[Finding]:
+def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None) -> Iterator[Finding]:
     all_of_databases = [entry for entry in registry.select("*") if entry.system in SYSTEMS]
     entries = [entry for entry in all_of_databases if entry.system in servers]
-    reasons = {entry.id: reason_unavailable(entry, lab, servers) for entry in entries}
+    reasons = {entry.id: reason_unavailable(entry, lab, servers, no_s3) for entry in entries}
     missing = {name: reason for name, reason in reasons.items() if reason}
     yield Finding("ways", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
     for name, reason in sorted(missing.items()):

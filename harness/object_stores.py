@@ -81,7 +81,14 @@ def without_a_name(settings: Settings) -> str:
         return f"a MinIO of its own ({go_programs.MINIO.version})"
     if go_programs.toolchain():
         return "a MinIO of its own, which the first run that needs it compiles (some minutes)"
-    return "none: no Go to compile a MinIO with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another"
+    return f"none: {none_here(settings)}"
+
+
+def none_here(settings: Settings) -> str | None:
+    """Say why a run has no S3 server when the environment names none; None where it has one of its own."""
+    if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file() or go_programs.toolchain():
+        return None
+    return "no Go to compile a MinIO with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another"
 
 
 def _kind(settings: Settings) -> str:
