@@ -2,7 +2,7 @@
 
 from contextlib import asynccontextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 ENDPOINT = "clickhouse_native"
 
@@ -61,9 +61,11 @@ async def write_polars_insert_csv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
     a null arrive as the column's default.
     """
-    payload = frame.write_csv(file=None, include_header=False)
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False)
     query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
-    await _insert_text(connection, query)
+    with phase("send"):
+        await _insert_text(connection, query)
 
 
 @transport(
@@ -83,9 +85,11 @@ async def write_polars_insert_tsv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
     two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
     """
-    payload = frame.write_csv(file=None, include_header=False, separator="\t")
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, separator="\t")
     query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    await _insert_text(connection, query)
+    with phase("send"):
+        await _insert_text(connection, query)
 
 
 @transport(
@@ -105,9 +109,11 @@ async def write_pandas_insert_csv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
     NaN and a missing value arrive as the column's default.
     """
-    payload = frame.to_csv(None, index=False, header=False)
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False)
     query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
-    await _insert_text(connection, query)
+    with phase("send"):
+        await _insert_text(connection, query)
 
 
 @transport(
@@ -127,9 +133,11 @@ async def write_pandas_insert_tsv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
     backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
     """
-    payload = frame.to_csv(None, index=False, header=False, sep="\t")
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False, sep="\t")
     query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    await _insert_text(connection, query)
+    with phase("send"):
+        await _insert_text(connection, query)
 
 
 @transport(
@@ -146,9 +154,11 @@ async def write_polars_columnar(connection, frame, table):
 
     The server parses nothing; the client pays with one Python object per value, and parses the UUID texts.
     """
-    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
     query = f"{_insert_head(table, frame.columns)} VALUES"
-    await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
+    with phase("send"):
+        await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -166,9 +176,11 @@ async def write_pandas_columnar(connection, frame, table):
     The server parses nothing; the client pays with one Python object per value (a Timestamp for a date), and parses
     the UUID texts.
     """
-    columns = [frame[name].to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame[name].to_list() for name in frame.columns]
     query = f"{_insert_head(table, frame.columns)} VALUES"
-    await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
+    with phase("send"):
+        await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -186,10 +198,12 @@ async def read_polars_columnar(connection, table):
     """
     import polars as pl
 
-    data, columns_with_types = await connection._connection.execute(
-        f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
-    )
-    return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+    with phase("receive"):
+        data, columns_with_types = await connection._connection.execute(
+            f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
+        )
+    with phase("decode"):
+        return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
 @transport(
@@ -207,10 +221,12 @@ async def read_pandas_columnar(connection, table):
     """
     import pandas as pd
 
-    data, columns_with_types = await connection._connection.execute(
-        f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
-    )
-    return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+    with phase("receive"):
+        data, columns_with_types = await connection._connection.execute(
+            f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
+        )
+    with phase("decode"):
+        return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
 @transport(
@@ -229,11 +245,13 @@ async def read_polars_rows(connection, table):
     """
     import polars as pl
 
-    async with connection.cursor() as cursor:
-        await cursor.execute(f"SELECT * FROM `{table}`")
-        rows = await cursor.fetchall()
-        names = [column.name for column in cursor.description]
-    return pl.DataFrame(rows, schema=names, orient="row")
+    with phase("receive"):
+        async with connection.cursor() as cursor:
+            await cursor.execute(f"SELECT * FROM `{table}`")
+            rows = await cursor.fetchall()
+            names = [column.name for column in cursor.description]
+    with phase("decode"):
+        return pl.DataFrame(rows, schema=names, orient="row")
 
 
 @transport(
@@ -252,11 +270,13 @@ async def read_pandas_rows(connection, table):
     """
     import pandas as pd
 
-    async with connection.cursor() as cursor:
-        await cursor.execute(f"SELECT * FROM `{table}`")
-        rows = await cursor.fetchall()
-        names = [column.name for column in cursor.description]
-    return pd.DataFrame(rows, columns=names)
+    with phase("receive"):
+        async with connection.cursor() as cursor:
+            await cursor.execute(f"SELECT * FROM `{table}`")
+            rows = await cursor.fetchall()
+            names = [column.name for column in cursor.description]
+    with phase("decode"):
+        return pd.DataFrame(rows, columns=names)
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["asynch"], origin="limit")

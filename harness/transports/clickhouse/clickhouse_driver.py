@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 ENDPOINT = "clickhouse_native"
 
@@ -53,9 +53,11 @@ def write_polars_insert_csv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
     a null arrive as the column's default.
     """
-    payload = frame.write_csv(file=None, include_header=False)
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False)
     query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -74,9 +76,11 @@ def write_polars_insert_tsv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
     two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
     """
-    payload = frame.write_csv(file=None, include_header=False, separator="\t")
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, separator="\t")
     query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -95,9 +99,11 @@ def write_pandas_insert_csv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
     NaN and a missing value arrive as the column's default.
     """
-    payload = frame.to_csv(None, index=False, header=False)
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False)
     query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -116,9 +122,11 @@ def write_pandas_insert_tsv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
     backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
     """
-    payload = frame.to_csv(None, index=False, header=False, sep="\t")
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False, sep="\t")
     query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -135,9 +143,11 @@ def write_polars_columnar(connection, frame, table):
 
     The server parses nothing; the client pays with one Python object per value, and parses the UUID texts.
     """
-    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
     query = f"{_insert_head(table, frame.columns)} VALUES"
-    connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -155,9 +165,11 @@ def write_pandas_columnar(connection, frame, table):
     The server parses nothing; the client pays with one Python object per value (a Timestamp for a date), and parses
     the UUID texts.
     """
-    columns = [frame[name].to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame[name].to_list() for name in frame.columns]
     query = f"{_insert_head(table, frame.columns)} VALUES"
-    connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -175,8 +187,10 @@ def read_polars_columnar(connection, table):
     """
     import polars as pl
 
-    data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
-    return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+    with phase("receive"):
+        data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+    with phase("decode"):
+        return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
 @transport(
@@ -194,8 +208,10 @@ def read_pandas_columnar(connection, table):
     """
     import pandas as pd
 
-    data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
-    return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+    with phase("receive"):
+        data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+    with phase("decode"):
+        return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_driver"], origin="limit")

@@ -4,7 +4,7 @@ import io
 import json
 from contextlib import asynccontextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 ENDPOINT = "clickhouse_http"
 
@@ -92,9 +92,11 @@ async def write_polars_parquet(connection, frame, table):
     Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. zstd is the codec that
     polars chooses by itself, written out here.
     """
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd")
+    with phase("send"):
+        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
 
 
 @transport(
@@ -112,9 +114,11 @@ async def write_pandas_parquet(connection, frame, table):
     Typed columns cross the wire; the UUIDs travel as text, the dates as timestamps, and the server converts both.
     snappy is the codec that pandas chooses by itself, written out here. A NaN is written as a null and arrives as 0.
     """
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, compression="snappy", index=False)
-    await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, compression="snappy", index=False)
+    with phase("send"):
+        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
 
 
 @transport(
@@ -133,8 +137,10 @@ async def read_polars_parquet(connection, table):
     """
     import polars as pl
 
-    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
-    return pl.read_parquet(io.BytesIO(answer))
+    with phase("receive"):
+        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    with phase("decode"):
+        return pl.read_parquet(io.BytesIO(answer))
 
 
 @transport(
@@ -153,8 +159,10 @@ async def read_pandas_parquet(connection, table):
     """
     import pandas as pd
 
-    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
-    return pd.read_parquet(io.BytesIO(answer))
+    with phase("receive"):
+        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(answer))
 
 
 @transport(
@@ -174,9 +182,11 @@ async def read_polars_csv(connection, table):
     """
     import polars as pl
 
-    names = await _column_names(connection, table)
-    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
-    return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
+    with phase("receive"):
+        names = await _column_names(connection, table)
+        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
+    with phase("decode"):
+        return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
 
 
 @transport(
@@ -197,9 +207,11 @@ async def read_pandas_csv(connection, table):
     """
     import pandas as pd
 
-    names = await _column_names(connection, table)
-    answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
-    return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
+    with phase("receive"):
+        names = await _column_names(connection, table)
+        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
+    with phase("decode"):
+        return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["httpx"], origin="limit")

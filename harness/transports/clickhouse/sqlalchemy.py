@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 ENDPOINT = "clickhouse_native"
 
@@ -63,8 +63,10 @@ def write_polars_insert_csv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
     a null arrive as the column's default.
     """
-    payload = frame.write_csv(file=None, include_header=False)
-    _insert_text(connection, table, frame.columns, "CSV", payload)
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "CSV", payload)
 
 
 @transport(
@@ -83,8 +85,10 @@ def write_polars_insert_tsv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
     two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
     """
-    payload = frame.write_csv(file=None, include_header=False, separator="\t")
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, separator="\t")
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload)
 
 
 @transport(
@@ -103,8 +107,10 @@ def write_pandas_insert_csv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
     NaN and a missing value arrive as the column's default.
     """
-    payload = frame.to_csv(None, index=False, header=False)
-    _insert_text(connection, table, frame.columns, "CSV", payload)
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "CSV", payload)
 
 
 @transport(
@@ -123,8 +129,10 @@ def write_pandas_insert_tsv(connection, frame, table):
     Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
     backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
     """
-    payload = frame.to_csv(None, index=False, header=False, sep="\t")
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False, sep="\t")
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload)
 
 
 @transport(
@@ -144,8 +152,10 @@ def read_polars_rows(connection, table):
     import polars as pl
     from sqlalchemy import text
 
-    result = connection.execute(text(f"SELECT * FROM `{table}`"))
-    return pl.DataFrame(result.all(), schema=list(result.keys()), orient="row")
+    with phase("receive"):
+        result = connection.execute(text(f"SELECT * FROM `{table}`"))
+    with phase("decode"):
+        return pl.DataFrame(result.all(), schema=list(result.keys()), orient="row")
 
 
 @transport(
@@ -165,9 +175,12 @@ def read_pandas_rows(connection, table):
     import pandas as pd
     from sqlalchemy import text
 
-    result = connection.execute(text(f"SELECT * FROM `{table}`"))
-    rows = [tuple(row) for row in result.all()]  # pandas 3.1 takes tuples more than twice as fast as SQLAlchemy's Row
-    return pd.DataFrame(rows, columns=list(result.keys()))
+    with phase("receive"):
+        result = connection.execute(text(f"SELECT * FROM `{table}`"))
+    with phase("decode"):
+        # pandas 3.1 takes tuples more than twice as fast as SQLAlchemy's Row
+        rows = [tuple(row) for row in result.all()]
+        return pd.DataFrame(rows, columns=list(result.keys()))
 
 
 @transport(

@@ -8,7 +8,7 @@ from urllib.error import HTTPError
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 ENDPOINT = "clickhouse_http"
 
@@ -93,9 +93,11 @@ def write_polars_parquet(connection, frame, table):
     Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. zstd is the codec that
     polars chooses by itself, written out here. A new TCP connection is part of the time.
     """
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd")
+    with phase("send"):
+        _insert_parquet(connection, table, frame.columns, buffer.getvalue())
 
 
 @transport(
@@ -114,9 +116,11 @@ def write_pandas_parquet(connection, frame, table):
     snappy is the codec that pandas chooses by itself, written out here. A NaN is written as a null and arrives as 0.
     A new TCP connection is part of the time.
     """
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, compression="snappy", index=False)
-    _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, compression="snappy", index=False)
+    with phase("send"):
+        _insert_parquet(connection, table, frame.columns, buffer.getvalue())
 
 
 @transport(
@@ -135,8 +139,10 @@ def read_polars_parquet(connection, table):
     """
     import polars as pl
 
-    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
-    return pl.read_parquet(io.BytesIO(answer))
+    with phase("receive"):
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    with phase("decode"):
+        return pl.read_parquet(io.BytesIO(answer))
 
 
 @transport(
@@ -155,8 +161,10 @@ def read_pandas_parquet(connection, table):
     """
     import pandas as pd
 
-    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
-    return pd.read_parquet(io.BytesIO(answer))
+    with phase("receive"):
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(answer))
 
 
 @transport(
@@ -175,9 +183,11 @@ def read_polars_csv(connection, table):
     """
     import polars as pl
 
-    names = _column_names(connection, table)
-    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
-    return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
+    with phase("receive"):
+        names = _column_names(connection, table)
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
+    with phase("decode"):
+        return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
 
 
 @transport(
@@ -197,9 +207,11 @@ def read_pandas_csv(connection, table):
     """
     import pandas as pd
 
-    names = _column_names(connection, table)
-    answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
-    return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
+    with phase("receive"):
+        names = _column_names(connection, table)
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
+    with phase("decode"):
+        return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
 
 
 @transport("call", path="SELECT 1", payload="one value", origin="limit")

@@ -4,7 +4,7 @@ import io
 import uuid
 from contextlib import asynccontextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 
 @asynccontextmanager
@@ -90,12 +90,14 @@ async def write_polars_copy_text(connection, frame, table):
     Only text crosses the wire: the server parses every value again. The recipe marks nulls with \N, and polars does
     not quote a text that is itself \N: such a text arrives as NULL.
     """
-    buffer = io.BytesIO()
-    frame.write_csv(buffer, include_header=False, separator="\t", null_value=r"\N")
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.write_csv(buffer, include_header=False, separator="\t", null_value=r"\N")
     buffer.seek(0)
-    await connection.copy_to_table(
-        table, source=buffer, columns=frame.columns, format="csv", header=False, delimiter="\t", null=r"\N"
-    )
+    with phase("send"):
+        await connection.copy_to_table(
+            table, source=buffer, columns=frame.columns, format="csv", header=False, delimiter="\t", null=r"\N"
+        )
 
 
 @transport(
@@ -112,12 +114,14 @@ async def write_pandas_copy_text(connection, frame, table):
     Only text crosses the wire: the server parses every value again. The recipe marks missing values with \N: a
     floating NaN, and a text that is itself \N, arrive as NULL.
     """
-    buffer = io.BytesIO()
-    frame.to_csv(buffer, index=False, header=False, sep="\t", na_rep=r"\N")
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.to_csv(buffer, index=False, header=False, sep="\t", na_rep=r"\N")
     buffer.seek(0)
-    await connection.copy_to_table(
-        table, source=buffer, columns=list(frame.columns), format="csv", header=False, delimiter="\t", null=r"\N"
-    )
+    with phase("send"):
+        await connection.copy_to_table(
+            table, source=buffer, columns=list(frame.columns), format="csv", header=False, delimiter="\t", null=r"\N"
+        )
 
 
 @transport(
@@ -136,9 +140,11 @@ async def read_polars_rows(connection, table):
     """
     import polars as pl
 
-    rows = await connection.fetch(f'SELECT * FROM "{table}"')
+    with phase("receive"):
+        rows = await connection.fetch(f'SELECT * FROM "{table}"')
     columns = list(rows[0].keys()) if rows else []
-    return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
+    with phase("decode"):
+        return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
 
 
 @transport(
@@ -157,9 +163,11 @@ async def read_pandas_rows(connection, table):
     """
     import pandas as pd
 
-    rows = await connection.fetch(f'SELECT * FROM "{table}"')
+    with phase("receive"):
+        rows = await connection.fetch(f'SELECT * FROM "{table}"')
     columns = list(rows[0].keys()) if rows else []
-    return pd.DataFrame([tuple(row) for row in rows], columns=columns)
+    with phase("decode"):
+        return pd.DataFrame([tuple(row) for row in rows], columns=columns)
 
 
 @transport(
@@ -179,9 +187,11 @@ async def read_polars_prepared_rows(connection, table):
     import polars as pl
 
     statement = await connection.prepare(f'SELECT * FROM "{table}"')
-    rows = await statement.fetch()
+    with phase("receive"):
+        rows = await statement.fetch()
     columns = [column.name for column in statement.get_attributes()]
-    return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
+    with phase("decode"):
+        return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
 
 
 @transport(
@@ -201,9 +211,11 @@ async def read_pandas_prepared_rows(connection, table):
     import pandas as pd
 
     statement = await connection.prepare(f'SELECT * FROM "{table}"')
-    rows = await statement.fetch()
+    with phase("receive"):
+        rows = await statement.fetch()
     columns = [column.name for column in statement.get_attributes()]
-    return pd.DataFrame([tuple(row) for row in rows], columns=columns)
+    with phase("decode"):
+        return pd.DataFrame([tuple(row) for row in rows], columns=columns)
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["asyncpg"], origin="limit")

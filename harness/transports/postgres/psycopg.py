@@ -3,7 +3,7 @@
 import io
 from contextlib import contextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 
 @contextmanager
@@ -51,9 +51,10 @@ def write_polars_copy_text(connection, frame, table):
     Only text crosses the wire: the server parses every value again. The recipe marks nulls with \N, and polars does
     not quote a text that is itself \N: such a text arrives as NULL.
     """
-    buffer = io.BytesIO()
-    frame.write_csv(buffer, include_header=False, separator="\t", null_value=r"\N")
-    with connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.write_csv(buffer, include_header=False, separator="\t", null_value=r"\N")
+    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
         copy.write(buffer.getbuffer())
 
 
@@ -71,9 +72,10 @@ def write_pandas_copy_text(connection, frame, table):
     Only text crosses the wire: the server parses every value again. The recipe marks missing values with \N: a
     floating NaN, and a text that is itself \N, arrive as NULL.
     """
-    buffer = io.BytesIO()
-    frame.to_csv(buffer, index=False, header=False, sep="\t", na_rep=r"\N")
-    with connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.to_csv(buffer, index=False, header=False, sep="\t", na_rep=r"\N")
+    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
         copy.write(buffer.getbuffer())
 
 
@@ -95,7 +97,10 @@ def read_polars_copy_text(connection, table):
     """
     import polars as pl
 
-    return pl.read_csv(_copy_to_stdout(connection, table), separator="\t", null_values=r"\N")
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, table)
+    with phase("decode"):
+        return pl.read_csv(buffer, separator="\t", null_values=r"\N")
 
 
 @transport(
@@ -115,7 +120,10 @@ def read_pandas_copy_text(connection, table):
     """
     import pandas as pd
 
-    return pd.read_csv(_copy_to_stdout(connection, table), sep="\t", na_values=r"\N")
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, table)
+    with phase("decode"):
+        return pd.read_csv(buffer, sep="\t", na_values=r"\N")
 
 
 @transport(
@@ -134,9 +142,11 @@ def read_polars_rows(connection, table):
     """
     import polars as pl
 
-    cursor = connection.execute(f'SELECT * FROM "{table}"')
+    with phase("receive"):
+        cursor = connection.execute(f'SELECT * FROM "{table}"')
     columns = [column.name for column in cursor.description]
-    return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
+    with phase("decode"):
+        return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
 
 
 @transport(
@@ -155,9 +165,11 @@ def read_pandas_rows(connection, table):
     """
     import pandas as pd
 
-    cursor = connection.execute(f'SELECT * FROM "{table}"')
+    with phase("receive"):
+        cursor = connection.execute(f'SELECT * FROM "{table}"')
     columns = [column.name for column in cursor.description]
-    return pd.DataFrame(cursor.fetchall(), columns=columns)
+    with phase("decode"):
+        return pd.DataFrame(cursor.fetchall(), columns=columns)
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["psycopg"], origin="limit")
