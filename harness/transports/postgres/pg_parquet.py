@@ -5,7 +5,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 
 @contextmanager
@@ -52,10 +52,11 @@ def _copy_to(connection, table):
 
     engine, io = connection
     with _shared_file(io) as (here, there):
-        with engine.begin() as server:
+        with phase("receive"), engine.begin() as server:
             server.execute(text(f"COPY (SELECT * FROM \"{table}\") TO '{there}' WITH (FORMAT parquet)"))
         try:
-            return pq.read_table(here)
+            with phase("decode"):
+                return pq.read_table(here)
         except PermissionError as error:
             raise PermissionError(
                 f"{here}: Postgres made this file for its own user only (mode 0600), and user {os.getuid()} may not "
@@ -97,9 +98,11 @@ def write_polars_parquet_file(connection, frame, table):
         schema = frame.head(0).to_arrow().schema
         for name in uuids:
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
-        frame.write_parquet(here, arrow_schema=schema)
+        with phase("encode"):
+            frame.write_parquet(here, arrow_schema=schema)
         os.chmod(here, 0o644)  # whatever our umask: the server may be another user
-        _copy_from(server, table, frame.columns, there)
+        with phase("send"):
+            _copy_from(server, table, frame.columns, there)
 
 
 @transport(
@@ -125,9 +128,11 @@ def write_pandas_parquet_file(connection, frame, table):
         for name in _uuid_columns(server, table, frame.columns):
             values = pa.array([bytes.fromhex(value.replace("-", "")) for value in frame[name].tolist()], pa.binary(16))
             frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(values)})
-        frame.to_parquet(here, index=False)
+        with phase("encode"):
+            frame.to_parquet(here, index=False)
         os.chmod(here, 0o644)  # whatever our umask: the server may be another user
-        _copy_from(server, table, frame.columns, there)
+        with phase("send"):
+            _copy_from(server, table, frame.columns, there)
 
 
 @transport(
