@@ -1,0 +1,160 @@
+"""pg_parquet by way of an S3 server that client and database both reach: https://github.com/CrunchyData/pg_parquet
+
+The database has its own keys and endpoint, in the environment of its process: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_REGION, and AWS_ALLOW_HTTP=true where that is without TLS.
+"""
+
+import io
+import uuid
+from contextlib import contextmanager
+
+from harness.registry import phase, transport
+
+CLIENT = "pg_parquet"
+
+
+@contextmanager
+def connect(uri, s3):
+    """Yield a psycopg connection in autocommit mode, a client of the S3 server that has answered, and the bucket."""
+    import boto3
+    import psycopg
+
+    keys = {"aws_access_key_id": s3.access_key, "aws_secret_access_key": s3.secret_key, "region_name": s3.region}
+    client = boto3.client("s3", endpoint_url=s3.endpoint, **keys)
+    client.head_bucket(Bucket=s3.bucket)
+    with psycopg.connect(uri, autocommit=True) as connection:
+        yield connection, client, s3.bucket
+
+
+@contextmanager
+def _object(client, bucket):
+    """Yield the key of an object that does not exist yet; remove it afterwards, also on error."""
+    key = f"{uuid.uuid4().hex}.parquet"
+    try:
+        yield key
+    finally:
+        client.delete_object(Bucket=bucket, Key=key)
+
+
+def _load(connection, table, columns, parquet):
+    """Put a Parquet file into the bucket and let the server load it; its columns are matched by position."""
+    postgres, client, bucket = connection
+    names = ", ".join(f'"{name}"' for name in columns)
+    with _object(client, bucket) as key:
+        client.put_object(Bucket=bucket, Key=key, Body=parquet)
+        postgres.execute(f"COPY \"{table}\" ({names}) FROM 's3://{bucket}/{key}' WITH (FORMAT parquet)")
+
+
+def _unload(connection, table):
+    """Let the server write the table into the bucket and return that file as a buffer."""
+    postgres, client, bucket = connection
+    with _object(client, bucket) as key:
+        postgres.execute(f"COPY (SELECT * FROM \"{table}\") TO 's3://{bucket}/{key}' WITH (FORMAT parquet)")
+        return io.BytesIO(client.get_object(Bucket=bucket, Key=key)["Body"].read())
+
+
+def _uuid_columns(postgres, table, columns):
+    """Ask the server which of the columns are uuid and return their names (one round trip)."""
+    query = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND atttypid = 'uuid'::regtype"
+    found = postgres.execute(query, [f'"{table}"']).fetchall()
+    return [name for (name,) in found if name in columns]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="pg_parquet COPY FROM s3",
+    payload="Parquet",
+    requires=["polars", "pyarrow", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+)
+def write_polars_parquet(connection, frame, table):
+    """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
+
+    The server needs its own keys, see above. uuid texts become 16 bytes first, as pg_parquet takes no text for a uuid.
+    zstd is the codec polars chooses itself.
+    """
+    import polars as pl
+    import pyarrow as pa
+
+    uuids = _uuid_columns(connection[0], table, frame.columns)
+    with phase("encode"):
+        frame = frame.with_columns(pl.col(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        schema = frame.head(0).to_arrow().schema
+        for name in uuids:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, arrow_schema=schema)
+    with phase("send"):
+        _load(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pg_parquet COPY FROM s3",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+)
+def write_pandas_parquet(connection, frame, table):
+    """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
+
+    The server needs its own keys, see above. uuid texts become 16 bytes first; a datetime64 column is cast to date by
+    the server. snappy is the codec pandas chooses itself.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    uuids = _uuid_columns(connection[0], table, list(frame.columns))
+    with phase("encode"):
+        for name in uuids:
+            texts = frame[name].where(frame[name].notna(), None).tolist()
+            values = [text if text is None else bytes.fromhex(text.replace("-", "")) for text in texts]
+            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+    with phase("send"):
+        _load(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="pg_parquet COPY TO s3",
+    payload="Parquet",
+    requires=["polars", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+)
+def read_polars_parquet(connection, table):
+    """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with polars.
+
+    The server needs its own keys, see above. A uuid comes as 16 bytes (dtype Binary).
+    """
+    import polars as pl
+
+    with phase("receive"):
+        buffer = _unload(connection, table)
+    with phase("decode"):
+        return pl.read_parquet(buffer)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="pg_parquet COPY TO s3",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+)
+def read_pandas_parquet(connection, table):
+    """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with pandas.
+
+    The server needs its own keys, see above. A uuid and a date come as Python objects.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        buffer = _unload(connection, table)
+    with phase("decode"):
+        return pd.read_parquet(buffer)

@@ -1,0 +1,146 @@
+"""pg_parquet over the connection itself, without a shared folder: https://github.com/CrunchyData/pg_parquet"""
+
+import io
+from contextlib import contextmanager
+
+from harness.registry import phase, transport
+
+CLIENT = "pg_parquet"
+
+
+@contextmanager
+def connect(uri):
+    """Yield one psycopg connection in autocommit mode on which the server has already made a Parquet file.
+
+    A server that has not done so since it started refuses COPY FROM STDIN (pg_parquet 0.5.1): it makes the folder of
+    its temporary files only when it writes.
+    """
+    import psycopg
+
+    with psycopg.connect(uri, autocommit=True) as connection:
+        _copy_to_stdout(connection, "SELECT 1")
+        yield connection
+
+
+def _copy_to_stdout(connection, query):
+    """Return the Parquet file that COPY ... TO STDOUT sends for a query, as a buffer at its start."""
+    buffer = io.BytesIO()
+    with connection.cursor().copy(f"COPY ({query}) TO STDOUT WITH (FORMAT parquet)") as copy:
+        while chunk := copy.read():
+            buffer.write(chunk)
+    buffer.seek(0)
+    return buffer
+
+
+def _copy_from_stdin(connection, table, columns, parquet):
+    """Send a Parquet file into COPY ... FROM STDIN; its columns are matched by position."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    with connection.cursor().copy(f'COPY "{table}" ({names}) FROM STDIN WITH (FORMAT parquet)') as copy:
+        copy.write(parquet)
+
+
+def _uuid_columns(connection, table, columns):
+    """Ask the server which of the columns are uuid and return their names (one round trip)."""
+    query = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND atttypid = 'uuid'::regtype"
+    found = connection.execute(query, [f'"{table}"']).fetchall()
+    return [name for (name,) in found if name in columns]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="pg_parquet COPY FROM STDIN",
+    payload="Parquet",
+    requires=["polars", "pyarrow", "psycopg"],
+    needs=["pg_parquet"],
+)
+def write_polars_parquet(connection, frame, table):
+    """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
+
+    The server keeps the file on its disk while it reads it. pg_parquet takes a uuid only as 16 bytes of fixed length,
+    so uuid texts are decoded first; which columns are uuid, the server is asked. zstd is polars' own choice of codec.
+    """
+    import polars as pl
+    import pyarrow as pa
+
+    uuids = _uuid_columns(connection, table, frame.columns)
+    with phase("encode"):
+        frame = frame.with_columns(pl.col(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        schema = frame.head(0).to_arrow().schema
+        for name in uuids:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, arrow_schema=schema)
+    with phase("send"):
+        _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pg_parquet COPY FROM STDIN",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+)
+def write_pandas_parquet(connection, frame, table):
+    """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
+
+    The server keeps the file on its disk while it reads it. uuid texts become 16 bytes first; a datetime64 column is
+    cast to date by the server. snappy is the codec pandas chooses itself.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    uuids = _uuid_columns(connection, table, list(frame.columns))
+    with phase("encode"):
+        for name in uuids:
+            texts = frame[name].where(frame[name].notna(), None).tolist()
+            values = [text if text is None else bytes.fromhex(text.replace("-", "")) for text in texts]
+            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+    with phase("send"):
+        _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="pg_parquet COPY TO STDOUT",
+    payload="Parquet",
+    requires=["polars", "psycopg"],
+    needs=["pg_parquet"],
+)
+def read_polars_parquet(connection, table):
+    """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with polars.
+
+    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid comes as 16 bytes (dtype Binary).
+    """
+    import polars as pl
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, f'SELECT * FROM "{table}"')
+    with phase("decode"):
+        return pl.read_parquet(buffer)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="pg_parquet COPY TO STDOUT",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+)
+def read_pandas_parquet(connection, table):
+    """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with pandas.
+
+    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid and a date come as Python objects.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, f'SELECT * FROM "{table}"')
+    with phase("decode"):
+        return pd.read_parquet(buffer)
