@@ -150,12 +150,12 @@ def _announce(suite_run: Any, plan: Any) -> None:
 
 def _report(console: Console, folder: Path, suite: Any) -> bool:
     """Write everything that can be made of a run and print its tables; return whether nothing went wrong."""
-    from harness.report import findings, tables, writing
+    from harness.report import control, findings, tables, writing
 
     report = writing.write(folder, suite)
     for table in tables.tables(report.summaries, console.width, suite.published):
         console.print(table)
-    for finding in findings.findings(report.rows, suite.comparisons):
+    for finding in [*control.said(report.summaries), *findings.findings(report.rows, suite.comparisons)]:
         typer.echo(finding)
     typer.echo(f"published: {suite.citation}; {suite.conditions}")
     typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
@@ -193,6 +193,30 @@ def merge(
     found = [writing.read(find_folder(chosen, run)) for run in runs]
     suite = suites.load(chosen.suites_dir, found[0][0]["plan"]["suite"])
     for path in merging.write(to or chosen.results_dir / "merged", suite, merging.merged(suite, found, anyway)):
+        typer.echo(path)
+
+
+@app.command()
+@_explained
+def compare(
+    run_a: Annotated[str, typer.Argument(help="id or folder of a run")],
+    run_b: Annotated[str, typer.Argument(help="id or folder of the run to compare it with")],
+    to: Annotated[
+        Path | None, typer.Option(help="folder for compared.csv and compared.md; else none is written")
+    ] = None,
+    anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data, versions or machine")] = False,
+) -> None:
+    """Say case by case how many times as long run B takes as run A, and whether that is shown."""
+    from harness import suites
+    from harness.report import comparing, tables, writing
+    from harness.suite_run import find_folder
+
+    chosen, console = settings.load(), _console()
+    one, other = (writing.read(find_folder(chosen, run)) for run in (run_a, run_b))
+    suite = suites.load(chosen.suites_dir, one[0]["plan"]["suite"])
+    found = comparing.compared(suite, one, other, anyway)
+    console.print(tables.printable(comparing.table(found), console.width))
+    for path in comparing.write(to, suite, found) if to else ():
         typer.echo(path)
 
 

@@ -1,4 +1,4 @@
-"""Clock, CPU and peak memory around one call; knows no transport and no system.
+"""Clock, CPU, peak memory, and what others took of the CPU, around one call; knows no transport and no system.
 
 The worker wraps the call in a `Stopwatch`; the parent samples the worker's memory from outside every 50 ms, as the
 published scan benchmark does, so that sampling takes neither the interpreter lock nor CPU of the call. The kernel's own
@@ -91,6 +91,49 @@ def _read_cpu_elsewhere(pid: int) -> float:
     return times.user + times.system
 
 
+def read_steal_seconds(stat: Path = Path("/proc/stat")) -> float | None:
+    """Return how long cores of this machine, all together, had work while the host gave their time to others, so far.
+
+    None where that is not told. Steps are of 0.01 s (USER_HZ): see "steal" in proc_stat(5).
+    """
+    try:
+        name, *ticks = stat.read_text().partition("\n")[0].split()
+    except OSError:
+        return None
+    return int(ticks[7]) / os.sysconf("SC_CLK_TCK") if name == "cpu" and len(ticks) > 7 else None
+
+
+def read_throttled_seconds(
+    groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> float | None:
+    """Return how long a CPU limit has kept the control group of this process from running so far; None without one.
+
+    Groups of version 1 and 2, also of a container that sees only its own as the root.
+    """
+    try:
+        lines = [line.split(":", 2) for line in groups.read_text().splitlines()]
+    except OSError:
+        return None
+    for _, controllers, path in lines:
+        if "cpu" in controllers.split(",") or not controllers:
+            folder = root / controllers
+            for stat in (folder / path.lstrip("/") / "cpu.stat", folder / "cpu.stat"):
+                if (seconds := _throttled(stat)) is not None:
+                    return seconds
+    return None
+
+
+def _throttled(stat: Path) -> float | None:
+    try:
+        facts = dict(line.split() for line in stat.read_text().splitlines())
+    except OSError:
+        return None
+    for name, a_second in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
+        if name in facts:
+            return int(facts[name]) / a_second
+    return None
+
+
 def cores_used(report: dict[str, Any], samples: list[Sample]) -> list[tuple[float, float]]:
     """Return how many cores a call kept busy from sample to sample: seconds since its start, and cores.
 
@@ -129,11 +172,21 @@ def release_unused_memory() -> None:
         trim(0)
 
 
+def _taken() -> tuple[float | None, ...]:
+    return read_steal_seconds(), read_throttled_seconds()
+
+
+def _since(after: float | None, before: float | None) -> float | None:
+    # Rounded: of the difference of two large floats nothing below a nanosecond means anything.
+    return None if after is None or before is None else max(0.0, round(after - before, 9))
+
+
 class Stopwatch:
     """Measures the body of a `with` block; nothing but the body runs between the two clock readings."""
 
     def __enter__(self) -> "Stopwatch":
         gc.collect()
+        self._taken = _taken()
         self._mark_is_ours = reset_high_water()
         self.before = read_memory()
         self._usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -144,6 +197,7 @@ class Stopwatch:
         self.ended_ns = time.monotonic_ns()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.after = read_memory()
+        self._taken = tuple(map(_since, _taken(), self._taken))
         self.cpu_user_seconds = usage.ru_utime - self._usage.ru_utime
         self.cpu_system_seconds = usage.ru_stime - self._usage.ru_stime
 
@@ -158,6 +212,8 @@ class Stopwatch:
             "seconds": self.seconds,
             "cpu_user_seconds": self.cpu_user_seconds,
             "cpu_system_seconds": self.cpu_system_seconds,
+            "steal_seconds": self._taken[0],
+            "throttled_seconds": self._taken[1],
             "started_ns": self.started_ns,
             "ended_ns": self.ended_ns,
             "before": asdict(self.before),

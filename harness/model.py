@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 NAMESPACE = "dataframe_io_lab"  # the one schema (Postgres) or database (ClickHouse) the lab works in
+CONTROL = "_control"  # ends the id of an A/A control; before it stands the id of the transport that it repeats
 MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
 
 
@@ -29,6 +30,7 @@ class Origin(StrEnum):
     PUBLISHED = "published"  # a row of a published benchmark
     BEYOND = "beyond"  # a way the published benchmark does not have
     LIMIT = "limit"  # what the server alone can do: a bound, not a way
+    CONTROL = "control"  # another transport again, under a second id: the two must come out as a tie
 
 
 class Status(StrEnum):
@@ -142,13 +144,16 @@ class Run:
 class Measurement:
     """What one call cost. Seconds are wall time on the monotonic clock; bytes are peaks above the start of the call.
 
-    A memory figure is None where the operating system does not tell it (the split outside Linux).
+    Steal is what the host gave to others while this machine had work, over all its cores; throttled is what a CPU limit
+    held back. What the operating system does not tell is None (outside Linux: both, and the split of memory).
     """
 
     seconds: float
     cpu_user_seconds: float
     cpu_system_seconds: float
     connect_seconds: float
+    steal_seconds: float | None
+    throttled_seconds: float | None
     peak_rss_bytes: int | None
     peak_anon_bytes: int | None
     peak_file_bytes: int | None

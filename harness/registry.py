@@ -7,9 +7,10 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from harness.model import LabError, Operation, Origin, Transport
+from harness.model import CONTROL, LabError, Operation, Origin, Transport
 from harness.phases import phase
 
 __all__ = ["Unsupported", "catalogue", "connect_of", "one", "phase", "select", "transport"]
@@ -35,6 +36,7 @@ def transport(
     published: str | None = None,
     origin: str | None = None,
     lossy: dict[str, str] | None = None,
+    control: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as one way to move a dataframe; the function itself is returned unchanged.
 
@@ -51,6 +53,8 @@ def transport(
     run.
     `lossy` says how the kinds of values fare that are known not to come through: `{"changed": "nulls nan", "refused":
     "infinity"}`. The tests expect exactly these to fail, and tables and docs name them.
+    With `control` the function is registered a second time, under its id with `_control` at the end: an A/A pair, of
+    which every report says whether it came out as a tie.
     Raises ValueError for an unknown operation, an id that is already taken, or a kind of value that fares in two ways.
     """
 
@@ -75,12 +79,23 @@ def transport(
             summary=(inspect.getdoc(function) or "").partition("\n")[0],
             function=function,
         )
-        if entry.id in _CATALOGUE:
-            raise ValueError(f"transport {entry.id} is registered twice")
-        _CATALOGUE[entry.id] = entry
+        _add(entry)
+        if control:
+            _add(_control_of(entry))
         return function
 
     return register
+
+
+def _add(entry: Transport) -> None:
+    if entry.id in _CATALOGUE:
+        raise ValueError(f"transport {entry.id} is registered twice")
+    _CATALOGUE[entry.id] = entry
+
+
+def _control_of(entry: Transport) -> Transport:
+    summary = f"A/A control: the function of {entry.id} again, under a second id."
+    return replace(entry, id=f"{entry.id}{CONTROL}", origin=Origin.CONTROL, published=None, summary=summary)
 
 
 def _fates(lossy: dict[str, str]) -> dict[str, str]:

@@ -42,7 +42,13 @@ COLUMNS = (
     Column("payload", str, "", "shape of what crosses the wire"),
     Column("frame", str, "", "what the data are in memory: a dataframe library, dicts or tuples; may be empty"),
     Column("style", str, "", "sync or async client"),
-    Column("origin", str, "", "published: a row of a published benchmark; beyond: not in it; limit: a bound"),
+    Column(
+        "origin",
+        str,
+        "",
+        "published: a row of a published benchmark; beyond: not in it; limit: a bound; "
+        "control: another transport under a second id",
+    ),
     Column("published_row", str, "", "description of the published row, empty where there is none"),
     Column("pinned", str, "", "settings that the transport sets explicitly, or that decide what its time includes"),
     Column("dataset", str, "", "name of the dataset"),
@@ -61,6 +67,20 @@ COLUMNS = (
     Column("cpu_seconds", float, "s", "CPU time of the worker process during the call, user + system"),
     Column("cpu_user_seconds", float, "s", "user part of cpu_seconds"),
     Column("cpu_system_seconds", float, "s", "system part of cpu_seconds"),
+    Column(
+        "steal_seconds",
+        float,
+        "s",
+        "time during the call that the host gave to others while cores of this machine had work, over all cores, in "
+        "steps of 0.01 s; Linux only",
+    ),
+    Column(
+        "throttled_seconds",
+        float,
+        "s",
+        "time during the call that a CPU limit kept the worker's control group from running; Linux only, empty where "
+        "there is no such group",
+    ),
     Column("peak_rss_bytes", int, "B", "peak resident memory of the worker above the start of the call"),
     Column("peak_anon_bytes", int, "B", "the same for anonymous and shared memory, from 50 ms samples; Linux only"),
     Column("peak_file_bytes", int, "B", "the same for file-backed memory, from 50 ms samples; Linux only"),
@@ -74,12 +94,14 @@ OF_MEASUREMENT = (
     "connect_seconds",
     "cpu_user_seconds",
     "cpu_system_seconds",
+    "steal_seconds",
+    "throttled_seconds",
     "peak_rss_bytes",
     "peak_anon_bytes",
     "peak_file_bytes",
 )
 NAMES = tuple(column.name for column in COLUMNS)
-_BEFORE_DETAILS = tuple(name for name in NAMES if name != "details")  # files from before there was this column
+_ADDED = {"details", "steal_seconds", "throttled_seconds"}  # that files from before there were these columns lack
 _TYPES = {column.name: column.type for column in COLUMNS}
 
 
@@ -108,14 +130,14 @@ def _as_text(value: Any) -> str:
 def load(path: Path) -> list[dict[str, Any]]:
     """Read runs.csv back with typed values, None where empty.
 
-    A file from before a column was there has None in it. Raises LabError: missing, foreign or damaged file.
+    Of a column that was added after the file was written there is None. Raises LabError: missing, foreign or damaged file.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
             if reader.fieldnames is None:  # killed, or the disk full, before the first row
                 return []
-            if tuple(reader.fieldnames) not in (NAMES, _BEFORE_DETAILS):
+            if tuple(reader.fieldnames) != tuple(n for n in NAMES if n in reader.fieldnames or n not in _ADDED):
                 raise LabError(f"{path}: expected the columns of this version, found others; see docs/columns.md")
             return [_typed(path, line, row) for line, row in enumerate(reader, start=2)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

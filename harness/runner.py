@@ -156,6 +156,8 @@ def _measurement(execution: Execution) -> Measurement:
         cpu_user_seconds=report["cpu_user_seconds"],
         cpu_system_seconds=report["cpu_system_seconds"],
         connect_seconds=execution.answer["connect_seconds"],
+        steal_seconds=report["steal_seconds"],
+        throttled_seconds=report["throttled_seconds"],
         peak_rss_bytes=rss,
         peak_anon_bytes=anon,
         peak_file_bytes=file,

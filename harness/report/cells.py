@@ -3,6 +3,9 @@
 import math
 from typing import Any
 
+from harness.model import CONTROL, Origin
+from harness.report import ranks, stability
+
 
 def cells(summary: dict[str, Any]) -> dict[str, str]:
     """Return a summary's figures as text, by the head of their column in a ranking."""
@@ -10,8 +13,9 @@ def cells(summary: dict[str, Any]) -> dict[str, str]:
     values = (summary["fidelity"] or "").partition(":")[0]
     status = summary["status"]
     return {
-        "#": _number(summary["rank"], "d"),
+        "#": ranks.shown(summary),
         "transport": name(summary),
+        "median s, 95 %": with_interval(summary),
         "avg s": _number(summary["mean_seconds"], ".4f"),
         "rows/s": _number(summary["mean_rows_per_s"], ",.0f"),
         "min": _number(summary["min_rows_per_s"], ",.0f"),
@@ -26,8 +30,20 @@ def cells(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def name(summary: dict[str, Any]) -> str:
-    """Return what a table calls a transport: its name in the published benchmark, else its id."""
+    """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
+
+    A control is called so wherever it stands: it is no way of its own.
+    """
+    if summary["origin"] == Origin.CONTROL:
+        return f"A/A control of {summary['transport'].removesuffix(CONTROL)}"
     return summary["published_row"] or summary["transport"]
+
+
+def with_interval(summary: dict[str, Any]) -> str:
+    """Return the median seconds with the mark of what is unstable and their interval: `0.48! (0.46-0.60)`."""
+    mark = stability.MARK if summary["unstable"] else ""
+    ends = [significant(summary[f"median_{end}_seconds"]) for end in ("low", "high")]
+    return f"{significant(summary['median_seconds'])}{mark}" + (f" ({'-'.join(ends)})" if all(ends) else "")
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -43,9 +59,9 @@ def as_printed(value: float | None) -> str:
     return "" if value is None else format(value, ",.6g")
 
 
-def times(value: float | None) -> str:
+def times(value: float | None, digits: int = 2) -> str:
     """Return a ratio to two significant digits, as precise as few runs make it: ×0.58, ×1.3, ×13, ×130."""
-    return "" if value is None else f"×{significant(value, 2)}"
+    return "" if value is None else f"×{significant(value, digits)}"
 
 
 def megabytes(value: float | None) -> str:

@@ -17,10 +17,9 @@ from typing import Any
 
 from harness.comparisons import AnyComparison, Comparison, Sweep, Versus
 from harness.model import Status
+from harness.report.intervals import CONFIDENCE
 from harness.report.points import described, in_order, parameters
 from harness.results import details
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)

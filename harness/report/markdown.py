@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.report import failures
+from harness.report import control, failures
 from harness.report.beside import beside
 from harness.report.findings import findings
 from harness.report.page_facts import headline
@@ -14,11 +14,19 @@ from harness.suites import PublishedFigure, Suite
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
 _HOW_TO_READ = """\
 - One run is one call in a process of its own. Figures come from the runs that are ok: never more than the number a
-  table says, fewer where a status says so. The median is the middle one; ranks and the order of rows go by it.
+  table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.
+- In brackets stands the 95 % interval of the median (percentile bootstrap). Of 3 to 5 runs it is their whole range; it
+  holds the true median with 75 % of 3 runs, 88 % of 4 and 94 % of 5. Fewer than 3 runs have none.
+- A rank is 1 plus the number of ways whose whole interval lies below: ways with the same rank (=) are not shown to
+  differ, whatever their order; one that scatters widely may share the rank of one above it. Where a rank has a question
+  mark, there were too few runs to tell.
+- An exclamation mark says that figures are unstable; nothing is left out for that. `steal`, `throttled`: the host or a
+  CPU limit took more than 2 % of a call. `slow first pass`: an outlier. `spread`: the standard deviation is 10 % of the
+  mean or more, or a run is 50 % away from it.
+- An A/A control is one way under a second id: the two differ by chance alone.
 - Seconds are wall time of the call alone; connecting and a warm-up call are outside.
 - Peak memory is the worker's resident memory above what it had when the clock started; the memory of a server is not in
   it. Anonymous pages are its own; file-backed pages belong to mapped files, and the system can take them back.
-- Ways whose ranges of minimum and maximum overlap cannot be told apart by so few runs; summary.csv has the ranges.
 - What is not ok has no figure: `mismatch` (a value came back wrong), `error`, `timeout`, `killed`, `unavailable` (this
   lab lacks something) or `unsupported` (the way cannot do it)."""
 
@@ -33,7 +41,7 @@ def report(
     """Return report.md of one run; `pictures` are (title, caption, path beside the report)."""
     authors = published(summaries, suite.published)
     drawn = {title for title, *_ in pictures}
-    shown = findings(rows, suite.comparisons)
+    shown = [*control.said(summaries), *findings(rows, suite.comparisons)]
     missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
     parts = [
         f"# {_plain(suite.title)}",
@@ -58,12 +66,12 @@ def report(
 
 def tables(summaries: Sequence[dict[str, Any]], best: int | None = None) -> str:
     """Return the tables of all summaries, of all their rows or the `best` ones with how many are left out."""
-    return "\n".join(_text_table(table, best) for table in text_tables(summaries))
+    return "\n".join(text_table(table, best) for table in text_tables(summaries))
 
 
 def published(summaries: Sequence[dict[str, Any]], figures: Iterable[PublishedFigure]) -> str:
     """Return the tables of the author's figures at the author's sizes beside ours; empty where there are none."""
-    return "\n".join(_text_table(table) for table in beside(summaries, figures))
+    return "\n".join(text_table(table) for table in beside(summaries, figures))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
@@ -104,7 +112,8 @@ def _not_ok(rows: Sequence[dict[str, Any]]) -> str:
     return f"{bad:,} of {len(rows):,} runs are not ok:\n\n{text}"
 
 
-def _text_table(given: TextTable, best: int | None = None) -> str:
+def text_table(given: TextTable, best: int | None = None) -> str:
+    """Return a table of texts with its title and notes, of all its rows or the `best` ones."""
     shown = given.rows[:best]
     left_out = f" (the first {len(shown)} of {len(given.rows)})" if len(shown) < len(given.rows) else ""
     rows = [

@@ -59,7 +59,7 @@ def merged(suite: Suite, runs: Sequence[tuple[dict[str, Any], list[dict[str, Any
     first = runs[0][0]
     found = []
     for environment, rows in runs:
-        differs = tuple(_differing(first, environment, _packages(suite, rows)))
+        differs = tuple(differing(first, environment, packages(rows)))
         if differs and not anyway:
             raise LabError(
                 f"{environment['run_id']} and {first['run_id']} differ in {'; '.join(differs)}: their figures are not "
@@ -69,7 +69,7 @@ def merged(suite: Suite, runs: Sequence[tuple[dict[str, Any], list[dict[str, Any
     return found
 
 
-def _packages(suite: Suite, rows: Sequence[dict[str, Any]]) -> set[str]:
+def packages(rows: Sequence[dict[str, Any]]) -> set[str]:
     """Return the modules that the transports of these rows need: the versions that make a comparison lie."""
     known = registry.catalogue()
     return {
@@ -80,10 +80,11 @@ def _packages(suite: Suite, rows: Sequence[dict[str, Any]]) -> set[str]:
     }
 
 
-def _differing(first: dict[str, Any], other: dict[str, Any], packages: set[str]) -> Iterator[str]:
+def differing(first: dict[str, Any], other: dict[str, Any], needed: set[str]) -> Iterator[str]:
+    """Name the data and versions in which two environments differ; of packages only those needed count."""
     if first["data"] != other["data"]:
         yield "data"
-    for name in sorted(packages):
+    for name in sorted(needed):
         ours, theirs = (facts["packages"].get(name) for facts in (first, other))
         if ours != theirs:
             yield f"{name} ({ours} and {theirs})"

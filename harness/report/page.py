@@ -9,6 +9,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from harness.report import control
 from harness.report.beside import beside
 from harness.report.failures import HEAD, not_ok
 from harness.report.findings import findings
@@ -50,7 +51,7 @@ def page(
         run=environment["run_id"],
         headline=headline(environment, rows, summaries),
         leaders=leaders(summaries),
-        findings=findings(rows, suite.comparisons),
+        findings=[*control.said(summaries), *findings(rows, suite.comparisons)],
         facts=facts(environment),
         pinned=pinned(rows),
         failures=_failures(rows),

@@ -8,8 +8,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from harness.model import Status
+from harness.model import Origin, Status
+from harness.report import ranks
 from harness.report.cells import as_printed, megabytes, name, significant, volume
+from harness.report.intervals import overlap
 from harness.report.points import described, parameters, points
 from harness.report.text_tables import TextTable, titled
 
@@ -60,6 +62,8 @@ class _Column:
 _FIGURES = (
     _Column("runs", "n", str),
     _Column("median s", "median_seconds", significant),
+    _Column("95 % from", "median_low_seconds", significant),
+    _Column("95 % to", "median_high_seconds", significant),
     _Column("mean s", "mean_seconds", significant),
     _Column("std s", "std_seconds", significant),
     _Column("min s", "min_seconds", significant),
@@ -110,7 +114,8 @@ def leaders(summaries: Sequence[Case]) -> PageTable | None:
     for (experiment, *key), group in groupby(summaries, key=_KEY):
         cases = list(group)
         largest = points(cases)[-1]
-        ranked = sorted((c for c in cases if c["parameters"] == largest.label and c["n"]), key=_median)
+        ways = [case for case in cases if case["parameters"] == largest.label and case["origin"] != Origin.CONTROL]
+        ranked = sorted((case for case in ways if case["n"]), key=_median)
         where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
         rows.append((Cell(titled(experiment if several else "", *key)), Cell(where), *_lead(ranked)))
     head = (
@@ -143,12 +148,14 @@ def _lead(ranked: list[Case]) -> tuple[Cell, ...]:
 
 
 def _longer(first: Case, second: Case | None) -> Cell:
-    """Say how much longer the second takes, and where the ranges of both overlap that runs cannot tell them apart."""
+    """Say how much longer the second takes, and whether their intervals tell the two apart."""
     if not second or not first["median_seconds"]:
         return Cell("")
     share = second["median_seconds"] / first["median_seconds"] - 1
-    overlap = second["min_seconds"] <= first["max_seconds"]
-    return Cell(f"{share:.0%}{', ranges overlap' if overlap else ''}", share)
+    if first["median_low_seconds"] is None or second["median_low_seconds"] is None:
+        return Cell(f"{share:.0%}, too few runs to tell", share)
+    ends = [(case["median_low_seconds"], case["median_high_seconds"]) for case in (first, second)]
+    return Cell(f"{share:.0%}{', no difference shown' if overlap(*ends) else ''}", share)
 
 
 def _median(case: Case) -> float:
@@ -161,6 +168,7 @@ def _cases(title: str, cases: list[Case]) -> PageTable:
     varying = [name for name in names if len({label.get(name) for label in labels}) > 1]
     shared = [described(name, labels[0][name]) for name in names if name not in varying]
     figures = [column for column in _FIGURES if any(case[column.of] is not None for case in cases)]
+    unstable = ["unstable"] if any(case["unstable"] for case in cases) else []
     sized = len({case["bytes"] for case in cases}) > 1
     head = ["#", "way", *(name.replace("_", " ") for name in varying), *(["data"] if sized else [])]
     parts = {name: [_parameter(label.get(name, "")) for label in labels] for name in varying}
@@ -168,13 +176,13 @@ def _cases(title: str, cases: list[Case]) -> PageTable:
     numbers |= {place for place, name in enumerate(varying, 2) if all(cell.number is not None for cell in parts[name])}
     rows = []
     for place, case in enumerate(cases):
-        row = [Cell(str(case["rank"] or ""), case["rank"]), _way(case), *(cells[place] for cells in parts.values())]
+        row = [Cell(ranks.shown(case), case["rank"]), _way(case), *(cells[place] for cells in parts.values())]
         row += [Cell(volume(case["bytes"]) if case["bytes"] is not None else "", case["bytes"])] if sized else []
         row += [_figure(case, column) for column in figures]
-        rows.append((*row, _values(case)))
+        rows.append((*row, *([Cell(case["unstable"] or "")] if unstable else []), _values(case)))
     return PageTable(
         title=title,
-        head=(*head, *(column.head for column in figures), "values"),
+        head=(*head, *(column.head for column in figures), *unstable, "values"),
         rows=tuple(rows),
         numbers=frozenset(numbers),
         notes=(f"the same in every case: {', '.join(shared)}",) if shared else (),

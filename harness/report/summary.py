@@ -1,14 +1,15 @@
 """summary.csv: one line a case, computed from the rows of one run alone."""
 
 import csv
-import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.model import Origin, Status
+from harness.model import Status
+from harness.report import ranks, stability
+from harness.report.intervals import median_interval
 from harness.report.points import in_order, parameters
 from harness.results import details
 from harness.suites import PublishedFigure
@@ -24,7 +25,7 @@ COLUMNS = {
     "payload": "shape of what crosses the wire",
     "frame": "what the data are in memory",
     "style": "sync or async client",
-    "origin": "published, beyond or limit",
+    "origin": "published, beyond, limit or control",
     "published_row": "description of the published row",
     "rows": "rows of the data",
     "bytes": "bytes of the data on disk, empty where they are not in files of the lab",
@@ -32,13 +33,18 @@ COLUMNS = {
     "error": "reason of the runs that are not ok; different ones are joined by |",
     "fidelity": "how values came back; several ways are joined by |",
     "n": "number of ok runs: the sample size of all figures here",
-    "rank": "place by median_seconds within experiment, parameters, system and operation, 1 is fastest; bounds of "
-    "writes and reads have none",
+    "rank": "1 + the number of ways of the same experiment, parameters, system and operation whose whole interval of "
+    "the median lies below this one's; bounds of writes and reads and controls have none",
+    "tie": "= others have the same rank: no difference between them is shown; ? fewer than 3 runs: a place by the "
+    "median alone; empty: a rank of its own",
+    "unstable": "why these figures are not to be relied on: steal, throttled, slow first pass, spread; joined by ;",
     "share_of_limit": "median_seconds of the fastest bound (origin limit) of the same experiment, parameters, system "
     "and operation / median_seconds: 1 is as fast as that bound; empty where no bound was run",
     "mean_seconds": "arithmetic mean of seconds",
     "std_seconds": "population standard deviation of seconds, as the published stores benchmark computes it",
     "median_seconds": "median of seconds",
+    "median_low_seconds": "lower end of its 95 % interval (percentile bootstrap); empty for fewer than 3 runs",
+    "median_high_seconds": "upper end",
     "min_seconds": "smallest",
     "max_seconds": "largest",
     "mean_rows_per_s": "arithmetic mean of the rates of the runs, as the published matrix benchmark computes it",
@@ -65,7 +71,7 @@ _OPERATIONS = ("write", "create", "read", "scan", "query", "transform", "call", 
 def summarise(
     rows: Iterable[dict[str, Any]], published: Sequence[PublishedFigure], experiments: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return one summary a case, fastest first within experiment, system, operation and parameters.
+    """Return one summary a case, smallest median first within experiment, system, operation and parameters.
 
     `experiments` says in which order those come; others follow by name. Figures are None without ok runs.
     """
@@ -75,37 +81,16 @@ def summarise(
     summaries = [_summary(group, published) for group in cases.values()]
     order = {name: place for place, name in enumerate(experiments)}
     summaries.sort(key=lambda summary: (order.get(summary["experiment"], len(order)), *_place(summary)))
-    ranks: Counter[tuple[str, ...]] = Counter()
-    limits = _limits(summaries)
+    tables: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for summary in summaries:
-        if summary["n"]:
-            table = _table(summary)
-            if not _is_bound(summary):
-                ranks[table] += 1
-                summary["rank"] = ranks[table]
-            if table in limits:
-                summary["share_of_limit"] = limits[table] / summary["median_seconds"]
+        tables[tuple(summary[name] for name in ("experiment", "parameters", "system", "operation"))].append(summary)
+    for table in tables.values():
+        limit = min((case["median_seconds"] for case in table if case["n"] and ranks.is_bound(case)), default=None)
+        for summary, (rank, tie) in zip(table, ranks.places(table), strict=True):
+            summary |= {"rank": rank, "tie": tie}
+            if limit is not None and summary["n"]:
+                summary["share_of_limit"] = limit / summary["median_seconds"]
     return summaries
-
-
-def _table(summary: dict[str, Any]) -> tuple[str, ...]:
-    """Return what the cases that are set against each other have in common."""
-    return tuple(summary[name] for name in ("experiment", "parameters", "system", "operation"))
-
-
-def _is_bound(summary: dict[str, Any]) -> bool:
-    """Say whether a case bounds the ways of its table; empty calls and copies are tables of their own."""
-    return summary["origin"] == Origin.LIMIT and summary["operation"] in ("write", "read")
-
-
-def _limits(summaries: Iterable[dict[str, Any]]) -> dict[tuple[str, ...], float]:
-    """Return the median seconds of the fastest bound by table."""
-    found: dict[tuple[str, ...], float] = {}
-    for summary in summaries:
-        if summary["n"] and _is_bound(summary):
-            table = _table(summary)
-            found[table] = min(summary["median_seconds"], found.get(table, math.inf))
-    return found
 
 
 def write(path: Path, summaries: list[dict[str, Any]]) -> None:
@@ -113,7 +98,7 @@ def write(path: Path, summaries: list[dict[str, Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: _as_text(value) for name, value in summary.items()} for summary in summaries)
+        writer.writerows({name: as_text(value) for name, value in summary.items()} for summary in summaries)
 
 
 def _applies(figure: PublishedFigure, summary: dict[str, Any]) -> bool:
@@ -149,6 +134,7 @@ def _summary(group: list[dict[str, Any]], published: Sequence[PublishedFigure]) 
     summary["n"] = len(good)
     if good:
         summary |= _figures(good)
+        summary["unstable"] = "; ".join(stability.reasons(good)) or None
         summary["fidelity"] = " | ".join(sorted({row["fidelity"] or "" for row in good})) or None
     return summary | _beside_the_authors(summary, published)
 
@@ -172,7 +158,11 @@ def _beside_the_authors(summary: dict[str, Any], published: Sequence[PublishedFi
 
 
 def _figures(good: list[dict[str, Any]]) -> dict[str, Any]:
-    figures: dict[str, Any] = {"std_seconds": statistics.pstdev(row["seconds"] for row in good)}
+    seconds = [row["seconds"] for row in good]
+    case = (good[0][name] or "" for name in ("run_id", "experiment", "parameters", "transport"))
+    low, high = median_interval(seconds, "/".join(case)) or (None, None)
+    figures: dict[str, Any] = {"median_low_seconds": low, "median_high_seconds": high}
+    figures["std_seconds"] = statistics.pstdev(seconds)
     for name in ("seconds", "rows_per_s"):
         values = [row[name] for row in good]
         figures |= {
@@ -194,7 +184,8 @@ def _figures(good: list[dict[str, Any]]) -> dict[str, Any]:
     return figures
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a figure as it stands in a file: nine digits, empty where there is none."""
     if value is None:
         return ""
     return f"{value:.9g}" if isinstance(value, float) else str(value)

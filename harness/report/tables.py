@@ -21,10 +21,11 @@ def tables(
     summaries: Sequence[dict[str, Any]], width: int = 200, published: Iterable[PublishedFigure] = ()
 ) -> list[Group]:
     """Return all tables of a run for rich to print, each with its title and notes, `width` columns wide at most."""
-    return [_printable(table, width) for table in (*text_tables(summaries), *beside(summaries, published))]
+    return [printable(table, width) for table in (*text_tables(summaries), *beside(summaries, published))]
 
 
-def _printable(table: TextTable, width: int) -> Group:
+def printable(table: TextTable, width: int) -> Group:
+    """Return one table for rich to print, with its title and notes, `width` columns wide at most."""
     shown, widths = _fitted(table, width)
     left_out = [head.replace("\n", " ") for place, head in enumerate(table.head) if place not in shown]
     notes = [*([f"no room here for: {'; '.join(left_out)}"] if left_out else []), *table.notes]

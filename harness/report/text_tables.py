@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from harness.model import Status
+from harness.report import ranks, stability
 from harness.report.cells import cells, megabytes, name, significant, times, volume
 from harness.report.details import DETAILS, detail_rows
 from harness.report.failures import reasons
@@ -17,8 +18,9 @@ from harness.report.points import Point, in_common, points
 from harness.report.summary import TITLES
 
 Case = dict[str, Any]
-_RANKING = ("#", "transport", "avg s", "rows/s", "min", "max", "peak MB")
+_RANKING = ("#", "transport", "median s, 95 %", "avg s", "rows/s", "min", "max", "peak MB")
 OF_LIMIT = "of limit: how near a way comes to the fastest bound of this table, which has no rank: it is no way"
+_SET_OFF = "set off at a point: the ways of rank 1, none of which is shown to be faster than another there"
 _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
 
 
@@ -88,9 +90,15 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
         title=f"{title}: {conditions}",
         head=tuple(head),
         rows=tuple(tuple(text[column] for column in head) for text in texts),
-        notes=((f"parameters: {others}",) if others else ()) + ((OF_LIMIT,) if bounded else ()) + reasons(group),
+        notes=(
+            *((f"parameters: {others}",) if others else ()),
+            *((OF_LIMIT,) if bounded else ()),
+            *ranks.notes(group),
+            *stability.note(group),
+            *reasons(group),
+        ),
         wide=frozenset({1, len(head) - 1}),
-        droppable=((4, 5), (6,)),
+        droppable=tuple(tuple(map(head.index, names)) for names in (("min", "max"), ("peak MB",), ("avg s",))),
     )
 
 
@@ -100,13 +108,15 @@ def _grids(title: str, group: list[Case], where: list[Point]) -> list[TextTable]
     notes = (
         *((f"the same at every point: {shared}",) if shared else ()),
         *(("* not every run is ok",) if any(case["n"] and case["status"] != Status.OK for case in group) else ()),
+        *((_SET_OFF,) if any(case["rank"] == 1 and case["tie"] == ranks.SHARED for case in group) else ()),
+        *stability.note(group, {point.label: point.name for point in where}),
         *_conversions(group),
         *reasons(group, where),
     )
     medians = [case["median_seconds"] for case in group if case["n"]]
     unit, factor = ("milliseconds", 1e3) if medians and max(medians) < 1 else ("seconds", 1)
     time = f"{title}, median {unit} of {samples(group)}"
-    found = [grid.table(time, grid.transports, lambda c: _median(c, factor), best="median_seconds", notes=notes)]
+    found = [grid.table(time, grid.transports, lambda c: _median(c, factor), best="rank", notes=notes)]
     if any(case["peak_rss_bytes"] is not None for case in group):
         found.append(_memory(title, grid, samples(group)))
     return found + _authors(title, grid, group)
@@ -206,7 +216,8 @@ def _smallest(across: list[list[Case | None]], column: str) -> list[tuple[int, i
 def _median(case: Case, factor: float) -> str:
     if not case["n"]:
         return _unless_ok(case)
-    return significant(case["median_seconds"] * factor) + ("" if case["status"] == Status.OK else "*")
+    marks = ("" if case["status"] == Status.OK else "*") + (stability.MARK if case["unstable"] else "")
+    return significant(case["median_seconds"] * factor) + marks
 
 
 def _unless_ok(case: Case) -> str:

@@ -131,6 +131,7 @@ def write_pandas_parquet(connection, frame, table):
     requires=["polars"],
     settings=PARQUET_READ_SETTINGS,
     published="urllib HTTP SELECT ... FORMAT Parquet -> Polars dataframe",
+    control=True,
 )
 def read_polars_parquet(connection, table):
     """Fetch the table as one zstd Parquet file and let polars decode it.

@@ -86,6 +86,7 @@ def write_pandas_copy_text(connection, frame, table):
     payload="delimited text",
     requires=["polars", "psycopg"],
     published="psycopg COPY TO STDOUT delimited text -> Polars dataframe",
+    control=True,
 )
 def read_polars_copy_text(connection, table):
     r"""Collect COPY ... TO STDOUT as tab-delimited text and parse it with polars.read_csv.

@@ -1,0 +1,241 @@
+"""Two runs of a suite, case by case: how many times as long the second takes, and whether that is shown.
+
+The ratio is that of the medians, with a 95 % bootstrap interval. Whether there is a difference at all is asked of the
+ranks of the seconds (Mann and Whitney's U, two-sided), since times are skewed; the p-values are corrected for the number
+of cases (Holm), since of a hundred equal pairs five would differ by chance alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.model import LabError, Status
+from harness.report import markdown, summary
+from harness.report.cells import significant, times
+from harness.report.intervals import CONFIDENCE, Interval, ratio_interval
+from harness.report.merging import differing, packages
+from harness.report.points import in_order
+from harness.report.text_tables import TextTable
+from harness.suites import Suite
+
+LEVEL = 1 - CONFIDENCE
+NOTHING_SHOWN = "~"
+COLUMNS = {
+    "experiment": "experiment of the suite",
+    "transport": "id of the transport",
+    "parameters": "parameters of the case",
+    "n_a": "ok runs in A",
+    "n_b": "ok runs in B",
+    "median_seconds_a": "median of seconds in A",
+    "median_seconds_b": "median of seconds in B",
+    "ratio": "median of B / median of A: above 1 B takes longer",
+    "ratio_low": "lower end of its 95 % interval",
+    "ratio_high": "upper end",
+    "p": "p-value of Mann and Whitney's U",
+    "p_corrected": "the same, corrected for the number of cases (Holm)",
+    "shown": "~ where no difference is shown, else faster or slower: B",
+}
+_WHERE = ("experiment", "transport", "parameters")
+_EVERY_ORDER = 9_999  # permutations, as many as are gone through one by one; of more runs p is computed otherwise
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two runs set against each other: one line a case (COLUMNS), cases that cannot be compared, and what differs.
+
+    `names` are the ids of run A and run B.
+    """
+
+    names: tuple[str, str]
+    lines: list[dict[str, Any]]
+    left_out: list[str]
+    differs: tuple[str, ...]
+
+    @property
+    def geometric_mean(self) -> float | None:
+        """Of all ratios, also of those that show nothing; None where there are none."""
+        return statistics.geometric_mean(line["ratio"] for line in self.lines) if self.lines else None
+
+
+def compared(
+    suite: Suite, one: tuple[dict[str, Any], list[dict[str, Any]]], other: tuple[dict[str, Any], Any], anyway: bool
+) -> Compared:
+    """Compare two runs, given as their environments and rows.
+
+    Raises LabError: of different suites, or (without `anyway`) with other data, versions, machines or labs.
+    """
+    suites = {run[0]["plan"]["suite"] for run in (one, other)}
+    if suites != {suite.name}:
+        raise LabError(f"expected two runs of one suite, found {', '.join(sorted(suites))}")
+    names = (one[0]["run_id"], other[0]["run_id"])
+    differs = tuple(_differing(one, other))
+    if refused := [fact for fact in differs if not fact.startswith("commit")]:
+        if not anyway:
+            raise LabError(
+                f"{names[0]} and {names[1]} differ in {'; '.join(refused)}: what of a ratio is due to that cannot be told; "
+                "--anyway compares them all the same, labelled"
+            )
+    return Compared(names, *_lines(names, one[1], other[1]), differs)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p-values corrected so that all of them hold together (Holm, 1979), in their order."""
+    corrected, highest = [0.0] * len(values), 0.0
+    for place, (value, number) in enumerate(sorted((value, number) for number, value in enumerate(values))):
+        highest = max(highest, min(1.0, value * (len(values) - place)))
+        corrected[number] = highest
+    return corrected
+
+
+def p_value(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the two-sided p-value of Mann and Whitney's U; exact for few runs, also where values are equal."""
+    from scipy import stats  # not at the top: a second that other commands need not wait
+
+    few = math.comb(len(one) + len(other), len(one)) <= _EVERY_ORDER
+    method = stats.PermutationMethod(n_resamples=_EVERY_ORDER) if few else "auto"
+    return min(1.0, float(stats.mannwhitneyu(one, other, method=method).pvalue))
+
+
+def smallest_p(one: int, other: int) -> float:
+    """Return the smallest p-value that so many runs can have: every run of one side below every run of the other."""
+    return min(1.0, 2 / math.comb(one + other, one))
+
+
+def runs_needed(cases: int) -> int:
+    """Return how many runs on both sides it takes that one of so many cases can show a difference at all."""
+    return next(n for n in range(1, 1_000) if cases * smallest_p(n, n) < LEVEL)
+
+
+def too_few(lines: Sequence[dict[str, Any]]) -> str:
+    """Say that no case has runs enough to show a difference, and how many it would take; empty where one has."""
+    least = min((smallest_p(line["n_a"], line["n_b"]) for line in lines), default=0.0)
+    if least * len(lines) < LEVEL:
+        return ""
+    return (
+        f"no difference can be shown by so few runs: their smallest possible p is {least:.2g}, and {len(lines)} "
+        f"{'case is' if len(lines) == 1 else 'cases are'} compared at once; it needs at least {runs_needed(len(lines))} "
+        "passes in both runs"
+    )
+
+
+def _differing(one: tuple[dict[str, Any], Any], other: tuple[dict[str, Any], Any]) -> Iterator[str]:
+    first, second = one[0], other[0]
+    yield from differing(first, second, packages([*one[1], *other[1]]))
+    for name in ("lab", "python"):
+        if first[name] != second[name]:
+            yield f"{name} ({first[name]} and {second[name]})"
+    ours, theirs = first["machine"], second["machine"]
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            yield f"machine: {name.replace('_', ' ')} ({ours.get(name)} and {theirs.get(name)})"
+
+
+def _lines(
+    names: tuple[str, str], one: list[dict[str, Any]], other: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    a, b = _by_case(one), _by_case(other)
+    lines, left_out = [], []
+    for key in sorted(a.keys() | b.keys(), key=lambda key: (key[0], key[1], in_order(key[2]))):
+        seconds = [[row["seconds"] for row in side.get(key, ()) if row["status"] is Status.OK] for side in (a, b)]
+        if all(seconds):
+            lines.append(_line(key, seconds[0], seconds[1], "/".join((*names, *key))))
+        else:
+            missing = "; ".join(
+                f"{side}: {_why(rows.get(key))}" for side, rows, s in zip("AB", (a, b), seconds, strict=True) if not s
+            )
+            left_out.append(f"{' '.join(filter(None, key))} ({missing})")
+    for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
+        direction = "slower" if line["ratio"] > 1 else "faster"
+        line |= {"p_corrected": p, "shown": direction if p < LEVEL and line["ratio"] != 1 else NOTHING_SHOWN}
+    return lines, left_out
+
+
+def _by_case(rows: list[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
+    cases: dict[Key, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        cases[row["experiment"] or "", row["transport"], row["parameters"] or ""].append(row)
+    return cases
+
+
+def _why(rows: list[dict[str, Any]] | None) -> str:
+    if not rows:
+        return "not in this run"
+    return ": ".join(filter(None, (str(rows[0]["status"]), rows[0]["error"])))
+
+
+def _line(key: Key, one: list[float], other: list[float], name: str) -> dict[str, Any]:
+    medians = [statistics.median(one), statistics.median(other)]
+    interval: Interval | tuple[None, None] = ratio_interval(other, one, name) or (None, None)
+    return dict(zip(_WHERE, key, strict=True)) | {
+        "n_a": len(one),
+        "n_b": len(other),
+        "median_seconds_a": medians[0],
+        "median_seconds_b": medians[1],
+        "ratio": medians[1] / medians[0],
+        "ratio_low": interval[0],
+        "ratio_high": interval[1],
+        "p": p_value(one, other),
+    }
+
+
+def table(found: Compared) -> TextTable:
+    """Return the comparison as a table of texts, with everything that must be known to read it below."""
+    head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
+    rows = [_texts(line) for line in found.lines]
+    if found.geometric_mean is not None:
+        mean = times(found.geometric_mean, 3)
+        rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
+    needed = too_few(found.lines)
+    return TextTable(
+        title=f"A: {found.names[0]}, B: {found.names[1]}",
+        head=head,
+        rows=tuple(rows),
+        notes=(
+            *(f"A and B differ: {fact}" for fact in found.differs),
+            *((needed,) if needed else ()),
+            f"{NOTHING_SHOWN} no difference is shown: p is {LEVEL:.2g} or more. p: Mann-Whitney U, corrected for "
+            f"{len(found.lines)} cases (Holm); B / A: medians; 95 %: bootstrap, none for fewer than 3 runs",
+            *(f"not compared: {one}" for one in found.left_out),
+        ),
+        wide=frozenset({0, 1, len(head) - 1}),
+        droppable=((3, 4), (2,)),
+    )
+
+
+def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
+    """Write compared.csv and compared.md into a folder and return their paths. Raises LabError: it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = f"# {suite.title}: two runs compared\n\n{markdown.text_table(table(found))}"
+        (folder / "compared.md").write_text(text, encoding="utf-8")
+        with (folder / "compared.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({name: summary.as_text(value) for name, value in line.items()} for line in found.lines)
+    except OSError as error:
+        raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
+    return folder / "compared.csv", folder / "compared.md"
+
+
+def _texts(line: dict[str, Any]) -> tuple[str, ...]:
+    ends = [significant(line[name]) for name in ("ratio_low", "ratio_high")]
+    return (
+        " ".join(filter(None, (line["transport"], line["experiment"] and f"({line['experiment']})"))),
+        line["parameters"],
+        str(line["n_a"]) if line["n_a"] == line["n_b"] else f"{line['n_a']}, {line['n_b']}",
+        significant(line["median_seconds_a"]),
+        significant(line["median_seconds_b"]),
+        times(line["ratio"], 3),
+        "-".join(ends) if all(ends) else "",
+        significant(line["p_corrected"], 2),
+        line["shown"],
+    )

@@ -1,0 +1,46 @@
+"""The A/A control: one function under two ids. What is not the same of the two is noise of this machine and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from typing import Any
+
+from harness.model import CONTROL, Origin
+from harness.report.cells import with_interval
+from harness.report.intervals import overlap
+from harness.report.points import described, parameters
+
+
+def said(summaries: Sequence[dict[str, Any]]) -> list[str]:
+    """Return one line for each control: whether the two came out as a tie, and loudly where they did not."""
+    cases = {(case["experiment"], case["parameters"], case["transport"]): case for case in summaries}
+    return [
+        _line(cases.get((case["experiment"], case["parameters"], case["transport"].removesuffix(CONTROL))), case)
+        for case in summaries
+        if case["origin"] == Origin.CONTROL
+    ]
+
+
+def _line(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
+    where = ", ".join(described(*part) for part in parameters(other["parameters"]).items())
+    subject = f"{other['transport'].removesuffix(CONTROL)}{f', {where}' if where else ''}"
+    if one is None or not one["n"] or not other["n"]:
+        return f"A/A control of {subject}: not judged, the two do not both have an ok run."
+    figures = f"{with_interval(one)} and {with_interval(other)} s"
+    if one["median_low_seconds"] is None or other["median_low_seconds"] is None:
+        return f"A/A control of {subject}: not judged, fewer than 3 runs ({figures})."
+    if overlap(*((case["median_low_seconds"], case["median_high_seconds"]) for case in (one, other))):
+        return f"A/A control of {subject}: a tie, as it must be ({figures}, 95 % intervals)."
+    return (
+        f"A/A CONTROL FAILED, {subject}: one function under two ids came out as different ({figures}, 95 % intervals). "
+        "Do not believe differences of this size between ways of this run"
+        f"{_by_chance(one['n'], other['n'])}."
+    )
+
+
+def _by_chance(one: int, other: int) -> str:
+    """Say how often that happens to equal ways: all runs of one below all of the other, which are their intervals."""
+    if max(one, other) > 5:  # of more runs the interval is less than their range
+        return ""
+    return f"; {one} and {other} runs of equal ways come out so in {2 / comb(one + other, one):.0%} of all cases"

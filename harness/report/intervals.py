@@ -1,0 +1,60 @@
+"""Intervals of medians and of ratios of medians: the percentile bootstrap, 95 %.
+
+Runs are drawn again with replacement 9,999 times; the interval is the middle 95 % of the medians of those draws. It says
+what the runs at hand can say: of 3, 4 or 5 runs it is their whole range, of fewer than 3 there is none. How much that is
+worth stands in docs/methodology.md. The draws are seeded by the name of what they are about, so that the same rows
+always give the same interval.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+CONFIDENCE = 0.95
+FEWEST = 3  # runs: the range of two is no better than a guess
+_DRAWS = 9_999
+
+Interval = tuple[float, float]
+
+
+def median_interval(values: Sequence[float], name: str) -> Interval | None:
+    """Return the interval of the median of some values in any order; None of fewer than FEWEST."""
+    import numpy as np  # not at the top, as scipy below: a second that a command without a report need not wait
+
+    return _interval([values], np.median, name)
+
+
+def ratio_interval(of: Sequence[float], to: Sequence[float], name: str) -> Interval | None:
+    """Return the interval of the ratio of the median of one sample to that of another, drawn apart from each other."""
+    import numpy as np
+
+    def ratio(one: Any, other: Any, axis: int) -> Any:
+        return np.median(one, axis=axis) / np.median(other, axis=axis)
+
+    return _interval([of, to], ratio, name)
+
+
+def overlap(one: Interval, other: Interval) -> bool:
+    """Say whether neither of two intervals lies wholly below the other."""
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _interval(samples: Sequence[Sequence[float]], statistic: Callable[..., Any], name: str) -> Interval | None:
+    if min(map(len, samples)) < FEWEST:
+        return None
+    from numpy.random import default_rng
+    from scipy import stats
+
+    seed = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
+    drawn = stats.bootstrap(
+        [sorted(values) for values in samples],
+        statistic,
+        n_resamples=_DRAWS,
+        vectorized=True,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=default_rng(seed),
+    )
+    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)

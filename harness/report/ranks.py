@@ -1,0 +1,57 @@
+"""Ranks with ties: a place that few and uneven runs do not show is not given.
+
+The rank of a case is 1 plus the number of other cases of its table whose whole interval lies below its own, that is:
+that are shown to be faster. Two cases of one rank therefore always overlap, and a rank never rests on a chain of
+neighbours that overlap one by one. A case that scatters widely may share the rank of one with a smaller median.
+
+A case of fewer than three runs has no interval and stands for its median alone. That is a place in plain order, not
+one that was shown, and it is marked. A/A controls have no rank, and nobody is behind them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from harness.model import Origin
+from harness.report.intervals import Interval
+
+SHARED, UNSURE = "=", "?"
+NOTES = {
+    SHARED: "= shares its rank: no way of this rank is shown to be faster than another (their 95 % intervals overlap)",
+    UNSURE: "? a place by the median alone: fewer than 3 runs have no interval, and no tie can be told",
+}
+
+
+def places(cases: Sequence[dict[str, Any]]) -> list[tuple[int | None, str | None]]:
+    """Return the rank and the mark (SHARED, UNSURE or None) of each summary of one table, in their order."""
+    competing = [case for case in cases if case["n"] and case["origin"] != Origin.CONTROL]
+    highest = [_ends(case)[1] for case in competing]
+    ranks = {id(case): 1 + sum(high < _ends(case)[0] for high in highest) for case in competing}
+    shared = Counter(ranks.values())
+    found: list[tuple[int | None, str | None]] = []
+    for case in cases:
+        rank = ranks.get(id(case))
+        unsure = UNSURE if case["median_low_seconds"] is None else None
+        found.append((rank, None if rank is None else unsure or (SHARED if shared[rank] > 1 else None)))
+    return found
+
+
+def shown(case: dict[str, Any]) -> str:
+    """Return a rank with its mark as text: `1`, `2=`, `3?`; `A/A` for a control, empty without an ok run."""
+    if case["n"] and case["origin"] == Origin.CONTROL:
+        return "A/A"
+    return f"{case['rank']}{case['tie'] or ''}" if case["rank"] else ""
+
+
+def notes(cases: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return a line for each mark that is among the ranks of these cases."""
+    marks = {case["tie"] for case in cases}
+    return tuple(note for mark, note in NOTES.items() if mark in marks)
+
+
+def _ends(case: dict[str, Any]) -> Interval:
+    if case["median_low_seconds"] is None:
+        return case["median_seconds"], case["median_seconds"]
+    return case["median_low_seconds"], case["median_high_seconds"]
