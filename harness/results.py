@@ -130,7 +130,7 @@ def _as_text(value: Any) -> str:
 def load(path: Path) -> list[dict[str, Any]]:
     """Read runs.csv back with typed values, None where empty.
 
-    Of a column that was added after the file was written there is None. Raises LabError: missing, foreign or damaged file.
+    Of a column that is younger than the file there is None. Raises LabError: missing, foreign or damaged file.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:

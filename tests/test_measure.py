@@ -18,6 +18,8 @@ from harness.measure import (
     peaks_above_start,
     read_cpu_seconds,
     read_memory,
+    read_steal_seconds,
+    read_throttled_seconds,
     reset_high_water,
 )
 
@@ -214,3 +216,45 @@ def test_the_cores_in_use_are_cpu_time_by_time_between_samples_within_the_call()
     assert cores_used(report, samples) == [(0.5, 2.0), (1.5, 0.5)]
     assert cores_used(report, samples[:2]) == []
     assert cores_used(report, [Sample(2_000_000_000, Memory(1)), Sample(2_500_000_000, Memory(1))]) == []
+
+
+def test_steal_is_the_eighth_number_of_all_cores_in_seconds(tmp_path):
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  1 2 3 4 5 6 7 250 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n")
+    assert read_steal_seconds(stat) == 250 / os.sysconf("SC_CLK_TCK")
+    stat.write_text("cpu  1 2 3 4\n")
+    assert read_steal_seconds(stat) is None
+    assert read_steal_seconds(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "stats", "seconds"),
+    [
+        ("0::/lab/run\n", {"lab/run": "usage_usec 5\nthrottled_usec 1500000\n"}, 1.5),
+        ("0::/not/ours\n", {".": "throttled_usec 2000000\n"}, 2.0),  # of a container, whose own group is the root
+        ("0::/\n", {".": "usage_usec 5\n"}, None),  # no limit can be set on the root of a machine
+        ("3:cpu,cpuacct:/lab\n1:name=systemd:/\n", {"cpu,cpuacct/lab": "throttled_time 250000000\n"}, 0.25),
+        ("5:cpuset:/\n1:cpu:/\n0::/\n", {"cpu": "nr_throttled 0\nthrottled_time 0\n"}, 0.0),
+        ("0::/lab\n", {}, None),
+    ],
+    ids=["version 2", "container", "root", "version 1", "both versions", "nothing there"],
+)
+def test_throttling_is_read_from_the_own_control_group(tmp_path, groups, stats, seconds):
+    for folder, text in stats.items():
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "cpu.stat").write_text(text)
+    (tmp_path / "groups").write_text(groups)
+    assert read_throttled_seconds(tmp_path / "groups", tmp_path) == seconds
+
+
+def test_without_control_groups_nothing_is_throttled_and_nothing_is_made_up(tmp_path):
+    assert read_throttled_seconds(tmp_path / "none", tmp_path) is None
+
+
+def test_what_others_took_is_the_difference_over_the_body(monkeypatch):
+    taken = iter([(1.25, None), (1.5, 3.0)])
+    monkeypatch.setattr("harness.measure._taken", lambda: next(taken))
+    with Stopwatch() as stopwatch:
+        pass
+    report = stopwatch.report()
+    assert (report["steal_seconds"], report["throttled_seconds"]) == (0.25, None)

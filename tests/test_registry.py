@@ -10,7 +10,7 @@ import pytest
 
 from harness import registry
 from harness.canonical import PANDAS_DTYPES, POLARS_DTYPES
-from harness.model import LabError, Operation, Origin
+from harness.model import CONTROL, LabError, Operation, Origin
 from harness.registry import connect_of, one, select, transport
 from harness.settings import ROOT
 
@@ -107,10 +107,16 @@ def test_every_store_of_the_published_protocol_also_stands_in_the_equal_one():
 
 @every()
 def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
+<<<<<<< HEAD
     system, module, function = entry.id.split(".")
     assert (system, function) == (entry.system, entry.function.__name__)
     assert entry.function.__module__ == f"harness.transports.{system}.{module}"
     assert entry.client in (module, entry.function.__globals__.get("CLIENT"))
+=======
+    again = CONTROL if entry.origin is Origin.CONTROL else ""
+    assert entry.id == f"{entry.system}.{entry.client}.{entry.function.__name__}{again}"
+    assert entry.function.__module__ == f"harness.transports.{entry.system}.{entry.client}"
+>>>>>>> 959c280 (Test intervals, ranks, controls, unstable rows and comparisons)
     assert one(entry.id) is CATALOGUE[entry.id] is entry
 
 
@@ -308,6 +314,26 @@ def test_registering_returns_the_function_itself(empty):
     assert register()(write) is write
     (entry,) = registry._CATALOGUE.values()
     assert (entry.id, entry.summary, entry.origin) == ("postgres.made_up.write", "Say it.", Origin.BEYOND)
+
+
+def test_a_control_is_the_same_function_under_a_second_id_and_no_published_row(empty):
+    def write(connection, frame, table):
+        """Say it."""
+
+    register(control=True, published="A row", settings={"one": "1"})(write)
+    first, second = registry._CATALOGUE.values()
+    assert (second.id, second.origin, second.published) == (f"{first.id}_control", Origin.CONTROL, None)
+    assert second.summary == f"A/A control: the function of {first.id} again, under a second id."
+    assert second.function is first.function is write
+    assert second.settings == first.settings
+    assert first.published == "A row"
+
+
+@pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+def test_each_database_has_an_a_a_control_of_a_read(system):
+    controls = [entry for entry in DATABASES if entry.origin is Origin.CONTROL and entry.system == system]
+    assert [entry.operation for entry in controls] == [Operation.READ]
+    assert all(one(entry.id.removesuffix(CONTROL)).function is entry.function for entry in controls)
 
 
 def test_an_id_that_is_taken_is_refused(empty):

@@ -11,7 +11,7 @@ from harness import results
 from harness.model import LabError, Status
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
-COUNT = 36  # columns of runs.csv
+COUNT = 38  # columns of runs.csv
 FULL = {column.name: EXAMPLES[column.type] for column in results.COLUMNS}
 
 
@@ -127,12 +127,13 @@ def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(path, left)
     assert results.load(path) == [FULL]
 
 
-def test_a_file_from_before_there_were_details_is_read_without_them(path):
+@pytest.mark.parametrize("younger", [{"details"}, {"steal_seconds", "throttled_seconds"}, results._ADDED])
+def test_a_file_from_before_there_were_some_columns_is_read_without_them(path, younger):
     results.append(path, FULL)
     lines = [line.split(",") for line in path.read_text().splitlines()]
-    place = results.NAMES.index("details")
-    path.write_text("".join(",".join(cells[:place] + cells[place + 1 :]) + "\n" for cells in lines))
-    assert results.load(path) == [FULL | {"details": None}]
+    kept = [place for place, name in enumerate(results.NAMES) if name not in younger]
+    path.write_text("".join(",".join(cells[place] for place in kept) + "\n" for cells in lines))
+    assert results.load(path) == [FULL | dict.fromkeys(younger)]
 
 
 def header():
@@ -149,6 +150,7 @@ def header():
         (header() + "\n" + "," * COUNT + "\n", f"line 2: expected {COUNT} columns, found another number"),
         (header() + "\n" + "," * (COUNT - 1) + '"\n', "unexpected end of data"),
         (header().replace("operation", "direction") + "\n", "expected the columns of this version"),
+        (header().replace(",seconds", "") + "\n", "expected the columns of this version"),
     ],
 )
 def test_a_foreign_or_damaged_file_is_one_line_that_names_it(path, text, said):

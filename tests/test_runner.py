@@ -105,6 +105,8 @@ def test_a_good_run_is_prepared_measured_verified_and_settled_in_this_order(perf
     assert row["rows_per_s"] == pytest.approx(12 / row["seconds"], rel=1e-6)
     assert row["cpu_seconds"] == pytest.approx(row["cpu_user_seconds"] + row["cpu_system_seconds"], abs=1e-6)
     assert row["connect_seconds"] > 0
+    assert row["steal_seconds"] is None or 0 <= row["steal_seconds"] < 30
+    assert row["throttled_seconds"] is None or 0 <= row["throttled_seconds"] < 30
     assert logs() == {}
 
 

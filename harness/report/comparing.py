@@ -1,8 +1,8 @@
 """Two runs of a suite, case by case: how many times as long the second takes, and whether that is shown.
 
 The ratio is that of the medians, with a 95 % bootstrap interval. Whether there is a difference at all is asked of the
-ranks of the seconds (Mann and Whitney's U, two-sided), since times are skewed; the p-values are corrected for the number
-of cases (Holm), since of a hundred equal pairs five would differ by chance alone.
+ranks of the seconds (Mann and Whitney's U, two-sided), since times are skewed; the p-values are corrected for the
+number of cases (Holm), since of a hundred equal pairs five would differ by chance alone.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def compared(
         raise LabError(f"expected two runs of one suite, found {', '.join(sorted(suites))}")
     names = (one[0]["run_id"], other[0]["run_id"])
     differs = tuple(_differing(one, other))
-    if refused := [fact for fact in differs if not fact.startswith("commit")]:
-        if not anyway:
-            raise LabError(
-                f"{names[0]} and {names[1]} differ in {'; '.join(refused)}: what of a ratio is due to that cannot be told; "
-                "--anyway compares them all the same, labelled"
-            )
+    refused = [fact for fact in differs if not fact.startswith("commit")]  # which may be the question
+    if refused and not anyway:
+        raise LabError(
+            f"{names[0]} and {names[1]} differ in {'; '.join(refused)}: how much of a ratio is due to that cannot be "
+            "told; --anyway compares them all the same, labelled"
+        )
     return Compared(names, *_lines(names, one[1], other[1]), differs)
 
 
@@ -97,9 +97,14 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def p_value(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the two-sided p-value of Mann and Whitney's U; exact for few runs, also where values are equal."""
+    """Return the two-sided p-value of Mann and Whitney's U; exact for few runs, also where values are equal.
+
+    A single run shows nothing: 1.
+    """
     from scipy import stats  # not at the top: a second that other commands need not wait
 
+    if min(len(one), len(other)) < 2:
+        return 1.0
     few = math.comb(len(one) + len(other), len(one)) <= _EVERY_ORDER
     method = stats.PermutationMethod(n_resamples=_EVERY_ORDER) if few else "auto"
     return min(1.0, float(stats.mannwhitneyu(one, other, method=method).pvalue))
@@ -107,7 +112,7 @@ def p_value(one: Sequence[float], other: Sequence[float]) -> float:
 
 def smallest_p(one: int, other: int) -> float:
     """Return the smallest p-value that so many runs can have: every run of one side below every run of the other."""
-    return min(1.0, 2 / math.comb(one + other, one))
+    return 1.0 if min(one, other) < 2 else 2 / math.comb(one + other, one)
 
 
 def runs_needed(cases: int) -> int:
@@ -117,13 +122,13 @@ def runs_needed(cases: int) -> int:
 
 def too_few(lines: Sequence[dict[str, Any]]) -> str:
     """Say that no case has runs enough to show a difference, and how many it would take; empty where one has."""
+    several = f"{len(lines)} {'case is' if len(lines) == 1 else 'cases are'} compared at once"
     least = min((smallest_p(line["n_a"], line["n_b"]) for line in lines), default=0.0)
     if least * len(lines) < LEVEL:
         return ""
     return (
-        f"no difference can be shown by so few runs: their smallest possible p is {least:.2g}, and {len(lines)} "
-        f"{'case is' if len(lines) == 1 else 'cases are'} compared at once; it needs at least {runs_needed(len(lines))} "
-        "passes in both runs"
+        f"no difference can be shown by so few runs: their smallest possible p is {least:.2g}, and {several}; it needs "
+        f"at least {runs_needed(len(lines))} passes in both runs"
     )
 
 
@@ -149,10 +154,7 @@ def _lines(
         if all(seconds):
             lines.append(_line(key, seconds[0], seconds[1], "/".join((*names, *key))))
         else:
-            missing = "; ".join(
-                f"{side}: {_why(rows.get(key))}" for side, rows, s in zip("AB", (a, b), seconds, strict=True) if not s
-            )
-            left_out.append(f"{' '.join(filter(None, key))} ({missing})")
+            left_out.append(f"{' '.join(filter(None, key))} ({_missing(a.get(key), b.get(key), seconds)})")
     for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
         direction = "slower" if line["ratio"] > 1 else "faster"
         line |= {"p_corrected": p, "shown": direction if p < LEVEL and line["ratio"] != 1 else NOTHING_SHOWN}
@@ -164,6 +166,15 @@ def _by_case(rows: list[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
     for row in rows:
         cases[row["experiment"] or "", row["transport"], row["parameters"] or ""].append(row)
     return cases
+
+
+def _missing(one: list[dict[str, Any]] | None, other: list[dict[str, Any]] | None, seconds: list[list[float]]) -> str:
+    """Say in which run there is nothing to compare, and why."""
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for side, rows, known in zip("AB", (one, other), seconds, strict=True):
+        if not known:
+            reasons[_why(rows)].append(side)
+    return "; ".join(f"{' and '.join(sides)}: {reason}" for reason, sides in reasons.items())
 
 
 def _why(rows: list[dict[str, Any]] | None) -> str:
@@ -190,7 +201,8 @@ def _line(key: Key, one: list[float], other: list[float], name: str) -> dict[str
 def table(found: Compared) -> TextTable:
     """Return the comparison as a table of texts, with everything that must be known to read it below."""
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
-    rows = [_texts(line) for line in found.lines]
+    several = len({line["experiment"] for line in found.lines}) > 1
+    rows = [_texts(line, several) for line in found.lines]
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
         rows.append((f"geometric mean of {len(rows)}", "", "", "", "", mean, "", "", ""))
@@ -212,7 +224,7 @@ def table(found: Compared) -> TextTable:
 
 
 def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
-    """Write compared.csv and compared.md into a folder and return their paths. Raises LabError: it cannot be written."""
+    """Write compared.csv and compared.md into a folder and return their paths. Raises LabError: the disk refuses."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = f"# {suite.title}: two runs compared\n\n{markdown.text_table(table(found))}"
@@ -226,10 +238,10 @@ def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
     return folder / "compared.csv", folder / "compared.md"
 
 
-def _texts(line: dict[str, Any]) -> tuple[str, ...]:
+def _texts(line: dict[str, Any], several: bool) -> tuple[str, ...]:
     ends = [significant(line[name]) for name in ("ratio_low", "ratio_high")]
     return (
-        " ".join(filter(None, (line["transport"], line["experiment"] and f"({line['experiment']})"))),
+        f"{line['transport']} ({line['experiment']})" if several else line["transport"],
         line["parameters"],
         str(line["n_a"]) if line["n_a"] == line["n_b"] else f"{line['n_a']}, {line['n_b']}",
         significant(line["median_seconds_a"]),

@@ -151,7 +151,7 @@ def test_the_fastest_and_the_leanest_are_those_of_the_largest_point(tmp_path):
         "The slow way",
         "2.40",
         "parquet.quick.scan",
-        "4%, ranges overlap",
+        "4%, too few runs to tell",
         "parquet.quick.scan",
         "4.00",
     ]

@@ -33,6 +33,23 @@ def test_statistics_are_those_worked_out_by_hand():
     assert (summary["peak_rss_bytes"], summary["peak_anon_bytes"], summary["peak_file_bytes"]) == (30, 0, 5)
 
 
+def test_the_interval_of_three_runs_is_their_range_and_two_runs_have_none():
+    rows = [row("three", seconds=value) for value in (0.5, 2.0, 1.0)]
+    rows += [row("two", seconds=value) for value in (3.0, 4.0)]
+    three, two = summarise(rows, ())
+    assert (three["median_low_seconds"], three["median_high_seconds"], three["tie"]) == (0.5, 2.0, None)
+    assert (two["median_low_seconds"], two["median_high_seconds"], two["tie"]) == (None, None, "?")
+
+
+def test_an_unstable_case_says_why_and_keeps_its_figures_and_its_rank():
+    rows = [row("a", seconds=value, **{"pass": number}) for number, value in enumerate((9.0, 1.0, 1.01), start=1)]
+    rows += [row("b", seconds=20.0)] * 3
+    unstable, quiet = summarise(rows, ())
+    assert unstable["unstable"] == "slow first pass; spread"
+    assert (unstable["n"], unstable["rank"], unstable["median_seconds"]) == (3, 1, 1.01)
+    assert (quiet["unstable"], quiet["rank"]) == (None, 2)
+
+
 def test_the_deviation_is_that_of_the_population():
     (summary,) = summarise([row("a", seconds=value) for value in (1.0, 3.0)], ())
     assert summary["std_seconds"] == 1.0  # of a sample it would be the root of 2
@@ -43,11 +60,12 @@ def test_the_median_of_two_runs_is_their_middle():
     assert summary["median_seconds"] == 1.5
 
 
-def test_transports_are_ranked_by_median_and_not_by_mean_time():
+def test_transports_stand_in_the_order_of_their_medians_and_not_of_their_means():
     steady = [row("steady", seconds=1.0)] * 3
     lucky = [row("lucky", seconds=value) for value in (0.9, 0.9, 9.0)]
-    ranked = summarise([*steady, *lucky], ())
-    assert [(summary["transport"], summary["rank"]) for summary in ranked] == [("lucky", 1), ("steady", 2)]
+    ordered = summarise([*steady, *lucky], ())
+    assert [summary["transport"] for summary in ordered] == ["lucky", "steady"]
+    assert [(summary["rank"], summary["tie"]) for summary in ordered] == [(1, "="), (1, "=")]
 
 
 def test_ranks_are_counted_within_database_and_operation_with_postgres_and_writes_first():

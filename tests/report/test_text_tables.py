@@ -31,16 +31,17 @@ GROWING = [
 
 def test_one_combination_of_parameters_is_a_ranking_and_several_are_a_grid():
     ranking, *none = tables([row("a", seconds=0.5), row("b", seconds=0.25)])
-    assert (none, ranking.head) == ([], ("#", "transport", "avg s", "rows/s", "min", "max", "peak MB", "values"))
-    assert ranking.rows[0] == ("1", "b", "0.2500", "4,000", "4,000", "4,000", "", "exact")
+    assert (none, ranking.head[:5]) == ([], ("#", "transport", "median s, 95 %", "avg s", "rows/s"))
+    assert ranking.head[5:] == ("min", "max", "peak MB", "values")
+    assert ranking.rows[0] == ("1?", "b", "0.250", "0.2500", "4,000", "4,000", "4,000", "", "exact")
     time, _ = tables(GROWING)
     assert time.head == ("transport", "2 files, 200 MB", "16 files, 1.60 GB")
 
 
 def test_a_grid_has_the_medians_and_its_rows_stand_in_the_order_of_the_largest_point():
-    more = [scan("quick", 16, seconds=value) for value in (3.0, 9.0)]
+    more = [scan("quick", 16, seconds=value) for value in (3.0, 3.1)]
     time, _ = tables([*GROWING, *more])
-    assert time.rows == (("parquet.quick.scan", "1.00", "3.00"), ("parquet.lean.scan", "0.500", "4.00"))
+    assert time.rows == (("parquet.quick.scan", "1.00", "3.00!"), ("parquet.lean.scan", "0.500", "4.00"))
     assert time.title == "Many files: Parquet scan, median seconds of up to 3 runs"
 
 
@@ -129,7 +130,7 @@ def test_a_ranking_has_the_authors_rate_or_else_the_authors_seconds_and_no_colum
 def test_a_ranking_of_more_than_rows_says_its_parameters_and_volume():
     (ranking,) = tables([scan("a", 2, seconds=1.0)])
     assert ranking.title == "Parquet scan: 2,000 rows, 200 MB, mean of 1 run, by median time"
-    assert ranking.notes == ("parameters: scale 2, 2 files",)
+    assert ranking.notes[0] == "parameters: scale 2, 2 files"
 
 
 def test_the_experiment_is_named_where_there_are_several_and_nothing_is_said_twice():
@@ -139,6 +140,51 @@ def test_the_experiment_is_named_where_there_are_several_and_nothing_is_said_twi
         "Together: Postgres write: 1",
     ]
     assert titled("equal", "stores_equal", "read") == "Stores equal read"
+
+
+def test_ranks_that_are_shared_or_not_sure_say_so_below():
+    tied = [row(name, seconds=value) for name in "ab" for value in (1.0, 1.01, 1.02)]
+    (ranking,) = tables([*tied, row("c", seconds=9.0)])
+    assert column(ranking, "#") == ["1=", "1=", "3?"]
+    assert column(ranking, "median s, 95 %") == ["1.01 (1.00-1.02)", "1.01 (1.00-1.02)", "9.00"]
+    assert [note[0] for note in ranking.notes] == ["=", "?"]
+
+
+def test_a_control_is_called_so_and_has_no_rank_and_is_never_set_off():
+    twins = [row("s.m.f", seconds=1.0, origin="published", published_row="The way"), row("slow", seconds=3.0)]
+    (ranking,) = tables([*twins, row("s.m.f_control", seconds=0.9, origin="control")])
+    assert column(ranking, "transport") == ["A/A control of s.m.f", "The way", "slow"]
+    assert column(ranking, "#") == ["A/A", "1?", "2?"]
+    control = [scan("a", files, seconds=0.1, origin="control") for files in (1, 2)]
+    time, *_ = tables([*control, *(scan("b", files, seconds=1.0) for files in (1, 2))])
+    assert time.best == {(1, 1), (1, 2)}
+
+
+def test_what_is_unstable_has_a_mark_in_every_kind_of_table_and_the_reason_stands_below():
+    uneven = (1.0, 2.0, 3.0)
+    (ranking,) = tables([row("a", seconds=value) for value in uneven])
+    assert column(ranking, "median s, 95 %") == ["2.00! (1.00-3.00)"]
+    assert ranking.notes == ("! unstable (spread)",)
+    rows = [scan(name, files, seconds=value) for name in "ab" for files in (1, 2) for value in uneven]
+    rows = [
+        one | {"steal_seconds": 1.0} if one["transport"] == "parquet.b.scan" and "files=2" in one["parameters"] else one
+        for one in rows
+    ]
+    time, *_ = tables(rows)
+    assert time.rows[0] == ("parquet.a.scan", "2.00!", "2.00!")
+    assert "! unstable (spread | steal; spread: parquet.b.scan at 2 files, 200 MB)" in time.notes
+
+
+def test_at_each_point_every_way_that_no_other_is_shown_to_beat_is_set_off_and_a_note_says_so():
+    rows = [
+        scan(name, files, seconds=base * files + part)
+        for name, base in (("a", 1.0), ("b", 1.01), ("c", 5.0))
+        for files in (1, 2)
+        for part in (0.0, 0.02, 0.04)
+    ]
+    time, *_ = tables(rows)
+    assert time.best == {(0, 1), (0, 2), (1, 1), (1, 2)}
+    assert any(note.startswith("set off at a point: the ways of rank 1") for note in time.notes)
 
 
 def test_no_summaries_are_no_tables():

@@ -1,0 +1,189 @@
+"""Two runs compared: ratios, intervals and corrected p-values, nothing claimed that is not shown, nothing lost."""
+
+import csv
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from harness.model import LabError, Status
+from harness.report import comparing
+from harness.report.comparing import compared, holm, p_value, runs_needed, smallest_p, table
+from tests.report.cases import row, suite
+from tests.report.test_merging import a_run, changed
+
+WAY = "postgres.psycopg.write_polars_copy_text"
+MANY = [1.0 + number / 100 for number in range(8)]
+SAMPLE = st.lists(st.floats(0.01, 100).map(lambda value: float(f"{value:.4g}")), min_size=1, max_size=9)
+
+
+def with_way(run, transport, seconds, **more):
+    rows = [row(transport, seconds=value, **({"pass": place} | more)) for place, value in enumerate(seconds, start=1)]
+    return run[0], [*run[1], *rows]
+
+
+def runs(ours, theirs):
+    """Two runs of the same machine, lab, data and versions."""
+    return a_run("laptop", ours), changed(a_run("laptop", theirs), run_id="20260102T000000Z-laptop")
+
+
+def one_line(ours, theirs):
+    (line,) = compared(suite(), *runs(ours, theirs), anyway=False).lines
+    return line
+
+
+def test_a_difference_of_enough_runs_is_shown_with_its_ratio_and_interval():
+    line = one_line(MANY, [2 * value for value in MANY])
+    assert line["ratio"] == pytest.approx(2.0)
+    assert 1.8 < line["ratio_low"] <= 2.0 <= line["ratio_high"] < 2.2
+    assert (line["n_a"], line["n_b"], line["shown"]) == (8, 8, "slower")
+    assert line["p"] == line["p_corrected"] == pytest.approx(2 / math.comb(16, 8))
+    assert one_line([2 * value for value in MANY], MANY)["shown"] == "faster"
+
+
+def test_equal_runs_show_nothing():
+    line = one_line(MANY, MANY)
+    assert (line["ratio"], line["p"], line["shown"]) == (1.0, 1.0, "~")
+
+
+def test_three_passes_against_three_can_show_nothing_and_it_says_how_many_can():
+    found = compared(suite(), *runs([1.0, 1.1, 1.2], [9.0, 9.1, 9.2]), anyway=False)
+    assert (found.lines[0]["p"], found.lines[0]["shown"]) == (pytest.approx(0.1), "~")
+    assert (
+        "no difference can be shown by so few runs: their smallest possible p is 0.1, and 1 case is compared at once; it "
+        "needs at least 4 passes in both runs"
+    ) in table(found).notes
+    enough = table(compared(suite(), *runs(MANY[:4], MANY[:4]), anyway=False)).notes
+    assert not any("so few runs" in note for note in enough)
+
+
+def test_it_takes_more_passes_the_more_cases_are_compared():
+    assert [runs_needed(cases) for cases in (1, 2, 56)] == [4, 5, 7]
+    assert smallest_p(3, 3) == 0.1
+    assert smallest_p(1, 1) == 1.0
+
+
+def test_p_values_are_corrected_for_the_number_of_cases():
+    first, second = runs(MANY[:4], [value + 5 for value in MANY[:4]])
+    for number in range(3):
+        first, second = (with_way(run, f"other.{number}", MANY[:4]) for run in (first, second))
+    lines = compared(suite(), first, second, anyway=False).lines
+    (line,) = [line for line in lines if line["transport"] == WAY]
+    assert line["p"] == pytest.approx(2 / 70)
+    assert line["p_corrected"] == pytest.approx(4 * 2 / 70)
+    assert {line["shown"] for line in lines} == {"~"}
+
+
+def test_holm_is_the_method_of_holm():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_corrected_p_values_are_never_smaller_keep_their_order_and_stay_probabilities(values):
+    corrected = holm(values)
+    assert all(before <= after <= 1 for before, after in zip(values, corrected, strict=True))
+    in_order = [after for _, after in sorted(zip(values, corrected, strict=True))]
+    assert in_order == sorted(in_order)
+    assert min(corrected) == pytest.approx(min(1.0, len(values) * min(values)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(SAMPLE, SAMPLE)
+def test_p_is_the_same_both_ways_and_never_below_what_so_many_runs_can_have(one, other):
+    p = p_value(one, other)
+    assert p == pytest.approx(p_value(other, one))
+    if len(one) + len(other) <= 14:
+        assert smallest_p(len(one), len(other)) - 1e-9 <= p <= 1
+
+
+def test_few_equal_values_have_an_exact_p_and_not_an_approximate_one():
+    assert p_value([1.0] * 3, [2.0] * 3) == pytest.approx(0.1)
+    assert p_value([1.0] * 3, [1.0] * 3) == 1.0
+    few, more = [1.0, 2.0, 4.0, 7.0], [3.0, 5.0, 6.0, 8.0, 9.0]
+    assert p_value(few, more) == pytest.approx(stats.mannwhitneyu(few, more, method="exact").pvalue)
+
+
+def test_the_geometric_mean_is_of_all_cases_also_of_those_that_show_nothing():
+    first, second = runs(MANY, [2 * value for value in MANY])
+    first, second = with_way(first, "other", MANY), with_way(second, "other", [value / 8 for value in MANY])
+    found = compared(suite(), first, second, anyway=False)
+    assert found.geometric_mean == pytest.approx(0.5)
+    assert table(found).rows[-1] == ("geometric mean of 2", "", "", "", "", "×0.500", "", "", "")
+    assert {len(line) for line in table(found).rows} == {len(table(found).head)}
+
+
+def test_what_is_in_one_run_only_or_not_ok_in_one_is_listed_with_why():
+    first, second = runs(MANY, MANY)
+    first = with_way(first, "only.here", MANY)
+    second = (second[0], [*second[1], row("bad", Status.ERROR)])
+    first = (first[0], [*first[1], row("bad", Status.ERROR), row("half", seconds=1.0)])
+    second = (second[0], [*second[1], row("half", Status.TIMEOUT)])
+    found = compared(suite(), first, second, anyway=False)
+    assert [line["transport"] for line in found.lines] == [WAY]
+    assert found.left_out == [
+        "matrix bad rows=1000 (A and B: error: it was error)",
+        "matrix half rows=1000 (B: timeout: it was timeout)",
+        "matrix only.here rows=1000 (B: not in this run)",
+    ]
+    assert f"not compared: {found.left_out[0]}" in table(found).notes
+
+
+def test_two_runs_without_a_case_in_common_have_no_mean_and_are_still_a_table():
+    first, second = a_run("laptop", []), a_run("laptop", [])
+    found = compared(suite(), with_way(first, "a", MANY), with_way(second, "b", MANY), anyway=False)
+    assert (found.lines, found.geometric_mean, table(found).rows) == ([], None, ())
+    assert len(found.left_out) == 2
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"data": [{"name": "raw_csv", "rows": 2_000}]}, "data"),
+        ({"packages": {"polars": "0.1", "psycopg": "3.3.9"}}, r"polars \(2.1.0 and 0.1\)"),
+        ({"servers": {"postgres": {"version": "19"}}}, r"postgres server \(None and 19\)"),
+        ({"python": "3.14.0"}, r"python \(3.11.7 and 3.14.0\)"),
+        ({"lab": "external"}, r"lab \(local and external\)"),
+        ({"machine": {"host": "another"}}, r"machine: host \(laptop and another\)"),
+    ],
+)
+def test_what_differs_is_refused_unless_asked_for_and_then_labelled(facts, said):
+    first, second = runs(MANY, MANY)
+    machine = {"machine": second[0]["machine"] | facts.get("machine", {})}
+    other = changed(second, **{**facts, **machine})
+    with pytest.raises(LabError, match=f"differ in {said}: .*--anyway"):
+        compared(suite(), first, other, anyway=False)
+    notes = table(compared(suite(), first, other, anyway=True)).notes
+    assert sum(note.startswith("A and B differ: ") for note in notes) == 1
+
+
+def test_another_commit_of_the_lab_may_be_the_question_and_is_labelled():
+    first, second = runs(MANY, MANY)
+    other = changed(second, code={"commit": "f" * 40, "modified": False})
+    assert compared(suite(), first, other, anyway=False).differs == ("commit of the lab",)
+
+
+def test_runs_of_two_suites_are_refused_in_any_case():
+    first, second = runs(MANY, MANY)
+    foreign = changed(second, plan={**second[0]["plan"], "suite": "another"})
+    with pytest.raises(LabError, match="expected two runs of one suite, found another, example"):
+        compared(suite(), first, foreign, anyway=True)
+
+
+def test_the_same_runs_give_the_same_files(tmp_path):
+    pair = runs(MANY, [1.1 * value for value in MANY])
+    written = [comparing.write(tmp_path / name, suite(), compared(suite(), *pair, anyway=False)) for name in "ab"]
+    assert [path.read_bytes() for path in written[0]] == [path.read_bytes() for path in written[1]]
+    with written[0][0].open(newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert tuple(line) == tuple(comparing.COLUMNS)
+    assert line["transport"] == WAY
+    assert f"| {WAY} | rows=1000 | 8 |" in written[0][1].read_text()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LabError, match="cannot write to"):
+        comparing.write(tmp_path / "file" / "in", suite(), compared(suite(), *runs(MANY, MANY), anyway=False))
