@@ -107,16 +107,11 @@ def test_every_store_of_the_published_protocol_also_stands_in_the_equal_one():
 
 @every()
 def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
-<<<<<<< HEAD
     system, module, function = entry.id.split(".")
-    assert (system, function) == (entry.system, entry.function.__name__)
+    assert (system, function.removesuffix(CONTROL)) == (entry.system, entry.function.__name__)
+    assert function.endswith(CONTROL) == (entry.origin is Origin.CONTROL)
     assert entry.function.__module__ == f"harness.transports.{system}.{module}"
     assert entry.client in (module, entry.function.__globals__.get("CLIENT"))
-=======
-    again = CONTROL if entry.origin is Origin.CONTROL else ""
-    assert entry.id == f"{entry.system}.{entry.client}.{entry.function.__name__}{again}"
-    assert entry.function.__module__ == f"harness.transports.{entry.system}.{entry.client}"
->>>>>>> 959c280 (Test intervals, ranks, controls, unstable rows and comparisons)
     assert one(entry.id) is CATALOGUE[entry.id] is entry
 
 

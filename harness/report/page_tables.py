@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from harness.model import Origin, Status
+from harness.model import Status
 from harness.report import ranks
 from harness.report.cells import as_printed, megabytes, name, significant, volume
 from harness.report.intervals import overlap
@@ -114,8 +114,7 @@ def leaders(summaries: Sequence[Case]) -> PageTable | None:
     for (experiment, *key), group in groupby(summaries, key=_KEY):
         cases = list(group)
         largest = points(cases)[-1]
-        ways = [case for case in cases if case["parameters"] == largest.label and case["origin"] != Origin.CONTROL]
-        ranked = sorted((case for case in ways if case["n"]), key=_median)
+        ranked = sorted((c for c in cases if c["parameters"] == largest.label and c["rank"]), key=_median)
         where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
         rows.append((Cell(titled(experiment if several else "", *key)), Cell(where), *_lead(ranked)))
     head = (

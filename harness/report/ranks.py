@@ -5,7 +5,7 @@ that are shown to be faster. Two cases of one rank therefore always overlap, and
 neighbours that overlap one by one. A case that scatters widely may share the rank of one with a smaller median.
 
 A case of fewer than three runs has no interval and stands for its median alone. That is a place in plain order, not
-one that was shown, and it is marked. A/A controls have no rank, and nobody is behind them.
+one that was shown, and it is marked. Bounds and A/A controls are no ways: they have no rank, and nobody is behind them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from harness.model import Origin
+from harness.model import Operation, Origin
 from harness.report.intervals import Interval
 
 SHARED, UNSURE = "=", "?"
@@ -24,9 +24,14 @@ NOTES = {
 }
 
 
+def is_bound(case: dict[str, Any]) -> bool:
+    """Say whether a case bounds the ways of its table; empty calls and copies are tables of their own."""
+    return case["origin"] == Origin.LIMIT and case["operation"] in (Operation.WRITE, Operation.READ)
+
+
 def places(cases: Sequence[dict[str, Any]]) -> list[tuple[int | None, str | None]]:
     """Return the rank and the mark (SHARED, UNSURE or None) of each summary of one table, in their order."""
-    competing = [case for case in cases if case["n"] and case["origin"] != Origin.CONTROL]
+    competing = [case for case in cases if case["n"] and case["origin"] != Origin.CONTROL and not is_bound(case)]
     highest = [_ends(case)[1] for case in competing]
     ranks = {id(case): 1 + sum(high < _ends(case)[0] for high in highest) for case in competing}
     shared = Counter(ranks.values())

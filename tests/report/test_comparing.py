@@ -52,8 +52,8 @@ def test_three_passes_against_three_can_show_nothing_and_it_says_how_many_can():
     found = compared(suite(), *runs([1.0, 1.1, 1.2], [9.0, 9.1, 9.2]), anyway=False)
     assert (found.lines[0]["p"], found.lines[0]["shown"]) == (pytest.approx(0.1), "~")
     assert (
-        "no difference can be shown by so few runs: their smallest possible p is 0.1, and 1 case is compared at once; it "
-        "needs at least 4 passes in both runs"
+        "no difference can be shown by so few runs: their smallest possible p is 0.1, and 1 case is compared at once; "
+        "it needs at least 4 passes in both runs"
     ) in table(found).notes
     enough = table(compared(suite(), *runs(MANY[:4], MANY[:4]), anyway=False)).notes
     assert not any("so few runs" in note for note in enough)

@@ -158,6 +158,15 @@ def test_the_fastest_and_the_leanest_are_those_of_the_largest_point(tmp_path):
     assert by_name["Matrix: Postgres write"][:3] == ["1,000 rows", "postgres.x.write", "0.500"]
 
 
+def test_neither_a_control_nor_a_bound_is_the_fastest_and_three_runs_say_whether_the_first_differs():
+    rows = [row("postgres.x.write_control", seconds=0.1, origin="control"), row("bound", seconds=0.1, origin="limit")]
+    rows += [row(name, seconds=base + part) for name, base in (("a", 1.0), ("b", 1.1)) for part in (0.0, 0.05, 0.2)]
+    (line,) = leaders(summary.summarise(rows, ())).rows
+    assert [cell.text for cell in line[2:6]] == ["a", "1.05", "b", "10%, no difference shown"]
+    (line,) = leaders(summary.summarise([*rows[:5], *[row("c", seconds=2.0)] * 3], ())).rows
+    assert [cell.text for cell in line[4:6]] == ["c", "90%"]
+
+
 def test_there_is_no_fastest_where_none_is_ok():
     found = leaders(summary.summarise([row("a", Status.ERROR)], ()))
     assert [cell.text for cell in found.rows[0]] == ["Postgres write", "1,000 rows", "none is ok", "", "", "", "", ""]

@@ -10,7 +10,7 @@ from harness.report.ranks import notes, places, shown
 
 def case(low, median, high, **more):
     ends = {"median_low_seconds": low, "median_seconds": median, "median_high_seconds": high}
-    return ends | {"n": 3, "origin": "beyond"} | more
+    return ends | {"n": 3, "origin": "beyond", "operation": "read"} | more
 
 
 def single(median, **more):
@@ -44,8 +44,10 @@ def test_a_case_without_an_ok_run_has_no_rank():
     assert places([case(1, 2, 3), case(None, None, None, n=0)]) == [(1, None), (None, None)]
 
 
-def test_a_control_has_no_rank_and_takes_no_place():
+def test_neither_a_control_nor_a_bound_has_a_rank_or_takes_a_place():
     control = case(1, 1.1, 1.2, origin="control")
+    assert places([case(1, 1.1, 1.2, origin="limit"), case(2, 3, 4)]) == [(None, None), (1, None)]
+    assert places([case(1, 1.1, 1.2, origin="limit", operation="call")]) == [(1, None)]
     assert places([control, case(2, 3, 4), case(5, 6, 7)]) == [(None, None), (1, None), (2, None)]
     assert shown(control | {"rank": None, "tie": None}) == "A/A"
 
