@@ -16,10 +16,12 @@ import pytest
 from harness import results
 from harness.embedded.lab import EmbeddedLab
 from harness.model import NAMESPACE, Status
+from harness.settings import ROOT
 from harness.systems.tables import SYSTEMS
 from tests.commands import refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+REFERENCE = f"{ROOT}/results/reference/{{}}"
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 
 
@@ -38,6 +40,8 @@ ONE_WAY = "postgres.psycopg.write_polars_copy_text"
         (("show", "postgres.psycopg.write_polars_copy_txt"), 'nearest: "postgres.psycopg.write_polars_copy_text"'),
         (("show", "postgres"), "no transport matches"),
         (("report", "nowhere"), 'no run "nowhere"'),
+        (("compare", "nowhere", "elsewhere"), 'no run "nowhere"'),
+        (("compare", REFERENCE.format("matrix"), REFERENCE.format("scan")), "expected two runs of one suite"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2_and_leaves_nothing(
@@ -171,6 +175,20 @@ def test_the_summary_is_written_again_from_results_alone(lab: Command, environme
     assert (folder / "summary.csv").read_text() == first
     with (folder / "summary.csv").open(newline="") as file:
         assert {row["n"] for row in csv.DictReader(file)} == {"2"}
+
+
+def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_where_it_is_told(
+    lab: Command, environment: dict[str, str], tmp_path: Path
+) -> None:
+    run = REFERENCE.format("matrix")
+    done = lab("compare", run, run, "--to", str(tmp_path / "new"), env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "geometric mean of 5" in done.stdout
+    assert "no difference can be shown by so few runs" in done.stdout
+    with (tmp_path / "new" / "compared.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {(line["ratio"], line["p"], line["shown"]) for line in lines} == {("1", "1", "~")}
+    assert "~ no difference is shown" in (tmp_path / "new" / "compared.md").read_text()
 
 
 def test_serve_prints_addresses_that_work_and_ends_on_sigterm(environment: dict[str, str]) -> None:
