@@ -31,9 +31,7 @@ def _line(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
     if one["median_low_seconds"] is None or other["median_low_seconds"] is None:
         return f"A/A control of {subject}: not judged, fewer than 3 runs ({figures})."
     if overlap(*((case["median_low_seconds"], case["median_high_seconds"]) for case in (one, other))):
-        apart = max(one["median_seconds"], other["median_seconds"]) / min(
-            one["median_seconds"], other["median_seconds"]
-        )
+        first, second = sorted((one["median_seconds"], other["median_seconds"]))
         return (
             f"A/A control of {subject}: a tie, as it must be ({figures}, 95 % intervals); the medians of one function "
             f"under two ids are {second / first - 1:.0%} apart by chance alone."
