@@ -1,8 +1,13 @@
 """SQLAlchemy over psycopg 3, through which both libraries read by default: https://docs.sqlalchemy.org/en/20/core/"""
 
+import csv
+import io
 from contextlib import contextmanager
 
 from harness.registry import transport
+
+BATCH_ROWS = 10_000
+PARAMETERS = 65_535  # that one statement may have: the protocol counts them in 16 bits
 
 
 @contextmanager
@@ -63,3 +68,124 @@ def call_select_1(engine):
 
     with engine.connect() as connection:
         return connection.execute(text("SELECT 1")).scalar_one()
+
+
+def _uuid_types(engine, table):
+    """Ask the server which columns are uuid and return the type that takes text for each (one round trip)."""
+    import sqlalchemy as sa
+
+    query = "SELECT attname FROM pg_attribute WHERE attrelid = CAST(:table AS regclass) AND atttypid = 'uuid'::regtype"
+    quoted = '"' + table.replace('"', '""') + '"'
+    with engine.connect() as server:
+        names = server.execute(sa.text(query), {"table": quoted}).scalars()
+        return {name: sa.Uuid(as_uuid=False) for name in names}
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="write_database",
+    payload="rows",
+    requires=["polars", "pandas", "pyarrow", "psycopg", "sqlalchemy", "sqlalchemy.orm"],
+    lossy={"changed": "nan"},
+)
+def write_polars_write_database(engine, frame, table):
+    """Append the frame to the table with polars.DataFrame.write_database through a SQLAlchemy engine.
+
+    pandas.to_sql underneath, on a pandas frame of Arrow columns: every row becomes a dict and an INSERT, which psycopg
+    sends as a pipeline (executemany). SQLAlchemy would cast every text to VARCHAR, so it is told which columns are
+    uuid. A NaN arrives as NULL.
+    """
+    options = {"dtype": _uuid_types(engine, table)}
+    quoted = '"' + table.replace('"', '""') + '"'
+    frame.write_database(quoted, engine, engine="sqlalchemy", if_table_exists="append", engine_options=options)
+
+
+@transport("write", frame="pandas", path="to_sql", payload="rows", requires=["pandas", "psycopg", "sqlalchemy"])
+def write_pandas_to_sql(engine, frame, table):
+    """Append the frame to the table with pandas.DataFrame.to_sql and its default method, one INSERT a row.
+
+    Every row becomes a dict and an INSERT, which psycopg sends as a pipeline (executemany). SQLAlchemy would cast every
+    text to VARCHAR, so it is told which columns are uuid. A NaN arrives as NULL.
+    """
+    frame.to_sql(table, engine, if_exists="append", index=False, dtype=_uuid_types(engine, table))
+
+
+@transport("write", frame="pandas", path="to_sql", payload="rows", requires=["pandas", "psycopg", "sqlalchemy"])
+def write_pandas_to_sql_multi(engine, frame, table):
+    """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", many rows an INSERT.
+
+    As many rows a statement as the protocol allows: it counts parameters in 16 bits, every value is one. SQLAlchemy
+    would cast every text to VARCHAR, so it is told which columns are uuid. A NaN arrives as NULL.
+    """
+    rows = PARAMETERS // len(frame.columns)
+    types = _uuid_types(engine, table)
+    frame.to_sql(table, engine, if_exists="append", index=False, dtype=types, method="multi", chunksize=rows)
+
+
+def _insert_by_copy(table, connection, columns, rows):
+    """Insert rows as the example of pandas' own documentation does, which is written for psycopg2."""
+    from psycopg import sql
+
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH CSV").format(sql.Identifier(table.name), names)
+    with connection.connection.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(buffer.getvalue())
+
+
+@transport(
+    "write", frame="pandas", path="to_sql", payload="delimited text", requires=["pandas", "psycopg", "sqlalchemy"]
+)
+def write_pandas_to_sql_copy(engine, frame, table):
+    """Append the frame to the table with pandas.DataFrame.to_sql and the COPY recipe of its documentation as method.
+
+    Rows of Python values become CSV in csv.writer, and the server parses every value again. csv.writer writes an empty
+    text and None alike, so an empty text arrives as NULL, as does a NaN.
+    """
+    frame.to_sql(table, engine, if_exists="append", index=False, method=_insert_by_copy)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="read_database",
+    payload="rows",
+    requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
+)
+def read_polars_read_database_batches(engine, table):
+    """Read the table with polars.read_database in batches of 10,000 rows from a streaming connection, joined at the end.
+
+    With stream_results the server keeps the result behind a cursor, and only one batch is in memory as Python values.
+    Text crosses the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64.
+    """
+    import polars as pl
+
+    with engine.connect().execution_options(stream_results=True) as connection:
+        batches = pl.read_database(
+            _select(table), connection, iter_batches=True, batch_size=BATCH_ROWS, infer_schema_length=None
+        )
+        frames = list(batches) or [pl.read_database(_select(table), connection)]  # without rows there is no batch
+    return pl.concat(frames, how="vertical_relaxed")
+
+
+@transport("read", frame="pandas", path="read_sql_query", payload="rows", requires=["pandas", "psycopg", "sqlalchemy"])
+def read_pandas_read_sql_query_chunks(engine, table):
+    """Read the table with pandas.read_sql_query in chunks of 10,000 rows from a streaming connection, joined at the end.
+
+    With stream_results the server keeps the result behind a cursor, and only one chunk is in memory as Python values.
+    Text crosses the wire. A uuid and a date come as Python objects (dtype object), an integer as int64.
+    """
+    import pandas as pd
+
+    with engine.connect().execution_options(stream_results=True) as connection:
+        return pd.concat(pd.read_sql_query(_select(table), connection, chunksize=BATCH_ROWS), ignore_index=True)
+
+
+def _select(table):
+    """Return the query for all rows, with the table's name quoted."""
+    import sqlalchemy as sa
+
+    quoted = '"' + table.replace('"', '""') + '"'
+    return sa.text(f"SELECT * FROM {quoted}")

@@ -1,0 +1,128 @@
+"""psycopg 3 with COPY in Postgres' binary format: https://www.psycopg.org/psycopg3/docs/basic/copy.html#binary-copy
+
+The driver turns each Python value into the server's own bytes and back, so nothing is parsed as text and no value is
+lost. The server casts nothing in a binary COPY: without `set_types` an int would be sent in as few bytes as it needs.
+"""
+
+from contextlib import contextmanager
+from uuid import UUID
+
+from harness.registry import transport
+
+CLIENT = "psycopg"
+
+
+@contextmanager
+def connect(uri):
+    """Yield one connection in autocommit mode: every COPY is a transaction of its own, and no read leaves one open."""
+    import psycopg
+
+    with psycopg.connect(uri, autocommit=True) as connection:
+        yield connection
+
+
+def _types(connection, table, columns=()):
+    """Ask the server for the names of these columns (or all) and the numbers of their types (one round trip)."""
+    from psycopg import sql
+
+    names = sql.SQL(", ").join(map(sql.Identifier, columns)) if columns else sql.SQL("*")
+    cursor = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(names, sql.Identifier(table)))
+    return {column.name: column.type_code for column in cursor.description}
+
+
+def _copy_rows(connection, table, types, rows):
+    """Send rows of values, uuids as text, into a binary COPY FROM STDIN."""
+    from psycopg import sql
+
+    uuids = [place for place, oid in enumerate(types.values()) if oid == connection.adapters.types["uuid"].oid]
+    names = sql.SQL(", ").join(map(sql.Identifier, types))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT binary)").format(sql.Identifier(table), names)
+    with connection.cursor().copy(statement) as copy:
+        copy.set_types(list(types.values()))
+        for row in rows:
+            values = list(row)
+            for place in uuids:
+                values[place] = values[place] and UUID(values[place])
+            copy.write_row(values)
+
+
+def _rows(connection, table, types):
+    """Return all rows of a binary COPY TO STDOUT as tuples of Python values."""
+    from psycopg import sql
+
+    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT binary)").format(sql.Identifier(table))
+    with connection.cursor().copy(statement) as copy:
+        copy.set_types(list(types.values()))
+        return list(copy.rows())
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="rows",
+    requires=["polars", "psycopg"],
+)
+def write_polars_copy_binary(connection, frame, table):
+    """Send the rows as typed values into a binary COPY with set_types and write_row.
+
+    Every uuid text becomes a UUID object first: the driver takes no text for a uuid. Which types the columns have, the
+    server is asked. No value is lost.
+    """
+    _copy_rows(connection, table, _types(connection, table, frame.columns), frame.iter_rows())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+)
+def write_pandas_copy_binary(connection, frame, table):
+    """Send the rows as typed values into a binary COPY with set_types and write_row.
+
+    Every uuid text becomes a UUID object and every datetime64 of a date column a date first. What is missing is sent
+    as NULL, except NaN in a float column, which is a float like others. No value is lost.
+    """
+    types = _types(connection, table, list(frame.columns))
+    dates = [name for name, oid in types.items() if oid == connection.adapters.types["date"].oid]
+    columns = []
+    for name, values in frame.items():
+        if name in dates and values.dtype.kind == "M":
+            values = values.dt.date
+        if values.hasnans and values.dtype not in ("float64", "float32"):
+            values = values.astype(object).where(values.notna(), None)
+        columns.append(values.tolist())
+    _copy_rows(connection, table, types, zip(*columns, strict=True))
+
+
+@transport(
+    "read", frame="polars", path="COPY TO STDOUT (FORMAT binary)", payload="rows", requires=["polars", "psycopg"]
+)
+def read_polars_copy_binary(connection, table):
+    """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
+
+    Binary values cross the wire and become Python values one by one. A uuid comes as a Python object (polars dtype
+    Object), an integer as Int64. Which types the columns have, the server is asked.
+    """
+    import polars as pl
+
+    types = _types(connection, table)
+    rows = _rows(connection, table, types)
+    return pl.DataFrame(rows, schema=list(types), orient="row", infer_schema_length=None)
+
+
+@transport(
+    "read", frame="pandas", path="COPY TO STDOUT (FORMAT binary)", payload="rows", requires=["pandas", "psycopg"]
+)
+def read_pandas_copy_binary(connection, table):
+    """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
+
+    Binary values cross the wire and become Python values one by one. A uuid and a date come as Python objects (dtype
+    object), an integer as int64, or as float64 beside a null.
+    """
+    import pandas as pd
+
+    types = _types(connection, table)
+    return pd.DataFrame(_rows(connection, table, types), columns=list(types))
