@@ -148,8 +148,14 @@ def read_polars_copy_csv_lossless(connection, table):
     """
     import polars as pl
 
-    dtypes = {"int2": pl.Int16, "int4": pl.Int32, "int8": pl.Int64, "float4": pl.Float32, "float8": pl.Float64}
-    dtypes["date"] = pl.Date
+    dtypes = {
+        "int2": pl.Int16,
+        "int4": pl.Int32,
+        "int8": pl.Int64,
+        "float4": pl.Float32,
+        "float8": pl.Float64,
+        "date": pl.Date,
+    }
     with phase("receive"):
         schema = {name: dtypes.get(kind, pl.String) for name, kind in _types(connection, table).items()}
         buffer = _copy_to_stdout(connection, table)
@@ -175,8 +181,14 @@ def read_pandas_copy_csv_lossless(connection, table):
     import pyarrow as pa
     from pyarrow import csv
 
-    types = {"int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(), "float8": pa.float64()}
-    types["date"] = pa.date32()
+    types = {
+        "int2": pa.int16(),
+        "int4": pa.int32(),
+        "int8": pa.int64(),
+        "float4": pa.float32(),
+        "float8": pa.float64(),
+        "date": pa.date32(),
+    }
     with phase("receive"):
         columns = {name: types.get(kind, pa.string()) for name, kind in _types(connection, table).items()}
         buffer = _copy_to_stdout(connection, table)

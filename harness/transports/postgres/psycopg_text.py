@@ -109,8 +109,14 @@ def read_polars_copy_text_format(connection, table):
     """
     import polars as pl
 
-    dtypes = {"int2": pl.Int16, "int4": pl.Int32, "int8": pl.Int64, "float4": pl.Float32, "float8": pl.Float64}
-    dtypes["date"] = pl.Date
+    dtypes = {
+        "int2": pl.Int16,
+        "int4": pl.Int32,
+        "int8": pl.Int64,
+        "float4": pl.Float32,
+        "float8": pl.Float64,
+        "date": pl.Date,
+    }
     with phase("receive"):
         schema = {name: dtypes.get(kind, pl.String) for name, kind in _types(connection, table).items()}
         buffer = _copy_to_stdout(connection, table)

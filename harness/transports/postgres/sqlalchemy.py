@@ -101,7 +101,14 @@ def write_polars_write_database(engine, frame, table):
     frame.write_database(quoted, engine, engine="sqlalchemy", if_table_exists="append", engine_options=options)
 
 
-@transport("write", frame="pandas", path="to_sql", payload="rows", requires=["pandas", "psycopg", "sqlalchemy"])
+@transport(
+    "write",
+    frame="pandas",
+    path="to_sql",
+    payload="rows",
+    requires=["pandas", "psycopg", "sqlalchemy"],
+    lossy={"changed": "nan"},
+)
 def write_pandas_to_sql(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and its default method, one INSERT a row.
 
@@ -111,7 +118,14 @@ def write_pandas_to_sql(engine, frame, table):
     frame.to_sql(table, engine, if_exists="append", index=False, dtype=_uuid_types(engine, table))
 
 
-@transport("write", frame="pandas", path="to_sql", payload="rows", requires=["pandas", "psycopg", "sqlalchemy"])
+@transport(
+    "write",
+    frame="pandas",
+    path="to_sql",
+    payload="rows",
+    requires=["pandas", "psycopg", "sqlalchemy"],
+    lossy={"changed": "nan"},
+)
 def write_pandas_to_sql_multi(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", many rows an INSERT.
 
@@ -136,7 +150,12 @@ def _insert_by_copy(table, connection, columns, rows):
 
 
 @transport(
-    "write", frame="pandas", path="to_sql", payload="delimited text", requires=["pandas", "psycopg", "sqlalchemy"]
+    "write",
+    frame="pandas",
+    path="to_sql",
+    payload="delimited text",
+    requires=["pandas", "psycopg", "sqlalchemy"],
+    lossy={"changed": "empty_text nan"},
 )
 def write_pandas_to_sql_copy(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and the COPY recipe of its documentation as method.
@@ -155,7 +174,7 @@ def write_pandas_to_sql_copy(engine, frame, table):
     requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
 )
 def read_polars_read_database_batches(engine, table):
-    """Read the table with polars.read_database in batches of 10,000 rows from a streaming connection, joined at the end.
+    """Read the table with polars.read_database in batches of 10,000 rows from a streaming connection, then joined.
 
     With stream_results the server keeps the result behind a cursor, and only one batch is in memory as Python values.
     Text crosses the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64.
@@ -172,7 +191,7 @@ def read_polars_read_database_batches(engine, table):
 
 @transport("read", frame="pandas", path="read_sql_query", payload="rows", requires=["pandas", "psycopg", "sqlalchemy"])
 def read_pandas_read_sql_query_chunks(engine, table):
-    """Read the table with pandas.read_sql_query in chunks of 10,000 rows from a streaming connection, joined at the end.
+    """Read the table with pandas.read_sql_query in chunks of 10,000 rows from a streaming connection, then joined.
 
     With stream_results the server keeps the result behind a cursor, and only one chunk is in memory as Python values.
     Text crosses the wire. A uuid and a date come as Python objects (dtype object), an integer as int64.
