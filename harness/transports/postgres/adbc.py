@@ -76,7 +76,7 @@ def write_polars_ingest(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan", "refused": "decimals"},
 )
 def write_pandas_ingest(connection, frame, table):
     """Append the frame to the table with adbc_ingest, as an Arrow table of the types the server names.
@@ -119,7 +119,7 @@ def write_polars_write_database(connection, frame, table):
     path="to_sql",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan", "refused": "arrays"},
 )
 def write_pandas_to_sql(connection, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql over ADBC.
@@ -168,7 +168,7 @@ def read_polars_fetch(connection, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "int64_beside_null"},
+    lossy={"changed": "int64_beside_null arrays", "refused": "far_dates"},
 )
 def read_pandas_fetch(connection, table):
     """Read the table with fetch_df: the driver makes Arrow batches, pyarrow makes them a pandas frame.
@@ -211,7 +211,7 @@ def read_polars_fetch_without_copy(connection, table):
     path="row fetch",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "int64_beside_null"},
+    lossy={"changed": "int64_beside_null arrays", "refused": "far_dates"},
 )
 def read_pandas_fetch_without_copy(connection, table):
     """Read the table with fetch_df and the option use_copy off: an ordinary query instead of a COPY.

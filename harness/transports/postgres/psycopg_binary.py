@@ -62,6 +62,7 @@ def _rows(connection, table, types):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows",
     requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates"},
 )
 def write_polars_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
@@ -98,7 +99,12 @@ def write_pandas_copy_binary(connection, frame, table):
 
 
 @transport(
-    "read", frame="polars", path="COPY TO STDOUT (FORMAT binary)", payload="rows", requires=["polars", "psycopg"]
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT (FORMAT binary)",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates"},
 )
 def read_polars_copy_binary(connection, table):
     """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
@@ -114,7 +120,12 @@ def read_polars_copy_binary(connection, table):
 
 
 @transport(
-    "read", frame="pandas", path="COPY TO STDOUT (FORMAT binary)", payload="rows", requires=["pandas", "psycopg"]
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT (FORMAT binary)",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_copy_binary(connection, table):
     """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.

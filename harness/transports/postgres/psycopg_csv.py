@@ -52,11 +52,18 @@ def _types(connection, table):
     from psycopg import sql
 
     cursor = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(table)))
-    known = connection.adapters.types
-    return {column.name: getattr(known.get(column.type_code), "name", "") for column in cursor.description}
+    known = {info.oid: info.name for info in connection.adapters.types}
+    return {column.name: known.get(column.type_code, "") for column in cursor.description}
 
 
-@transport("write", frame="polars", path="COPY FROM STDIN", payload="delimited text", requires=["polars", "psycopg"])
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates arrays"},
+)
 def write_polars_copy_csv_lossless(connection, frame, table):
     """Send the frame as one CSV whose texts are quoted and whose nulls are empty, into COPY ... FROM STDIN.
 
@@ -70,7 +77,14 @@ def write_polars_copy_csv_lossless(connection, frame, table):
         copy.write(buffer.getbuffer())
 
 
-@transport("write", frame="polars", path="COPY FROM STDIN", payload="delimited text", requires=["polars", "psycopg"])
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates arrays"},
+)
 def write_polars_copy_csv_blocks(connection, frame, table):
     """Send the frame as one lossless CSV, handed to COPY ... FROM STDIN in blocks of 1 MiB instead of as one buffer.
 
@@ -86,7 +100,14 @@ def write_polars_copy_csv_blocks(connection, frame, table):
             copy.write(payload[start : start + BLOCK_BYTES])
 
 
-@transport("write", frame="polars", path="COPY FROM STDIN", payload="delimited text", requires=["polars", "psycopg"])
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates arrays"},
+)
 def write_polars_copy_csv_slices(connection, frame, table):
     """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.
 
@@ -110,7 +131,14 @@ def _writable(frame):
     return frame, null
 
 
-@transport("write", frame="pandas", path="COPY FROM STDIN", payload="delimited text", requires=["pandas", "psycopg"])
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={"refused": "arrays"},
+)
 def write_pandas_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV whose texts are quoted, as are its nulls, under a mark that is no value of the frame.
 
@@ -126,7 +154,14 @@ def write_pandas_copy_csv_lossless(connection, frame, table):
         copy.write(buffer.getbuffer())
 
 
-@transport("write", frame="pandas", path="COPY FROM STDIN", payload="delimited text", requires=["pandas", "psycopg"])
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={"refused": "arrays"},
+)
 def write_pandas_copy_csv_slices(connection, frame, table):
     """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.
 
@@ -139,7 +174,14 @@ def write_pandas_copy_csv_slices(connection, frame, table):
             copy.write(part.to_csv(index=False, header=False, quoting=csv.QUOTE_NONNUMERIC, na_rep=null))
 
 
-@transport("read", frame="polars", path="COPY TO STDOUT", payload="delimited text", requires=["polars", "psycopg"])
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
+)
 def read_polars_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV and parse it with polars.read_csv, every column as the type it has there.
 
@@ -169,6 +211,7 @@ def read_polars_copy_csv_lossless(connection, table):
     path="COPY TO STDOUT",
     payload="delimited text",
     requires=["pandas", "pyarrow.csv", "psycopg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
 )
 def read_pandas_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV and parse it with pyarrow.csv, every column as the type it has there.

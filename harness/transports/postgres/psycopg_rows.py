@@ -59,7 +59,14 @@ def _send_in_pipeline(connection, table, columns, rows):
             cursor.execute(insert, row)
 
 
-@transport("write", frame="polars", path="executemany", payload="rows", requires=["polars", "psycopg"])
+@transport(
+    "write",
+    frame="polars",
+    path="executemany",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates"},
+)
 def write_polars_executemany(connection, frame, table):
     """Insert every row by itself with executemany, in one transaction.
 
@@ -79,7 +86,14 @@ def write_pandas_executemany(connection, frame, table):
     _send_many(connection, table, list(frame.columns), _pandas_rows(frame))
 
 
-@transport("write", frame="polars", path="pipelined INSERT", payload="rows", requires=["polars", "psycopg"])
+@transport(
+    "write",
+    frame="polars",
+    path="pipelined INSERT",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates"},
+)
 def write_polars_pipeline(connection, frame, table):
     """Insert every row by itself with execute, in one transaction and in pipeline mode.
 
@@ -98,7 +112,14 @@ def write_pandas_pipeline(connection, frame, table):
     _send_in_pipeline(connection, table, list(frame.columns), _pandas_rows(frame))
 
 
-@transport("read", frame="polars", path="row fetch", payload="binary rows", requires=["polars", "psycopg"])
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="binary rows",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates"},
+)
 def read_polars_binary_rows(connection, table):
     """Fetch all rows of one query in binary form as tuples and build the frame from them.
 
@@ -114,7 +135,14 @@ def read_polars_binary_rows(connection, table):
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row", infer_schema_length=None)
 
 
-@transport("read", frame="pandas", path="row fetch", payload="binary rows", requires=["pandas", "psycopg"])
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="binary rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
 def read_pandas_binary_rows(connection, table):
     """Fetch all rows of one query in binary form as tuples and build the frame from them.
 
@@ -129,7 +157,14 @@ def read_pandas_binary_rows(connection, table):
         return pd.DataFrame(cursor.fetchall(), columns=[column.name for column in cursor.description])
 
 
-@transport("read", frame="polars", path="server-side cursor", payload="rows", requires=["polars", "psycopg"])
+@transport(
+    "read",
+    frame="polars",
+    path="server-side cursor",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates"},
+)
 def read_polars_server_cursor(connection, table):
     """Fetch 10,000 rows at a time through a cursor on the server, make a frame of each portion and join the frames.
 
@@ -147,7 +182,14 @@ def read_polars_server_cursor(connection, table):
     return pl.concat(frames[1:] or frames, how="vertical_relaxed")
 
 
-@transport("read", frame="pandas", path="server-side cursor", payload="rows", requires=["pandas", "psycopg"])
+@transport(
+    "read",
+    frame="pandas",
+    path="server-side cursor",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
 def read_pandas_server_cursor(connection, table):
     """Fetch 10,000 rows at a time through a cursor on the server, make a frame of each portion and join the frames.
 

@@ -52,11 +52,18 @@ def _types(connection, table):
     from psycopg import sql
 
     cursor = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(table)))
-    known = connection.adapters.types
-    return {column.name: getattr(known.get(column.type_code), "name", "") for column in cursor.description}
+    known = {info.oid: info.name for info in connection.adapters.types}
+    return {column.name: known.get(column.type_code, "") for column in cursor.description}
 
 
-@transport("write", frame="polars", path="COPY FROM STDIN", payload="delimited text", requires=["polars", "psycopg"])
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates arrays"},
+)
 def write_polars_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.
 
@@ -85,7 +92,14 @@ def _writable(values):
     return values
 
 
-@transport("write", frame="pandas", path="COPY FROM STDIN", payload="delimited text", requires=["pandas", "psycopg"])
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={"refused": "arrays"},
+)
 def write_pandas_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.
 
@@ -100,7 +114,14 @@ def write_pandas_copy_text_format(connection, frame, table):
         copy.write(buffer.getbuffer())
 
 
-@transport("read", frame="polars", path="COPY TO STDOUT", payload="delimited text", requires=["polars", "psycopg"])
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
+)
 def read_polars_copy_text_format(connection, table):
     """Collect COPY ... TO STDOUT in Postgres' text format, parse it with polars.read_csv and take out the escapes.
 
@@ -141,7 +162,14 @@ def _unescaped(texts):
     return texts.mask(escaped, texts[escaped].map(lambda text: re.sub(r"\\.", lambda found: ESCAPED[found[0]], text)))
 
 
-@transport("read", frame="pandas", path="COPY TO STDOUT", payload="delimited text", requires=["pandas", "psycopg"])
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
+)
 def read_pandas_copy_text_format(connection, table):
     """Collect COPY ... TO STDOUT in Postgres' text format, parse it with pandas.read_csv and take out the escapes.
 

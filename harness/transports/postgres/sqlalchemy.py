@@ -87,7 +87,7 @@ def _uuid_types(engine, table):
     path="write_database",
     payload="rows",
     requires=["polars", "pandas", "pyarrow", "psycopg", "sqlalchemy", "sqlalchemy.orm"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan", "refused": "far_dates decimals arrays"},
 )
 def write_polars_write_database(engine, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database through a SQLAlchemy engine.
@@ -107,7 +107,7 @@ def write_polars_write_database(engine, frame, table):
     path="to_sql",
     payload="rows",
     requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan", "refused": "decimals arrays"},
 )
 def write_pandas_to_sql(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and its default method, one INSERT a row.
@@ -124,7 +124,7 @@ def write_pandas_to_sql(engine, frame, table):
     path="to_sql",
     payload="rows",
     requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan", "refused": "decimals arrays"},
 )
 def write_pandas_to_sql_multi(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", many rows an INSERT.
@@ -155,7 +155,7 @@ def _insert_by_copy(table, connection, columns, rows):
     path="to_sql",
     payload="delimited text",
     requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "empty_text nan"},
+    lossy={"changed": "empty_text nan", "refused": "arrays"},
 )
 def write_pandas_to_sql_copy(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and the COPY recipe of its documentation as method.
@@ -172,6 +172,7 @@ def write_pandas_to_sql_copy(engine, frame, table):
     path="read_database",
     payload="rows",
     requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
+    lossy={"refused": "far_dates"},
 )
 def read_polars_read_database_batches(engine, table):
     """Read the table with polars.read_database in batches of 10,000 rows from a streaming connection, then joined.
@@ -189,7 +190,14 @@ def read_polars_read_database_batches(engine, table):
     return pl.concat(frames, how="vertical_relaxed")
 
 
-@transport("read", frame="pandas", path="read_sql_query", payload="rows", requires=["pandas", "psycopg", "sqlalchemy"])
+@transport(
+    "read",
+    frame="pandas",
+    path="read_sql_query",
+    payload="rows",
+    requires=["pandas", "psycopg", "sqlalchemy"],
+    lossy={"changed": "int64_beside_null decimals", "refused": "far_dates"},
+)
 def read_pandas_read_sql_query_chunks(engine, table):
     """Read the table with pandas.read_sql_query in chunks of 10,000 rows from a streaming connection, then joined.
 
