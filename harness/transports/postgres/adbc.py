@@ -44,7 +44,8 @@ def _pandas_with_bytes(frame, schema):
     import pyarrow as pa
 
     columns = [name for name in frame.columns if schema.field(name).type == pa.binary(16)]
-    return frame.assign(**{name: frame[name].map(_as_bytes, na_action="ignore") for name in columns})
+    made = {name: frame[name].map(_as_bytes, na_action="ignore") for name in columns}
+    return frame.assign(**made).astype(dict.fromkeys(columns, object))  # a column without any value would be float
 
 
 def _as_bytes(text):
@@ -239,7 +240,7 @@ def read_pandas_read_sql(connection, table):
     """Read the table with pandas.read_sql over ADBC and dtype_backend="pyarrow".
 
     The frame keeps the Arrow columns as they come: a uuid is extension<arrow.uuid>, a date date32, and an integer
-    beside a null stays one. No value becomes a Python object.
+    beside a null stays one. No value becomes a Python object. pandas first asks whether a table has the query's name.
     """
     import pandas as pd
 

@@ -217,8 +217,8 @@ def read_pandas_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV and parse it with pyarrow.csv, every column as the type it has there.
 
     Text crosses the wire. pandas.read_csv takes `""` for missing whichever engine it is given, so pyarrow's own reader
-    is used, which tells it from nothing. The server is asked for the types: a date becomes datetime64[ms], an integer
-    with nulls Int32 or Int64; a uuid stays str, as does any type not listed here. A null float is NaN.
+    is used, which tells it from nothing. The server is asked for the types: a date becomes datetime64, an integer with
+    nulls Int32 or Int64; a uuid stays str, as does any type not listed here. A null float is NaN.
     """
     import pandas as pd
     import pyarrow as pa
@@ -230,7 +230,7 @@ def read_pandas_copy_csv_lossless(connection, table):
         "int8": pa.int64(),
         "float4": pa.float32(),
         "float8": pa.float64(),
-        "date": pa.date32(),
+        "date": pa.timestamp("us"),
     }
     with phase("receive"):
         columns = {name: types.get(kind, pa.string()) for name, kind in _types(connection, table).items()}
@@ -248,6 +248,6 @@ def read_pandas_copy_csv_lossless(connection, table):
                 ),
             )
         nullable = {pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
-        frame = arrow.to_pandas(types_mapper=nullable.get, date_as_object=False)
+        frame = arrow.to_pandas(types_mapper=nullable.get)
         whole = [name for name in columns if pa.types.is_integer(columns[name]) and not arrow[name].null_count]
         return frame.astype({name: columns[name].to_pandas_dtype() for name in whole})
