@@ -222,7 +222,7 @@ def read_pandas_copy_csv_lossless(connection, table):
     """
     import pandas as pd
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
     types = {
         "int2": pa.int16(),
@@ -239,11 +239,11 @@ def read_pandas_copy_csv_lossless(connection, table):
         if not buffer.getbuffer():  # pyarrow refuses to read a CSV of nothing
             arrow = pa.schema(columns.items()).empty_table()
         else:
-            arrow = csv.read_csv(
+            arrow = read_csv(
                 buffer,
-                csv.ReadOptions(column_names=list(columns)),
-                csv.ParseOptions(newlines_in_values=True),
-                csv.ConvertOptions(
+                ReadOptions(column_names=list(columns)),
+                ParseOptions(newlines_in_values=True),
+                ConvertOptions(
                     column_types=columns, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
                 ),
             )
