@@ -1,0 +1,139 @@
+"""pgpq over several connections at once: https://github.com/adriangb/pgpq"""
+
+import os
+from contextlib import ExitStack, contextmanager
+
+from harness.registry import phase, transport
+
+CLIENT = "pgpq"
+BLOCK_ROWS = 65_536  # encoded and sent at a time: the whole frame never stands in memory a second time
+# A slice that waits for a row of another one would wait for ever: that one commits only when all are done.
+LOCK_TIMEOUT = "10s"
+
+
+@contextmanager
+def connect(uri):
+    """Yield as many psycopg connections as this process may use cores, at least 2 and at most 8."""
+    import psycopg
+
+    number = min(max(len(os.sched_getaffinity(0)), 2), 8)
+    with ExitStack() as stack:
+        yield [stack.enter_context(psycopg.connect(uri, autocommit=True)) for _ in range(number)]
+
+
+def _key_columns(connection, table):
+    """Ask the server for the columns of the table's primary key, in its order; none gives an empty list."""
+    rows = connection.execute(
+        "SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place) "
+        "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number "
+        "WHERE i.indisprimary AND i.indrelid = quote_ident(%s)::regclass ORDER BY k.place",
+        [table],
+    )
+    return [name for (name,) in rows]
+
+
+def _uuid_bytes(texts):
+    """Turn an Arrow column of uuid texts into one of 16 bytes a value. Raises ValueError where a text is no uuid."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    digits = pc.fill_null(pc.replace_substring(pa.chunked_array(texts).combine_chunks(), "-", ""), "0" * 32)
+    joined = memoryview(digits.buffers()[-1] or b"")[: 32 * len(digits)]
+    octets = bytes.fromhex(str(joined, "ascii"))
+    if len(octets) != 16 * len(digits) or not pc.all(pc.equal(pc.binary_length(digits), 32)).as_py():
+        raise ValueError("expected uuids of 32 hexadecimal digits, found another text")
+    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(digits), [None, pa.py_buffer(octets)])
+    return pc.if_else(pc.is_valid(texts), values, None)
+
+
+def _as_the_table(connection, arrow, table):
+    """Give uuids and dates the types that the server's binary form of them needs: 16 bytes, and days."""
+    import pyarrow as pa
+    from psycopg import sql
+
+    columns = sql.SQL(", ").join(map(sql.Identifier, arrow.column_names))
+    found = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(columns, sql.Identifier(table)))
+    types = connection.adapters.types
+    for position, column in enumerate(found.description):
+        values = arrow.column(position)
+        if column.type_code == types["uuid"].oid:
+            arrow = arrow.set_column(position, column.name, _uuid_bytes(values))
+        elif column.type_code == types["date"].oid and values.type != pa.date32():
+            days = values.cast(pa.date32())
+            if not days.cast(values.type).equals(values):  # Arrow cuts a time of day off without a word
+                raise ValueError(f'column "{column.name}" is a date in the table, but has times of day')
+            arrow = arrow.set_column(position, column.name, days)
+    return arrow
+
+
+def _copy(connection, arrow, table):
+    """Encode a slice of the Arrow table block by block and send every block into one binary COPY."""
+    from pgpq import ArrowToPostgresBinaryEncoder
+    from psycopg import sql
+
+    columns = sql.SQL(", ").join(map(sql.Identifier, arrow.column_names))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), columns)
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+    encoder = ArrowToPostgresBinaryEncoder(arrow.schema)
+    with connection.cursor().copy(statement) as copy:
+        copy.write(encoder.write_header())
+        for batch in arrow.to_batches(max_chunksize=BLOCK_ROWS):
+            copy.write(encoder.write_batch(batch))
+        copy.write(encoder.finish())
+
+
+def _copy_slices(connections, arrow, table):
+    """Send one slice over each connection; commit them only when all have arrived, else none."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    rows = -(-len(arrow) // len(connections))
+    slices = [arrow.slice(number * rows, rows) for number in range(len(connections))]
+    with ExitStack() as transactions:
+        for connection in connections:
+            transactions.enter_context(connection.transaction())
+        with ThreadPoolExecutor(len(connections)) as pool:
+            list(pool.map(_copy, connections, slices, [table] * len(connections)))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary), parallel",
+    payload="binary rows, sorted by key",
+    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg", "concurrent.futures"],
+)
+def write_polars_copy_binary_sorted(connections, frame, table):
+    """Sort the frame by the primary key and send its slices over several connections at once, encoded with pgpq.
+
+    As many connections as cores (2 to 8), each with a thread and a transaction of its own. An error in one slice rolls
+    all of them back. The transactions commit one after the other when all rows have arrived: in that moment another
+    connection can see some slices and not yet the others, and a crash can leave it so. Where two slices have the same
+    key, one waits for the other and fails after 10 seconds (lock_timeout), and no row stays.
+    """
+    with phase("encode"):
+        keys = _key_columns(connections[0], table)
+        arrow = _as_the_table(connections[0], (frame.sort(keys) if keys else frame).to_arrow(), table)
+    _copy_slices(connections, arrow, table)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN (FORMAT binary), parallel",
+    payload="binary rows, sorted by key",
+    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg", "concurrent.futures"],
+)
+def write_pandas_copy_binary_sorted(connections, frame, table):
+    """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections at once.
+
+    As many connections as cores (2 to 8); all slices arrive or none, and in the moment of the commits another
+    connection can see some of them, as from polars. A floating NaN arrives as NULL.
+    """
+    import pyarrow as pa
+
+    with phase("encode"):
+        keys = _key_columns(connections[0], table)
+        arrow = pa.Table.from_pandas(frame, preserve_index=False)
+        arrow = arrow.sort_by([(key, "ascending") for key in keys]) if keys else arrow
+        arrow = _as_the_table(connections[0], arrow, table)
+    _copy_slices(connections, arrow, table)
