@@ -16,7 +16,8 @@ def connect(uri):
     """Yield as many psycopg connections as this process may use cores, at least 2 and at most 8."""
     import psycopg
 
-    number = min(max(len(os.sched_getaffinity(0)), 2), 8)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    number = min(max(cores, 2), 8)
     with ExitStack() as stack:
         yield [stack.enter_context(psycopg.connect(uri, autocommit=True)) for _ in range(number)]
 
