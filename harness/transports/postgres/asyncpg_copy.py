@@ -1,0 +1,223 @@
+"""asyncpg beyond the published recipes: executemany, and COPY as CSV without loss: https://magicstack.github.io/asyncpg/"""
+
+import io
+from contextlib import asynccontextmanager
+
+from harness.registry import phase, transport
+
+CLIENT = "asyncpg"
+BLOCK_ROWS = 65_536
+# Type in the server's catalogue -> dtype in polars and type in Arrow; all others stay the text that the server prints.
+TYPES = {
+    "int2": ("Int16", "int16"),
+    "int4": ("Int32", "int32"),
+    "int8": ("Int64", "int64"),
+    "float4": ("Float32", "float32"),
+    "float8": ("Float64", "float64"),
+    "date": ("Date", "date32"),
+}
+
+
+@asynccontextmanager
+async def connect(uri):
+    """Yield one connection; asyncpg commits every statement by itself unless a transaction is opened."""
+    import asyncpg
+
+    connection = await asyncpg.connect(uri)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def _insert(table, columns):
+    """Return an INSERT of one row with every name quoted."""
+    names = ", ".join(f'"{column}"' for column in columns)
+    values = ", ".join(f"${position + 1}" for position in range(len(columns)))
+    return f'INSERT INTO "{table}" ({names}) VALUES ({values})'
+
+
+def _arrow_keeping_nan(frame):
+    """Turn a pandas frame into Arrow: what is missing becomes null, but a NaN among floats stays NaN."""
+    import pyarrow as pa
+
+    floats = {name for name, dtype in frame.dtypes.items() if dtype.kind == "f"}
+    columns = {name: pa.array(frame[name], from_pandas=name not in floats) for name in frame.columns}
+    return pa.table(columns)
+
+
+def _csv_of_arrow(table):
+    """Return an Arrow table or batch as CSV: texts quoted, nulls empty, floats in full."""
+    from pyarrow import csv
+
+    buffer = io.BytesIO()
+    csv.write_csv(table, buffer, csv.WriteOptions(include_header=False, quoting_style="needed"))
+    return buffer.getvalue()
+
+
+async def _receive_csv(connection, table):
+    """Return what COPY ... TO STDOUT sends as CSV under a line of names, and the type of every column by name."""
+    statement = await connection.prepare(f'SELECT * FROM "{table}"')
+    types = {column.name: column.type.name for column in statement.get_attributes()}
+    blocks = []
+
+    async def keep(block):
+        blocks.append(block)
+
+    await connection.copy_from_table(table, output=keep, format="csv", header=True)
+    return b"".join(blocks), types
+
+
+@transport("write", frame="polars", path="executemany", payload="rows", requires=["polars", "asyncpg"])
+async def write_polars_executemany(connection, frame, table):
+    """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
+
+    The driver encodes each value in binary and does not wait for an answer between rows; all rows are one transaction.
+    It takes the text of a uuid as it is.
+    """
+    await connection.executemany(_insert(table, frame.columns), frame.iter_rows())
+
+
+@transport("write", frame="pandas", path="executemany", payload="rows", requires=["pandas", "asyncpg"])
+async def write_pandas_executemany(connection, frame, table):
+    """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
+
+    As from polars, from the tuples of itertuples. pandas marks a missing text with NaN, a float, which the driver
+    refuses in a text column.
+    """
+    await connection.executemany(_insert(table, frame.columns), frame.itertuples(index=False, name=None))
+
+
+@transport("write", frame="polars", path="COPY FROM STDIN", payload="delimited text", requires=["polars", "asyncpg"])
+async def write_polars_copy_csv_lossless(connection, frame, table):
+    r"""Send the frame as one CSV text into COPY ... FROM STDIN with copy_to_table, without loss.
+
+    The twin of the published recipe, on which a text that is itself \N becomes NULL: here every text is quoted, and an
+    empty field without quotes is NULL, which is Postgres' own rule. The buffer is handed over as it is: from a file
+    object asyncpg would read blocks in a thread, and bytes it takes for the path of a file.
+    """
+    with phase("encode"):
+        text = frame.write_csv(include_header=False, quote_style="non_numeric").encode()
+    with phase("send"):
+        await connection.copy_to_table(table, source=memoryview(text), columns=frame.columns, format="csv")
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+)
+async def write_pandas_copy_csv_lossless(connection, frame, table):
+    r"""Send the frame as one CSV text, which Arrow prints, into COPY ... FROM STDIN with copy_to_table, without loss.
+
+    The twin of the published recipe, on which \N and a floating NaN become NULL: pandas' own to_csv cannot tell a
+    missing text from an empty one. Arrow quotes every text and leaves what is missing empty; a floating NaN stays NaN.
+    """
+    with phase("encode"):
+        text = _csv_of_arrow(_arrow_keeping_nan(frame))
+    with phase("send"):
+        await connection.copy_to_table(table, source=memoryview(text), columns=list(frame.columns), format="csv")
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN, streamed",
+    payload="delimited text",
+    requires=["polars", "asyncpg"],
+)
+async def write_polars_copy_csv_streamed(connection, frame, table):
+    """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.
+
+    As lossless as the whole text at once, which never stands in memory here.
+    """
+
+    async def blocks():
+        for rows in frame.iter_slices(BLOCK_ROWS):
+            yield rows.write_csv(include_header=False, quote_style="non_numeric").encode()
+
+    await connection.copy_to_table(table, source=blocks(), columns=frame.columns, format="csv")
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN, streamed",
+    payload="delimited text",
+    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+)
+async def write_pandas_copy_csv_streamed(connection, frame, table):
+    """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.
+
+    As lossless as the whole text at once, which never stands in memory here; Arrow prints the values.
+    """
+
+    async def blocks():
+        for start in range(0, len(frame), BLOCK_ROWS):
+            yield _csv_of_arrow(_arrow_keeping_nan(frame.iloc[start : start + BLOCK_ROWS]))
+
+    await connection.copy_to_table(table, source=blocks(), columns=list(frame.columns), format="csv")
+
+
+@transport("read", frame="polars", path="COPY TO STDOUT", payload="delimited text", requires=["polars", "asyncpg"])
+async def read_polars_copy_csv_lossless(connection, table):
+    """Collect COPY ... TO STDOUT as CSV through a coroutine and parse it with polars.read_csv and the table's types.
+
+    The server quotes an empty text and leaves NULL empty, and polars tells the two apart. The server is asked for the
+    types; whatever is neither number nor date stays the text that the server prints, a uuid among them.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        text, types = await _receive_csv(connection, table)
+    with phase("decode"):
+        wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
+        return pl.read_csv(text, schema_overrides=wanted)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+)
+async def read_pandas_copy_csv_lossless(connection, table):
+    """Collect COPY ... TO STDOUT as CSV through a coroutine, parse it with Arrow and the table's types, for pandas.
+
+    pandas' own parser cannot tell a quoted empty text from a NULL; Arrow's can. Whatever is neither number nor
+    date stays the text that the server prints, a uuid among them. An integer column with nulls comes as Int64 and the
+    like, a date as datetime64[us]. A null among floats is NaN, as always in pandas.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with phase("receive"):
+        text, types = await _receive_csv(connection, table)
+    with phase("decode"):
+        convert = csv.ConvertOptions(
+            column_types={name: getattr(pa, TYPES.get(kind, ("", "string"))[1])() for name, kind in types.items()},
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+        return _as_pandas(csv.read_csv(io.BytesIO(text), parse_options=parse, convert_options=convert))
+
+
+def _as_pandas(table):
+    """Turn an Arrow table into a pandas frame that keeps whole numbers beside nulls, and days as datetime64[us]."""
+    import pandas as pd
+    import pyarrow as pa
+
+    for position, column in enumerate(table.columns):
+        if pa.types.is_date(column.type):
+            table = table.set_column(position, table.column_names[position], column.cast(pa.timestamp("us")))
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type) and column.null_count:
+            dtype = pd.api.types.pandas_dtype(str(column.type).capitalize())  # int32 -> Int32, which has room for NA
+            frame[name] = column.to_pandas(types_mapper={column.type: dtype}.get)
+    return frame
