@@ -1,0 +1,107 @@
+"""ADBC over several connections at once: https://arrow.apache.org/adbc/current/driver/postgresql.html"""
+
+import os
+from contextlib import ExitStack, contextmanager
+
+from harness.registry import transport
+
+CLIENT = "adbc"
+
+
+@contextmanager
+def connect(uri):
+    """Yield as many connections as this process may use cores, at least 2 and at most 8, in autocommit mode."""
+    from adbc_driver_postgresql import dbapi
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ExitStack() as stack:
+        yield [stack.enter_context(dbapi.connect(uri, autocommit=True)) for _ in range(min(max(cores, 2), 8))]
+
+
+def _ask(connection, statement):
+    """Execute a query and return its one row."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()
+
+
+def _do(connection, statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _begin(connections, stack):
+    """Begin a transaction on every connection, all under the snapshot that the first exports; the stack ends them."""
+    for connection in connections:
+        _do(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        stack.callback(_do, connection, "ROLLBACK")
+    (snapshot,) = _ask(connections[0], "SELECT pg_export_snapshot()")
+    for connection in connections[1:]:
+        _do(connection, f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+
+
+def _queries(connection, table, number):
+    """Return so many queries for ranges of the table's pages; the last range is open, so that no row is left out."""
+    (pages,) = _ask(
+        connection,
+        f"SELECT pg_relation_size('\"{table}\"'::regclass) / current_setting('block_size')::bigint",
+    )
+    starts = [pages * part // number for part in range(number)]
+    ends = [f" AND ctid < '({start},0)'" for start in starts[1:]] + [""]
+    return [
+        f"SELECT * FROM \"{table}\" WHERE ctid >= '({start},0)'{end}" for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _fetch(connection, query):
+    """Return the rows of one query as Arrow."""
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return cursor.fetch_arrow_table()
+
+
+def _read(connections, table):
+    """Return the whole table as Arrow, read in parts over all connections under one snapshot."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        _begin(connections, stack)
+        queries = _queries(connections[0], table, len(connections))
+        with ThreadPoolExecutor(len(connections)) as pool:
+            return pa.concat_tables(pool.map(_fetch, connections, queries))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT (FORMAT binary), parallel",
+    payload="binary rows",
+    requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi", "concurrent.futures"],
+)
+def read_polars_ctid_snapshot(connections, table):
+    """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.
+
+    2 to 8 connections, each in a thread. One exports its snapshot (pg_export_snapshot) and the others take it: a
+    consistent read. ADBC copies in binary and fills Arrow columns. A uuid comes as 16 bytes (polars dtype Binary).
+    """
+    import polars as pl
+
+    return pl.from_arrow(_read(connections, table))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT (FORMAT binary), parallel",
+    payload="binary rows",
+    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi", "concurrent.futures"],
+)
+def read_pandas_ctid_snapshot(connections, table):
+    """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.
+
+    As to polars, a consistent read; Arrow hands the columns on to pandas. A uuid comes as a Python object (dtype
+    object), a date as datetime64[ms], an integer column with nulls as float64.
+    """
+    return _read(connections, table).to_pandas(date_as_object=False)

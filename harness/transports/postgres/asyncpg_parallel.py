@@ -1,0 +1,159 @@
+"""asyncpg over several connections at once: https://magicstack.github.io/asyncpg/current/"""
+
+import asyncio
+import io
+import os
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from harness.registry import transport
+
+CLIENT = "asyncpg"
+# Type in the server's catalogue -> dtype in polars and type in Arrow; all others stay the text that the server prints.
+TYPES = {
+    "int2": ("Int16", "int16"),
+    "int4": ("Int32", "int32"),
+    "int8": ("Int64", "int64"),
+    "float4": ("Float32", "float32"),
+    "float8": ("Float64", "float64"),
+    "date": ("Date", "date32"),
+}
+
+
+@asynccontextmanager
+async def connect(uri):
+    """Yield as many connections as this process may use cores, at least 2 and at most 8."""
+    import asyncpg
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    async with AsyncExitStack() as stack:
+        connections = []
+        for _ in range(min(max(cores, 2), 8)):
+            connections.append(await asyncpg.connect(uri))
+            stack.push_async_callback(connections[-1].close)
+        yield connections
+
+
+async def _share_snapshot(connections):
+    """Put all connections, each in a transaction, under the snapshot that the first one exports."""
+    snapshot = await connections[0].fetchval("SELECT pg_export_snapshot()")
+    for connection in connections[1:]:
+        await connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+
+
+async def _queries(connection, table, number):
+    """Return so many queries for ranges of the table's pages; the last range is open, so that no row is left out."""
+    pages = await connection.fetchval(
+        "SELECT pg_relation_size(quote_ident($1::text)::regclass) / current_setting('block_size')::bigint", table
+    )
+    starts = [pages * part // number for part in range(number)]
+    ends = [f" AND ctid < '({start},0)'" for start in starts[1:]] + [""]
+    return [
+        f"SELECT * FROM \"{table}\" WHERE ctid >= '({start},0)'{end}" for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+async def _read_part(connection, query, parse, types):
+    """Collect the CSV of one query and parse it in a thread, while other connections still receive."""
+    blocks = []
+
+    async def keep(block):
+        blocks.append(block)
+
+    await connection.copy_from_query(query, output=keep, format="csv", header=True)
+    return await asyncio.to_thread(parse, b"".join(blocks), types)
+
+
+async def _read(connections, table, parse):
+    """Return the parsed parts of the table in the order of its pages, all as one snapshot has them."""
+    async with AsyncExitStack() as transactions:
+        for connection in connections:
+            transaction = connection.transaction(isolation="repeatable_read", readonly=True)
+            await transactions.enter_async_context(transaction)
+        await _share_snapshot(connections)
+        statement = await connections[0].prepare(f'SELECT * FROM "{table}"')
+        types = {column.name: column.type.name for column in statement.get_attributes()}
+        queries = await _queries(connections[0], table, len(connections))
+        parts = zip(connections, queries, strict=True)
+        tasks = (_read_part(*part, parse, types) for part in parts)
+        # All are waited for, also after an error: a connection that still receives cannot end its transaction.
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return results
+
+
+def _parse_for_polars(text, types):
+    """Parse a part with the types of the table."""
+    import polars as pl
+
+    wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
+    return pl.read_csv(text, schema_overrides=wanted)
+
+
+def _parse_with_arrow(text, types):
+    """Parse a part with the types of the table, telling an empty text in quotes from a NULL."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions(
+        column_types={name: getattr(pa, TYPES.get(kind, ("", "string"))[1])() for name, kind in types.items()},
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+    return csv.read_csv(io.BytesIO(text), parse_options=parse, convert_options=convert)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT, parallel",
+    payload="delimited text",
+    requires=["polars", "asyncpg"],
+)
+async def read_polars_copy_csv(connections, table):
+    """Copy ranges of the table's pages as CSV over as many connections as cores, all under one exported snapshot.
+
+    2 to 8 connections. One exports its snapshot (pg_export_snapshot) and the others take it, so that all see the table
+    at the same moment: a consistent read. polars parses every part in a thread with the types of the table, of which
+    the server is asked; whatever is neither number nor date stays the text that the server prints. No value is lost.
+    """
+    import polars as pl
+
+    return pl.concat(await _read(connections, table, _parse_for_polars))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT, parallel",
+    payload="delimited text",
+    requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+)
+async def read_pandas_copy_csv(connections, table):
+    """Copy ranges of the table's pages as CSV over as many connections as cores, all under one exported snapshot.
+
+    As to polars, a consistent read; Arrow parses every part in a thread. An integer column with nulls comes as Int64
+    and the like, a date as datetime64[us], a null among floats as NaN.
+    """
+    import pyarrow as pa
+
+    return _as_pandas(pa.concat_tables(await _read(connections, table, _parse_with_arrow)))
+
+
+def _as_pandas(table):
+    """Turn an Arrow table into a pandas frame that keeps whole numbers beside nulls, and days as datetime64[us]."""
+    import pandas as pd
+    import pyarrow as pa
+
+    for position, column in enumerate(table.columns):
+        if pa.types.is_date(column.type):
+            table = table.set_column(position, table.column_names[position], column.cast(pa.timestamp("us")))
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type) and column.null_count:
+            dtype = pd.api.types.pandas_dtype(str(column.type).capitalize())  # int32 -> Int32, which has room for NA
+            frame[name] = column.to_pandas(types_mapper={column.type: dtype}.get)
+    return frame
