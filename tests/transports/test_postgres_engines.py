@@ -22,7 +22,7 @@ from harness.embedded.lab import EmbeddedLab
 from harness.model import Operation, Transport
 from harness.registry import Unsupported, connect_of, one, select
 from harness.systems import postgres
-from harness.transports.postgres import asyncpg_binary, asyncpg_copy, asyncpg_parallel, pgpq, pgpq_parallel
+from harness.transports.postgres import asyncpg_binary, asyncpg_copy, pgpq, pgpq_parallel
 from harness.transports.postgres import psycopg_parallel as psycopg_threads
 from harness.verify import differences
 
@@ -134,6 +134,12 @@ def fill(server: psycopg.Connection, frame: pl.DataFrame) -> None:
 
 def wrong(expected: pl.DataFrame, found: pl.DataFrame) -> list[str]:
     return differences(expected.sort("select"), found, ("select",))
+
+
+def write_more(server: psycopg.Connection) -> None:
+    """Change every row of the table, and add as many."""
+    server.execute(f'UPDATE "{TABLE}" SET "number of" = 1')
+    server.execute(f'INSERT INTO "{TABLE}" SELECT * FROM "{TABLE}"')
 
 
 def without_extreme_dates(frame: pl.DataFrame) -> pl.DataFrame:
@@ -271,20 +277,30 @@ def test_slices_with_the_same_key_fail_instead_of_waiting_for_each_other_for_eve
         assert len(stored(server)) == 0
 
 
-async def test_what_is_written_after_the_snapshot_is_in_no_part(uri: str, server: psycopg.Connection) -> None:
+@pytest.mark.parametrize("name", ["asyncpg_parallel.read_polars_copy_csv", "adbc_parallel.read_polars_ctid_snapshot"])
+def test_what_is_written_after_the_snapshot_is_in_no_part(
+    name: str, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(server, hostile())
-    shared = asyncpg_parallel._share_snapshot
+    entry = one(f"postgres.{name}")
+    module = inspect.getmodule(entry.function)
+    divide = module._queries  # the first that is done under the snapshot
+    monkeypatch.setattr(module, "_queries", lambda *given: (write_more(server), divide(*given))[1])
+    found, _ = canonicalise(run(entry, uri, TABLE), KINDS)
+    assert wrong(hostile(), found) == []
+    assert len(stored(server)) == 2 * ROWS
 
-    async def share_and_write(connections: list) -> None:
-        await shared(connections)
-        server.execute(f'UPDATE "{TABLE}" SET "number of" = 1')
-        server.execute(f'INSERT INTO "{TABLE}" SELECT * FROM "{TABLE}"')
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asyncpg_parallel, "_share_snapshot", share_and_write)
-        async with asyncpg_parallel.connect(uri) as connections:
-            found = await asyncpg_parallel.read_polars_copy_csv(connections, TABLE)
-            assert wrong(hostile(), found) == []
+def test_connectorx_starts_all_its_queries_under_the_exported_snapshot(
+    uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import connectorx
+
+    fill(server, hostile())
+    read = connectorx.read_sql
+    monkeypatch.setattr(connectorx, "read_sql", lambda *given, **more: (write_more(server), read(*given, **more))[1])
+    found = run(one("postgres.connectorx_parallel.read_polars_ctid_snapshot"), uri, TABLE)
+    assert wrong(hostile(), found) == []
     assert len(stored(server)) == 2 * ROWS
 
 
