@@ -45,12 +45,15 @@ def script(entry: Transport) -> str:
     source = inspect.getsource(sys.modules[entry.function.__module__])
     tree = ast.parse(source)
     wanted = _reachable(tree, {"connect", entry.function.__name__})
-    imports = [ast.unparse(node) for node in tree.body if _is_kept_import(node, tree, wanted)]
+    kept = [node for node in tree.body if _is_kept_import(node, tree, wanted)]
+    imports = [ast.unparse(node) for node in kept]
     if entry.style == "async":
         imports.append("import asyncio")
     used = {name for node in tree.body if _defined_names(node) & wanted for name in _used_names(node)}
     if "phase" in used:
-        imports += ["import time", "from contextlib import contextmanager"]
+        imports.append("import time")
+        if "contextmanager" not in {alias.name for node in kept for alias in getattr(node, "names", ())}:
+            imports.append("from contextlib import contextmanager")
     parts = [_docstring(entry), "\n".join(sorted({*imports, "import sys"}, key=_import_order))]
     parts += [_source(source, node) for node in tree.body if _defined_names(node) & wanted]
     if "Unsupported" in used:

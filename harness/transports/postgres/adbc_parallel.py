@@ -1,6 +1,7 @@
 """ADBC over several connections at once: https://arrow.apache.org/adbc/current/driver/postgresql.html"""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from harness.registry import transport
@@ -62,8 +63,6 @@ def _fetch(connection, query):
 
 def _read(connections, table):
     """Return the whole table as Arrow, read in parts over all connections under one snapshot."""
-    from concurrent.futures import ThreadPoolExecutor
-
     import pyarrow as pa
 
     with ExitStack() as stack:
@@ -78,7 +77,7 @@ def _read(connections, table):
     frame="polars",
     path="COPY TO STDOUT (FORMAT binary), parallel",
     payload="binary rows",
-    requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi", "concurrent.futures"],
+    requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi"],
 )
 def read_polars_ctid_snapshot(connections, table):
     """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.
@@ -96,7 +95,7 @@ def read_polars_ctid_snapshot(connections, table):
     frame="pandas",
     path="COPY TO STDOUT (FORMAT binary), parallel",
     payload="binary rows",
-    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi", "concurrent.futures"],
+    requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
 )
 def read_pandas_ctid_snapshot(connections, table):
     """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.

@@ -120,21 +120,21 @@ def _array(data, starts, lengths, kind):
     valid = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     if kind in FIXED:
         width, stored, arrow = FIXED[kind]
-        values = np.zeros((rows, width), np.uint8)
-        fits = _compiled(_gather_fixed)(data, starts, lengths, values)
-        values = values.reshape(-1).view(stored)
+        octets = np.zeros((rows, width), np.uint8)
+        fits = _compiled(_gather_fixed)(data, starts, lengths, octets)
+        values = octets.reshape(-1).view(stored)
         if kind == "date":
             if np.isin(values, (-(2**31), 2**31 - 1)).any():
                 raise Unsupported("a date is infinite, which no date in Arrow can be")
-            values = values + np.int32(DAYS_TO_2000)
+            values += DAYS_TO_2000
         array = pa.Array.from_buffers(getattr(pa, arrow)(), rows, [valid, pa.py_buffer(values)])
     else:
         offsets = np.zeros(rows + 1, np.int64)
         np.cumsum(np.where(present, 36, 0) if kind == "uuid" else np.maximum(lengths, 0), out=offsets[1:])
-        values = np.empty(offsets[-1], np.uint8)
+        text = np.empty(offsets[-1], np.uint8)
         gather = _compiled(_gather_uuids if kind == "uuid" else _gather_texts)
-        fits = gather(data, starts, lengths, offsets, values)
-        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(values)]
+        fits = gather(data, starts, lengths, offsets, text)
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(text)]
         array = pa.Array.from_buffers(pa.large_string(), rows, buffers)
     if not fits:
         raise ValueError(f"expected values as long as those of {kind}, found others")

@@ -22,7 +22,7 @@ def connect(uri):
         connection.execute("LOAD postgres_scanner")
         connection.execute(f"ATTACH {_text(uri)} AS pg (TYPE postgres)")
         # DuckDB takes the schema "public" whatever the server's search path is.
-        (schema,) = connection.execute("FROM postgres_query('pg', 'SELECT current_schema()')").fetchone()
+        ((schema,),) = connection.execute("FROM postgres_query('pg', 'SELECT current_schema()')").fetchall()
         connection.execute("DETACH pg")
         connection.execute(f"ATTACH {_text(uri)} AS pg (TYPE postgres, SCHEMA {_text(schema)})")
         yield connection

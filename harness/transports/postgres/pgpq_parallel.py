@@ -1,6 +1,7 @@
 """pgpq over several connections at once: https://github.com/adriangb/pgpq"""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from harness.registry import phase, transport
@@ -85,8 +86,6 @@ def _copy(connection, arrow, table):
 
 def _copy_slices(connections, arrow, table):
     """Send one slice over each connection; commit them only when all have arrived, else none."""
-    from concurrent.futures import ThreadPoolExecutor
-
     rows = -(-len(arrow) // len(connections))
     slices = [arrow.slice(number * rows, rows) for number in range(len(connections))]
     with ExitStack() as transactions:
@@ -101,7 +100,7 @@ def _copy_slices(connections, arrow, table):
     frame="polars",
     path="COPY FROM STDIN (FORMAT binary), parallel",
     payload="binary rows, sorted by key",
-    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg", "concurrent.futures"],
+    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
 )
 def write_polars_copy_binary_sorted(connections, frame, table):
     """Sort the frame by the primary key and send its slices over several connections at once, encoded with pgpq.
@@ -122,7 +121,7 @@ def write_polars_copy_binary_sorted(connections, frame, table):
     frame="pandas",
     path="COPY FROM STDIN (FORMAT binary), parallel",
     payload="binary rows, sorted by key",
-    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg", "concurrent.futures"],
+    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
 )
 def write_pandas_copy_binary_sorted(connections, frame, table):
     """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections at once.

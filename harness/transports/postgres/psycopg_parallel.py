@@ -1,6 +1,7 @@
 """psycopg 3 over several connections at once: https://www.psycopg.org/psycopg3/docs/"""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from harness.registry import phase, transport
@@ -45,8 +46,6 @@ def _copy(connection, frame, table):
 
 def _copy_slices(connections, frame, table):
     """Send one slice over each connection; commit them only when all have arrived, else none."""
-    from concurrent.futures import ThreadPoolExecutor
-
     rows = -(-len(frame) // len(connections))
     slices = [frame.slice(number * rows, rows) for number in range(len(connections))]
     with ExitStack() as transactions:
@@ -61,7 +60,7 @@ def _copy_slices(connections, frame, table):
     frame="polars",
     path="COPY FROM STDIN, parallel",
     payload="delimited text",
-    requires=["polars", "psycopg", "concurrent.futures"],
+    requires=["polars", "psycopg"],
 )
 def write_polars_copy_csv(connections, frame, table):
     """Send slices of the frame as CSV over several connections at once.
@@ -80,7 +79,7 @@ def write_polars_copy_csv(connections, frame, table):
     frame="polars",
     path="COPY FROM STDIN, parallel",
     payload="delimited text, sorted by key",
-    requires=["polars", "psycopg", "concurrent.futures"],
+    requires=["polars", "psycopg"],
 )
 def write_polars_copy_csv_sorted(connections, frame, table):
     """Sort the frame by the table's primary key and send its slices as CSV over several connections at once.
