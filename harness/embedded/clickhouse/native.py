@@ -66,6 +66,8 @@ class NativeConnection(socketserver.BaseRequestHandler):
             packet = self.reader.varint()
             if packet == packets.CLIENT_PING:
                 self._send(packets.PONG)
+            elif packet == packets.CLIENT_TABLES_STATUS:  # what a server asks for before it uses remote()
+                self._send(packets.tables_status(packets.read_tables(self.reader)))
             elif packet == packets.CLIENT_QUERY:
                 self._query()
             elif packet != packets.CLIENT_CANCEL:  # a Cancel here came after the end of its query

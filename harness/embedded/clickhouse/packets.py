@@ -15,14 +15,18 @@ from .wire import ProtocolError, Reader, string, varint
 REVISION = 54429
 
 CLIENT_HELLO, CLIENT_QUERY, CLIENT_DATA, CLIENT_CANCEL, CLIENT_PING = 0, 1, 2, 3, 4
+CLIENT_TABLES_STATUS, _CLIENT_SCALAR = 5, 7
 _HELLO, _DATA, _EXCEPTION, _PROGRESS, _PROFILE_INFO = b"\x00", b"\x01", b"\x02", b"\x03", b"\x06"
 PONG, END_OF_STREAM = b"\x04", b"\x05"
+_TABLES_STATUS, _NOT_REPLICATED = b"\x09", b"\x00"
 
 _BLOCK_INFO = b"\x01\x00\x02\xff\xff\xff\xff\x00"  # field 1: no overflow; field 2: bucket -1; end
 _BLOCK_INFO_WIDTHS = {1: 1, 2: 4}
 _SETTING_IS_IMPORTANT = 0x01
+_INTERFACE_TCP = 1
 MAX_HANDSHAKE_TEXT_BYTES = 1 << 16
 _MAX_SETTINGS = 10_000
+_MAX_TABLES = 10_000
 _MAX_SETTING_BYTES = 1 << 20
 
 
@@ -62,6 +66,20 @@ def read_hello(reader: Reader) -> Hello:
     return Hello(client, revision, reader.text(limit), reader.text(limit), reader.text(limit))
 
 
+def read_tables(reader: Reader) -> list[tuple[str, str]]:
+    """Read a TablesStatusRequest packet: database and name of every table."""
+    if (count := reader.varint()) > _MAX_TABLES:
+        raise ProtocolError(f"expected at most {_MAX_TABLES} tables, found {count}")
+    limit = MAX_HANDSHAKE_TEXT_BYTES
+    return [(reader.text(limit), reader.text(limit)) for _ in range(count)]
+
+
+def tables_status(tables: list[tuple[str, str]]) -> bytes:
+    """Build a TablesStatusResponse packet: none of the tables is replicated."""
+    states = b"".join(string(database) + string(table) + _NOT_REPLICATED for database, table in tables)
+    return _TABLES_STATUS + varint(len(tables)) + states
+
+
 def read_query_head(reader: Reader) -> QueryHead:
     """Read a Query packet up to the length of its text."""
     limit = MAX_HANDSHAKE_TEXT_BYTES
@@ -69,13 +87,14 @@ def read_query_head(reader: Reader) -> QueryHead:
     if reader.byte():  # the kind of query; 0 means that no client info follows
         for _ in range(3):  # initial user, query id and address
             reader.text(limit)
-        reader.skip(1)  # interface
-        for _ in range(3):  # user of the operating system, host, name of the client
+        by_tcp = reader.byte() == _INTERFACE_TCP  # an embedded engine is another: it says nothing of itself
+        for _ in range(3 * by_tcp):  # user of the operating system, host, name of the client
             reader.text(limit)
-        for _ in range(3):  # version and revision of the client
+        for _ in range(3 * by_tcp):  # version and revision of the client
             reader.varint()
         reader.text(limit)  # quota key
-        reader.varint()  # patch version of the client
+        for _ in range(by_tcp):  # patch version of the client
+            reader.varint()
     settings: dict[str, str] = {}
     important = set()
     while name := reader.text(limit):
@@ -92,13 +111,19 @@ def read_query_head(reader: Reader) -> QueryHead:
 def read_data(reader: Reader, compressed: bool) -> tuple[str, Block]:
     """Read a Data packet with its packet number; returns the name of an external table ("" for none) and the block.
 
+    Scalars before it, in which another engine names its shard, are skipped: no query over one server refers to them.
     Raises ClickHouseError when the client sends another packet, and what ``read_frame`` and ``read_block`` raise.
     """
-    packet = reader.varint()
+    while (packet := reader.varint()) == _CLIENT_SCALAR:
+        _read_named_block(reader, compressed)
     if packet == CLIENT_CANCEL:
         raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, "The client cancelled the query while it was to send data")
     if packet != CLIENT_DATA:
         raise refusal(UNEXPECTED_PACKET_FROM_CLIENT, f"Unexpected packet {packet} from client: expected Data")
+    return _read_named_block(reader, compressed)
+
+
+def _read_named_block(reader: Reader, compressed: bool) -> tuple[str, Block]:
     name = reader.text(MAX_HANDSHAKE_TEXT_BYTES)
     body = Reader(lambda: read_frame(reader)) if compressed else reader
     while field := body.varint():

@@ -14,6 +14,8 @@ from .errors import QUERY_WAS_CANCELLED, UNKNOWN_SETTING, ClickHouseError, from_
 from .sql import Query
 
 _SETTING_NAME = re.compile(r"\w+")
+# Another chdb sends this default with every query of its remote(); the engine takes it from no SET.
+_REFUSED_BY_SET = ("run_query_in_background", "0")
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -120,6 +122,7 @@ class Session:
         As on a server, a name that the engine does not know is left out unless the client marked it as important.
         ``readonly`` cannot be taken back in chdb: with it, all of these settings stay until the session ends.
         """
+        settings = {name: value for name, value in settings.items() if (name, value) != _REFUSED_BY_SET}
         if not settings:
             return ""
         before = self._changed_values(settings) if self._has_own_settings else {}
