@@ -1,0 +1,160 @@
+"""CSVWithNames and JSONEachRow over HTTP, so that every value comes through: https://clickhouse.com/docs/interfaces/formats"""
+
+import io
+from contextlib import contextmanager
+
+from harness.registry import phase, transport
+
+CLIENT = "httpx"
+ENDPOINT = "clickhouse_http"
+
+# A socket that is silent for so long is broken (the native clients have the same default).
+TIMEOUT_SECONDS = 300
+
+# httpx copies what is left of a body after every send: 130 MB in one piece cost a second of nothing else.
+PIECE_BYTES = 1 << 20
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+# precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its last bit.
+# An empty field that is not quoted is null or the default: the server's default, on which a null from pyarrow depends.
+TEXT_INSERT_SETTINGS = {
+    "async_insert": "0",
+    "precise_float_parsing": "1",
+    "input_format_csv_empty_as_default": "1",
+}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client that holds one open connection."""
+    import httpx
+
+    url = httpx.URL(uri)
+    with httpx.Client(
+        base_url=url.copy_with(userinfo=b"", query=None),
+        params=url.params,
+        auth=(url.username, url.password),
+        headers={"Content-Type": "application/octet-stream"},
+        timeout=TIMEOUT_SECONDS,
+    ) as client:
+        _send(client, "SELECT 1")
+        yield client
+
+
+def _send(client, query, settings=None, body=b""):
+    """Run one query in one request; a refusal raises RuntimeError with the server's text."""
+    pieces = (body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
+    headers = {"Content-Length": str(len(body))}
+    response = client.post("/", params={**(settings or {}), "query": query}, content=pieces, headers=headers)
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+
+
+def _insert(client, table, columns, format_name, body):
+    names = ", ".join(f"`{name}`" for name in columns)
+    with phase("send"):
+        _send(client, f"INSERT INTO `{table}` ({names}) FORMAT {format_name}", TEXT_INSERT_SETTINGS, body)
+
+
+def _arrow_table(frame):
+    """Return a pandas frame as Arrow: a NaN among floats stays one, a midnight becomes a date."""
+    import pyarrow as pa
+
+    arrays = {
+        name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()
+    }
+    # A timestamp with a time of day is refused here, as by a column of the type Date.
+    return pa.table(
+        {name: array.cast("date32") if pa.types.is_timestamp(array.type) else array for name, array in arrays.items()}
+    )
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT CSVWithNames",
+    payload="delimited text",
+    requires=["httpx", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+)
+def write_polars_csv_with_names(connection, frame, table):
+    r"""Send the frame as CSV with a header, all texts quoted and nulls as a bare \N, in the body of a POST request.
+
+    The server parses every value again. The quotes keep spaces, empty texts and a text \N apart from nulls.
+    """
+    with phase("encode"):
+        body = frame.write_csv(file=None, quote_style="non_numeric", null_value=r"\N").encode()
+    _insert(connection, table, frame.columns, "CSVWithNames", body)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT CSVWithNames",
+    payload="delimited text",
+    requires=["httpx", "pandas", "pyarrow.csv"],
+    settings=TEXT_INSERT_SETTINGS,
+)
+def write_pandas_csv_with_names(connection, frame, table):
+    """Send the frame as CSV with a header, written by pyarrow, in the body of a POST request.
+
+    pandas itself quotes a null as it quotes a text; pyarrow quotes every text and leaves a null empty, which arrives as
+    the column's default: null where the column is Nullable. The server parses every value again. A NaN arrives as NaN.
+    """
+    import pyarrow.csv
+
+    buffer = io.BytesIO()
+    with phase("encode"):
+        pyarrow.csv.write_csv(_arrow_table(frame), buffer)
+    _insert(connection, table, frame.columns, "CSVWithNames", buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT JSONEachRow",
+    payload="JSON",
+    requires=["httpx", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+)
+def write_polars_json(connection, frame, table):
+    """Send the frame as one JSON object per row in the body of a POST request.
+
+    Every row repeats all names; the server parses every value again. JSON has no NaN and no infinity, for which polars
+    writes null: a float column that has some is sent as texts, which the server takes for floats.
+    """
+    import polars as pl
+    import polars.selectors as cs
+
+    buffer = io.BytesIO()
+    with phase("encode"):
+        floats = frame.select(cs.float())
+        odd = [column.name for column in floats if not column.is_finite().all()]
+        frame.with_columns(pl.col(odd).cast(pl.String)).write_ndjson(buffer)
+    _insert(connection, table, frame.columns, "JSONEachRow", buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT JSONEachRow",
+    payload="JSON",
+    requires=["httpx", "pandas"],
+    settings=TEXT_INSERT_SETTINGS,
+)
+def write_pandas_json(connection, frame, table):
+    """Send the frame as one JSON object per row in the body of a POST request.
+
+    Every row repeats all names; the server parses every value again. pandas would write 15 digits of a double, null for
+    a NaN and a time behind a date: here floats and dates are made texts first, which the server takes for what they
+    mean.
+    """
+    with phase("encode"):
+        texts = {}
+        for name, values in frame.items():
+            if values.dtype == "float64":
+                texts[name] = [repr(value) for value in values.tolist()]
+            elif values.dtype.kind == "M":
+                texts[name] = values.dt.strftime("%Y-%m-%d")
+        body = frame.assign(**texts).to_json(None, orient="records", lines=True).encode()
+    _insert(connection, table, frame.columns, "JSONEachRow", body)
