@@ -1,0 +1,123 @@
+"""asynch beyond plain columns: rows with executemany, compression: https://github.com/long2ice/asynch"""
+
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from harness.registry import transport
+
+CLIENT = "asynch"
+ENDPOINT = "clickhouse_native"
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+# The codec of the server's answers, by default zstd since 26.9: asynch 0.4.0 fails to read that ("argument 1 must be
+# read-only bytes-like object, not bytearray").
+COMPRESSED_INSERT_SETTINGS = {**INSERT_SETTINGS, "network_compression_method": "LZ4"}
+
+
+@asynccontextmanager
+async def connect(uri):
+    """Yield open connections by compression.
+
+    Columns go through the protocol connection, `._connection`: the cursors of asynch 0.4.0 know only rows.
+    """
+    import asynch
+
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(asynch.connect(uri, compression=name != "plain" and name))
+            for name in ("plain", "lz4", "zstd")
+        }
+
+
+def _head(table, columns):
+    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)}) VALUES"
+
+
+async def _insert_rows(connection, frame, table, rows):
+    async with connection.cursor() as cursor:
+        cursor.set_settings(INSERT_SETTINGS)
+        await cursor.executemany(_head(table, frame.columns), rows)
+
+
+async def _insert_columns(connection, frame, table, columns):
+    query = _head(table, frame.columns)
+    await connection._connection.execute(query, args=columns, columnar=True, settings=COMPRESSED_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="executemany",
+    payload="rows",
+    requires=["asynch", "polars"],
+    settings=INSERT_SETTINGS,
+)
+async def write_polars_executemany(connection, frame, table):
+    """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
+    await _insert_rows(connection["plain"], frame, table, frame.rows())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="executemany",
+    payload="rows",
+    requires=["asynch", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+async def write_pandas_executemany(connection, frame, table):
+    """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
+    await _insert_rows(connection["plain"], frame, table, list(frame.itertuples(index=False, name=None)))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, lz4",
+    payload="columns",
+    requires=["asynch", "clickhouse_cityhash", "lz4.block", "polars"],
+    settings=COMPRESSED_INSERT_SETTINGS,
+)
+async def write_polars_columnar_lz4(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with lz4.
+
+    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
+    Python object per value and parses the UUID texts.
+    """
+    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    await _insert_columns(connection["lz4"], frame, table, columns)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, zstd",
+    payload="columns",
+    requires=["asynch", "clickhouse_cityhash", "polars", "zstd"],
+    settings=COMPRESSED_INSERT_SETTINGS,
+)
+async def write_polars_columnar_zstd(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with zstd.
+
+    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
+    Python object per value and parses the UUID texts.
+    """
+    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    await _insert_columns(connection["zstd"], frame, table, columns)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert, lz4",
+    payload="columns",
+    requires=["asynch", "clickhouse_cityhash", "lz4.block", "pandas"],
+    settings=COMPRESSED_INSERT_SETTINGS,
+)
+async def write_pandas_columnar_lz4(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with lz4.
+
+    As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
+    """
+    await _insert_columns(connection["lz4"], frame, table, [values.to_list() for _, values in frame.items()])

@@ -1,0 +1,240 @@
+"""clickhouse-connect, ClickHouse's own client for Python, over HTTP: https://clickhouse.com/docs/integrations/python"""
+
+import io
+from contextlib import contextmanager
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from harness.registry import phase, transport
+
+ENDPOINT = "clickhouse_http"
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client that has asked the server for its settings; as by default, it compresses with lz4."""
+    import clickhouse_connect
+
+    parts = urlsplit(uri)
+    client = clickhouse_connect.get_client(
+        host=parts.hostname,
+        port=parts.port,
+        secure=parts.scheme == "https",
+        username=unquote(parts.username or "default"),
+        password=unquote(parts.password or ""),
+        database=parse_qs(parts.query).get("database", ["default"])[0],
+        compress="lz4",  # what the default (True) means where lz4 is installed, which clickhouse-connect requires
+        autogenerate_session_id=False,
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _arrow_table(frame):
+    """Return a pandas frame as Arrow; a NaN among floats stays one, which Table.from_pandas would make a null."""
+    import pyarrow as pa
+
+    return pa.table(
+        {name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()}
+    )
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert_df_arrow, lz4",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_df_arrow(connection, frame, table):
+    """Send the frame with insert_df_arrow as one Arrow file whose buffers are compressed with lz4.
+
+    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. lz4 is its default.
+    """
+    connection.insert_df_arrow(table, frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert_df_arrow, uncompressed",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_df_arrow_uncompressed(connection, frame, table):
+    """Send the frame with insert_df_arrow as one uncompressed Arrow file; all else as write_polars_df_arrow."""
+    connection.write_compression = None
+    connection.insert_df_arrow(table, frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert_df_arrow, zstd",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_df_arrow_zstd(connection, frame, table):
+    """Send the frame with insert_df_arrow as one Arrow file in zstd; all else as write_polars_df_arrow."""
+    connection.write_compression = "zstd"
+    connection.insert_df_arrow(table, frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert_arrow, lz4",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_arrow(connection, frame, table):
+    """Turn the frame into an Arrow table and send it with insert_arrow, its buffers compressed with lz4.
+
+    insert_df_arrow would refuse a frame with NumPy columns. UUIDs travel as text and dates as timestamps, which the
+    server converts. A NaN arrives as NaN.
+    """
+    with phase("encode"):
+        arrow = _arrow_table(frame)
+    with phase("send"):
+        connection.insert_arrow(table, arrow, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert_df, lz4",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_df(connection, frame, table):
+    """Send the frame with insert_df, which packs it into Native blocks and compresses them with lz4.
+
+    The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
+    table's columns first (DESCRIBE). A NaN becomes a null in a Nullable column.
+    """
+    connection.insert_df(table, frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert_df, uncompressed",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_df_uncompressed(connection, frame, table):
+    """Send the frame with insert_df in uncompressed Native blocks; all else as write_pandas_df."""
+    connection.write_compression = None
+    connection.insert_df(table, frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert(column_oriented=True), lz4",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "polars"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_columns(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
+
+    The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
+    table's columns first (DESCRIBE).
+    """
+    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    connection.insert(table, columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert(column_oriented=True), lz4",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_columns(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
+
+    As write_polars_columns; a date is a Timestamp on its way. What is missing among texts (a NaN in pandas) becomes a
+    null here, a NaN among floats stays one.
+    """
+    columns = [
+        (values.astype(object).where(values.notna(), None) if values.dtype != "float64" else values).to_list()
+        for _, values in frame.items()
+    ]
+    connection.insert(table, columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="raw_insert FORMAT Parquet, zstd",
+    payload="Parquet",
+    requires=["clickhouse_connect", "lz4.frame", "polars"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_raw_parquet(connection, frame, table):
+    """Send the frame as one zstd Parquet file with raw_insert.
+
+    The published way over HTTP with ClickHouse's own client: only the UUIDs travel as text. raw_insert compresses
+    nothing by itself.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_parquet(buffer, compression="zstd")
+    with phase("send"):
+        connection.raw_insert(table, frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet")
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="raw_insert FORMAT ArrowStream, uncompressed",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_raw_arrow_stream(connection, frame, table):
+    """Send the frame as an uncompressed Arrow stream, written by polars itself, with raw_insert.
+
+    Without pyarrow. polars writes texts as string views, which older servers do not know (26.9 does).
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_ipc_stream(buffer, compression="uncompressed")
+    with phase("send"):
+        connection.raw_insert(table, frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="ArrowStream")
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="raw_insert FORMAT Parquet, uncompressed",
+    payload="Parquet",
+    requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_raw_parquet(connection, frame, table):
+    """Send the frame as one uncompressed Parquet file with raw_insert.
+
+    UUIDs travel as text and dates as timestamps, which the server converts. A NaN arrives as NaN.
+    """
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    with phase("encode"):
+        pq.write_table(_arrow_table(frame), buffer, compression="none")
+    with phase("send"):
+        connection.raw_insert(table, list(frame.columns), buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet")

@@ -1,0 +1,205 @@
+"""clickhouse-driver beyond lists of objects: NumPy, compression, rows: https://clickhouse-driver.readthedocs.io/"""
+
+from contextlib import ExitStack, contextmanager
+
+from harness.registry import Unsupported, transport
+
+CLIENT = "clickhouse_driver"
+ENDPOINT = "clickhouse_native"
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+# What a client is made with decides how it compresses and whether it takes NumPy arrays.
+CLIENTS = {
+    "plain": {},
+    "lz4": {"compression": "lz4"},
+    "zstd": {"compression": "zstd"},
+    "numpy": {"use_numpy": "1"},
+    "numpy lz4": {"use_numpy": "1", "compression": "lz4"},
+}
+
+
+@contextmanager
+def connect(uri):
+    """Yield open clients by name, one of each kind."""
+    from urllib.parse import urlencode
+
+    from clickhouse_driver import Client
+
+    with ExitStack() as stack:
+        clients = {}
+        for name, options in CLIENTS.items():
+            url = uri + ("&" if "?" in uri else "?") * bool(options) + urlencode(options)
+            clients[name] = stack.enter_context(Client.from_url(url))
+            clients[name].execute("SELECT 1")  # a client connects with its first query only
+        yield clients
+
+
+def _head(table, columns):
+    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)}) VALUES"
+
+
+def _insert_columns(client, frame, table, columns):
+    client.execute(_head(table, frame.columns), params=columns, columnar=True, settings=INSERT_SETTINGS)
+
+
+def _polars_arrays(frame):
+    """Return copies, because the driver writes integers into the array of UUIDs that it is given."""
+    return [frame.get_column(name).to_numpy(writable=True) for name in frame.columns]
+
+
+def _pandas_arrays(frame):
+    """Return copies, because the driver writes integers into the array of UUIDs that it is given."""
+    return [values.to_numpy(copy=True) for _, values in frame.items()]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, NumPy",
+    payload="columns",
+    requires=["clickhouse_driver", "numpy", "pandas", "polars"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_numpy(connection, frame, table):
+    """Send every column as a NumPy array to a client that was made with use_numpy.
+
+    Numbers and dates are copied as they are; texts and UUIDs are one Python object per value, the UUIDs parsed (the
+    driver has no NumPy code for them, and logs that). A null of a float column is sent as NaN. The driver imports
+    pandas for this.
+    """
+    _insert_columns(connection["numpy"], frame, table, _polars_arrays(frame))
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert, NumPy",
+    payload="columns",
+    requires=["clickhouse_driver", "numpy", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_numpy(connection, frame, table):
+    """Send every column as a NumPy array to a client that was made with use_numpy.
+
+    Numbers and dates are copied as they are; texts and UUIDs are one Python object per value, the UUIDs parsed (the
+    driver has no NumPy code for them, and logs that).
+    """
+    _insert_columns(connection["numpy"], frame, table, _pandas_arrays(frame))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, NumPy, lz4",
+    payload="columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "pandas", "polars"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_numpy_lz4(connection, frame, table):
+    """Send every column as a NumPy array in blocks compressed with lz4; all else as write_polars_numpy."""
+    _insert_columns(connection["numpy lz4"], frame, table, _polars_arrays(frame))
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert_dataframe, NumPy",
+    payload="columns",
+    requires=["clickhouse_driver", "numpy", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_insert_dataframe(connection, frame, table):
+    """Send the frame with insert_dataframe to a client that was made with use_numpy; not possible with a UUID column.
+
+    The driver (0.2.11) has no NumPy code for UUID: it writes integers into the frame's own array, which pandas 3 does
+    not allow. write_pandas_numpy hands it copies instead.
+    """
+    client = connection["numpy"]
+    types = {row[0]: row[1] for row in connection["plain"].execute(f"DESCRIBE TABLE `{table}`")}
+    if any("UUID" in types[name] for name in frame.columns):
+        raise Unsupported(
+            "insert_dataframe of clickhouse-driver 0.2.11 writes integers into the frame's array of UUIDs, which "
+            "pandas 3 makes read-only"
+        )
+    client.insert_dataframe(_head(table, frame.columns), frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, lz4",
+    payload="columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "polars"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_columnar_lz4(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with lz4.
+
+    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
+    Python object per value and parses the UUID texts.
+    """
+    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    _insert_columns(connection["lz4"], frame, table, columns)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, zstd",
+    payload="columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "polars", "zstd"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_columnar_zstd(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with zstd.
+
+    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
+    Python object per value and parses the UUID texts.
+    """
+    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    _insert_columns(connection["zstd"], frame, table, columns)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert, lz4",
+    payload="columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_columnar_lz4(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with lz4.
+
+    As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
+    """
+    _insert_columns(connection["lz4"], frame, table, [values.to_list() for _, values in frame.items()])
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native insert of rows",
+    payload="rows",
+    requires=["clickhouse_driver", "polars"],
+    settings=INSERT_SETTINGS,
+)
+def write_polars_rows(connection, frame, table):
+    """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
+    connection["plain"].execute(_head(table, frame.columns), params=frame.rows(), settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native insert of rows",
+    payload="rows",
+    requires=["clickhouse_driver", "pandas"],
+    settings=INSERT_SETTINGS,
+)
+def write_pandas_rows(connection, frame, table):
+    """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
+    rows = list(frame.itertuples(index=False, name=None))
+    connection["plain"].execute(_head(table, frame.columns), params=rows, settings=INSERT_SETTINGS)
