@@ -34,6 +34,13 @@ def _head(table, columns):
     return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)}) VALUES"
 
 
+def _without_nan(values):
+    """Return a column with None for what is missing, which pandas says with NaN; a NaN among floats stays one."""
+    if values.dtype == "float64" or not values.hasnans:
+        return values
+    return values.astype(object).where(values.notna(), None)
+
+
 async def _insert_rows(connection, frame, table, rows):
     async with connection.cursor() as cursor:
         cursor.set_settings(INSERT_SETTINGS)
@@ -68,7 +75,8 @@ async def write_polars_executemany(connection, frame, table):
 )
 async def write_pandas_executemany(connection, frame, table):
     """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
-    await _insert_rows(connection["plain"], frame, table, list(frame.itertuples(index=False, name=None)))
+    rows = list(zip(*(_without_nan(values).to_list() for _, values in frame.items()), strict=True))
+    await _insert_rows(connection["plain"], frame, table, rows)
 
 
 @transport(
@@ -120,4 +128,6 @@ async def write_pandas_columnar_lz4(connection, frame, table):
 
     As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
     """
-    await _insert_columns(connection["lz4"], frame, table, [values.to_list() for _, values in frame.items()])
+    await _insert_columns(
+        connection["lz4"], frame, table, [_without_nan(values).to_list() for _, values in frame.items()]
+    )

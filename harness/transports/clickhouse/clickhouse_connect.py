@@ -34,6 +34,13 @@ def connect(uri):
         client.close()
 
 
+def _without_nan(values):
+    """Return a column with None for what is missing, which pandas says with NaN; a NaN among floats stays one."""
+    if values.dtype == "float64" or not values.hasnans:
+        return values
+    return values.astype(object).where(values.notna(), None)
+
+
 def _arrow_table(frame):
     """Return a pandas frame as Arrow; a NaN among floats stays one, which Table.from_pandas would make a null."""
     import pyarrow as pa
@@ -167,13 +174,9 @@ def write_polars_columns(connection, frame, table):
 def write_pandas_columns(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
 
-    As write_polars_columns; a date is a Timestamp on its way. What is missing among texts (a NaN in pandas) becomes a
-    null here, a NaN among floats stays one.
+    As write_polars_columns; a date is a Timestamp on its way.
     """
-    columns = [
-        (values.astype(object).where(values.notna(), None) if values.dtype != "float64" else values).to_list()
-        for _, values in frame.items()
-    ]
+    columns = [_without_nan(values).to_list() for _, values in frame.items()]
     connection.insert(table, columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS)
 
 

@@ -44,6 +44,13 @@ def _insert_columns(client, frame, table, columns):
     client.execute(_head(table, frame.columns), params=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
+def _without_nan(values):
+    """Return a column with None for what is missing, which pandas says with NaN; a NaN among floats stays one."""
+    if values.dtype == "float64" or not values.hasnans:
+        return values
+    return values.astype(object).where(values.notna(), None)
+
+
 def _polars_arrays(frame):
     """Return copies, because the driver writes integers into the array of UUIDs that it is given."""
     return [frame.get_column(name).to_numpy(writable=True) for name in frame.columns]
@@ -51,7 +58,7 @@ def _polars_arrays(frame):
 
 def _pandas_arrays(frame):
     """Return copies, because the driver writes integers into the array of UUIDs that it is given."""
-    return [values.to_numpy(copy=True) for _, values in frame.items()]
+    return [_without_nan(values).to_numpy(copy=True) for _, values in frame.items()]
 
 
 @transport(
@@ -175,7 +182,7 @@ def write_pandas_columnar_lz4(connection, frame, table):
 
     As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
     """
-    _insert_columns(connection["lz4"], frame, table, [values.to_list() for _, values in frame.items()])
+    _insert_columns(connection["lz4"], frame, table, [_without_nan(values).to_list() for _, values in frame.items()])
 
 
 @transport(
@@ -201,5 +208,5 @@ def write_polars_rows(connection, frame, table):
 )
 def write_pandas_rows(connection, frame, table):
     """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
-    rows = list(frame.itertuples(index=False, name=None))
+    rows = list(zip(*(_without_nan(values).to_list() for _, values in frame.items()), strict=True))
     connection["plain"].execute(_head(table, frame.columns), params=rows, settings=INSERT_SETTINGS)
