@@ -198,7 +198,7 @@ def write_polars_raw_parquet(connection, frame, table):
     with phase("encode"):
         frame.write_parquet(buffer, compression="zstd")
     with phase("send"):
-        connection.raw_insert(table, frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet")
+        connection.raw_insert(f"`{table}`", frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet")
 
 
 @transport(
@@ -218,7 +218,9 @@ def write_polars_raw_arrow_stream(connection, frame, table):
     with phase("encode"):
         frame.write_ipc_stream(buffer, compression="uncompressed")
     with phase("send"):
-        connection.raw_insert(table, frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="ArrowStream")
+        connection.raw_insert(
+            f"`{table}`", frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="ArrowStream"
+        )
 
 
 @transport(
@@ -240,4 +242,6 @@ def write_pandas_raw_parquet(connection, frame, table):
     with phase("encode"):
         pq.write_table(_arrow_table(frame), buffer, compression="none")
     with phase("send"):
-        connection.raw_insert(table, list(frame.columns), buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet")
+        connection.raw_insert(
+            f"`{table}`", list(frame.columns), buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet"
+        )

@@ -67,9 +67,13 @@ def _send(client, query, settings=None, body=b"", encoding=None):
 
 
 def _column_types(client, table):
-    """Return the type of every column, without LowCardinality and Nullable around it."""
+    """Return of every column its type, without LowCardinality and Nullable around it, and whether it is Nullable."""
     rows = json.loads(_send(client, f"DESCRIBE TABLE `{table}` FORMAT JSONCompact"))["data"]
-    return {row[0]: row[1].removeprefix("LowCardinality(").removeprefix("Nullable(").rstrip(")") for row in rows}
+    return {row[0]: (_inner(row[1]), "Nullable(" in row[1]) for row in rows}
+
+
+def _inner(kind):
+    return kind.removeprefix("LowCardinality(").removeprefix("Nullable(").rstrip(")")
 
 
 def _insert(client, table, frame, to_arrow, encoding=None):
@@ -106,7 +110,9 @@ def _block(arrow, types):
 
     yield _leb128(arrow.num_columns) + _leb128(arrow.num_rows)
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
-        column, kind = chunks.chunk(0), types[name]
+        column, (kind, nullable) = chunks.chunk(0), types[name]
+        if column.null_count and not nullable:  # the server would make it an empty value without a word
+            raise ValueError(f"column {name} has nulls, the table's column cannot")
         yield _text(name) + _text(f"Nullable({kind})" if column.null_count else kind)
         if column.null_count:
             yield column.is_null().cast("uint8").to_numpy(zero_copy_only=False)
@@ -137,8 +143,8 @@ def _uuids(texts):
         raise ValueError("expected UUIDs as texts of 36 characters")
     letters = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, 36)
     value_of = np.full(256, 255, np.uint8)
-    for digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
-        value_of[np.frombuffer(digits, np.uint8)] = np.arange(16)
+    for alphabet in (b"0123456789abcdef", b"0123456789ABCDEF"):
+        value_of[np.frombuffer(alphabet, np.uint8)] = np.arange(16)
     digits = value_of[letters[:, [place for place in range(36) if place not in (8, 13, 18, 23)]]]
     if (digits == 255).any():
         raise ValueError("expected hexadecimal digits in UUIDs")

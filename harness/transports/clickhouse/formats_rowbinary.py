@@ -161,8 +161,8 @@ def _uuids(texts):
         raise ValueError("expected UUIDs as texts of 36 characters")
     letters = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, 36)
     value_of = np.full(256, 255, np.uint8)
-    for digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
-        value_of[np.frombuffer(digits, np.uint8)] = np.arange(16)
+    for alphabet in (b"0123456789abcdef", b"0123456789ABCDEF"):
+        value_of[np.frombuffer(alphabet, np.uint8)] = np.arange(16)
     digits = value_of[letters[:, [place for place in range(36) if place not in (8, 13, 18, 23)]]]
     if (digits == 255).any():
         raise ValueError("expected hexadecimal digits in UUIDs")
