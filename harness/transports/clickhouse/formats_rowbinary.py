@@ -96,7 +96,7 @@ def _rows(arrow, types):
     """Return all rows as bytes."""
     import numpy as np
 
-    parts = []
+    parts: list[object] = []
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
         column, (kind, nullable) = chunks.chunk(0), types[name]
         if column.null_count and not nullable:

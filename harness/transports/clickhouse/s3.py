@@ -43,7 +43,7 @@ def connect(uri, s3):
     ) as client:
         _send(client, "SELECT 1")
         store.list().collect()
-        uploaded = set()
+        uploaded: set[str] = set()
         yield client, store, s3, uploaded
         for key in uploaded:
             store.delete(key)
