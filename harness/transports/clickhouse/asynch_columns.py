@@ -2,7 +2,7 @@
 
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 CLIENT = "asynch"
 ENDPOINT = "clickhouse_native"
@@ -13,6 +13,9 @@ INSERT_SETTINGS = {"async_insert": "0"}
 # The codec of the server's answers, by default zstd since 26.9: asynch 0.4.0 fails to read that ("argument 1 must be
 # read-only bytes-like object, not bytearray").
 COMPRESSED_INSERT_SETTINGS = {**INSERT_SETTINGS, "network_compression_method": "LZ4"}
+
+# What opening a connection with each codec imports.
+OF_CONNECT = ("asynch", "clickhouse_cityhash", "lz4.block", "zstd")
 
 
 @asynccontextmanager
@@ -42,14 +45,16 @@ def _without_nan(values):
 
 
 async def _insert_rows(connection, frame, table, rows):
-    async with connection.cursor() as cursor:
-        cursor.set_settings(INSERT_SETTINGS)
-        await cursor.executemany(_head(table, frame.columns), rows)
+    with phase("send"):
+        async with connection.cursor() as cursor:
+            cursor.set_settings(INSERT_SETTINGS)
+            await cursor.executemany(_head(table, frame.columns), rows)
 
 
 async def _insert_columns(connection, frame, table, columns):
     query = _head(table, frame.columns)
-    await connection._connection.execute(query, args=columns, columnar=True, settings=COMPRESSED_INSERT_SETTINGS)
+    with phase("send"):
+        await connection._connection.execute(query, args=columns, columnar=True, settings=COMPRESSED_INSERT_SETTINGS)
 
 
 @transport(
@@ -57,12 +62,14 @@ async def _insert_columns(connection, frame, table, columns):
     frame="polars",
     path="executemany",
     payload="rows",
-    requires=["asynch", "polars"],
+    requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
 )
 async def write_polars_executemany(connection, frame, table):
     """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
-    await _insert_rows(connection["plain"], frame, table, frame.rows())
+    with phase("encode"):
+        rows = frame.rows()
+    await _insert_rows(connection["plain"], frame, table, rows)
 
 
 @transport(
@@ -70,12 +77,13 @@ async def write_polars_executemany(connection, frame, table):
     frame="pandas",
     path="executemany",
     payload="rows",
-    requires=["asynch", "pandas"],
+    requires=[*OF_CONNECT, "pandas"],
     settings=INSERT_SETTINGS,
 )
 async def write_pandas_executemany(connection, frame, table):
     """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
-    rows = list(zip(*(_without_nan(values).to_list() for _, values in frame.items()), strict=True))
+    with phase("encode"):
+        rows = list(zip(*(_without_nan(values).to_list() for _, values in frame.items()), strict=True))
     await _insert_rows(connection["plain"], frame, table, rows)
 
 
@@ -84,7 +92,7 @@ async def write_pandas_executemany(connection, frame, table):
     frame="polars",
     path="native columnar insert, lz4",
     payload="columns",
-    requires=["asynch", "clickhouse_cityhash", "lz4.block", "polars"],
+    requires=[*OF_CONNECT, "polars"],
     settings=COMPRESSED_INSERT_SETTINGS,
 )
 async def write_polars_columnar_lz4(connection, frame, table):
@@ -93,7 +101,8 @@ async def write_polars_columnar_lz4(connection, frame, table):
     As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
     Python object per value and parses the UUID texts.
     """
-    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
     await _insert_columns(connection["lz4"], frame, table, columns)
 
 
@@ -102,7 +111,7 @@ async def write_polars_columnar_lz4(connection, frame, table):
     frame="polars",
     path="native columnar insert, zstd",
     payload="columns",
-    requires=["asynch", "clickhouse_cityhash", "polars", "zstd"],
+    requires=[*OF_CONNECT, "polars"],
     settings=COMPRESSED_INSERT_SETTINGS,
 )
 async def write_polars_columnar_zstd(connection, frame, table):
@@ -111,7 +120,8 @@ async def write_polars_columnar_zstd(connection, frame, table):
     As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
     Python object per value and parses the UUID texts.
     """
-    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
     await _insert_columns(connection["zstd"], frame, table, columns)
 
 
@@ -120,7 +130,7 @@ async def write_polars_columnar_zstd(connection, frame, table):
     frame="pandas",
     path="native columnar insert, lz4",
     payload="columns",
-    requires=["asynch", "clickhouse_cityhash", "lz4.block", "pandas"],
+    requires=[*OF_CONNECT, "pandas"],
     settings=COMPRESSED_INSERT_SETTINGS,
 )
 async def write_pandas_columnar_lz4(connection, frame, table):
@@ -128,6 +138,6 @@ async def write_pandas_columnar_lz4(connection, frame, table):
 
     As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
     """
-    await _insert_columns(
-        connection["lz4"], frame, table, [_without_nan(values).to_list() for _, values in frame.items()]
-    )
+    with phase("encode"):
+        columns = [_without_nan(values).to_list() for _, values in frame.items()]
+    await _insert_columns(connection["lz4"], frame, table, columns)

@@ -4,7 +4,7 @@ import csv
 import io
 from contextlib import asynccontextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 CLIENT = "asynch"
 ENDPOINT = "clickhouse_native"
@@ -102,8 +102,10 @@ async def write_polars_insert_csv_lossless(connection, frame, table):
 
     The published way with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
     """
-    payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}")
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
+    with phase("send"):
+        await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}")
 
 
 @transport(
@@ -119,8 +121,10 @@ async def write_polars_insert_tsv_lossless(connection, frame, table):
 
     The published way without quotes and with \\, \t, \n, \r and \N instead: every text and every null comes through.
     """
-    payload = _polars_tsv(frame)
-    await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}")
+    with phase("encode"):
+        payload = _polars_tsv(frame)
+    with phase("send"):
+        await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}")
 
 
 @transport(
@@ -136,8 +140,10 @@ async def write_pandas_insert_csv_lossless(connection, frame, table):
 
     The published way with another writer: empty texts, spaces around a text and a NaN come through, and so do nulls.
     """
-    payload = _pandas_csv(frame)
-    await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}")
+    with phase("encode"):
+        payload = _pandas_csv(frame)
+    with phase("send"):
+        await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}")
 
 
 @transport(
@@ -153,5 +159,7 @@ async def write_pandas_insert_tsv_lossless(connection, frame, table):
 
     The published way without quotes and with \\, \t, \n, \r and \N instead: every text, NaN and null comes through.
     """
-    payload = _pandas_tsv(frame)
-    await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}")
+    with phase("encode"):
+        payload = _pandas_tsv(frame)
+    with phase("send"):
+        await _insert_text(connection, f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}")

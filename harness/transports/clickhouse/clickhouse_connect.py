@@ -159,8 +159,10 @@ def write_polars_columns(connection, frame, table):
     The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
     table's columns first (DESCRIBE).
     """
-    columns = [frame.get_column(name).to_list() for name in frame.columns]
-    connection.insert(table, columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("send"):
+        connection.insert(table, columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -176,8 +178,10 @@ def write_pandas_columns(connection, frame, table):
 
     As write_polars_columns; a date is a Timestamp on its way.
     """
-    columns = [_without_nan(values).to_list() for _, values in frame.items()]
-    connection.insert(table, columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS)
+    with phase("encode"):
+        columns = [_without_nan(values).to_list() for _, values in frame.items()]
+    with phase("send"):
+        connection.insert(table, columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS)
 
 
 @transport(

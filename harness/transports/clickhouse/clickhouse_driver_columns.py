@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack, contextmanager
 
-from harness.registry import Unsupported, transport
+from harness.registry import Unsupported, phase, transport
 
 CLIENT = "clickhouse_driver"
 ENDPOINT = "clickhouse_native"
@@ -18,6 +18,9 @@ CLIENTS = {
     "numpy": {"use_numpy": "1"},
     "numpy lz4": {"use_numpy": "1", "compression": "lz4"},
 }
+
+# What opening clients of all kinds imports.
+OF_CONNECT = ("clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "pandas", "zstd")
 
 
 @contextmanager
@@ -41,7 +44,8 @@ def _head(table, columns):
 
 
 def _insert_columns(client, frame, table, columns):
-    client.execute(_head(table, frame.columns), params=columns, columnar=True, settings=INSERT_SETTINGS)
+    with phase("send"):
+        client.execute(_head(table, frame.columns), params=columns, columnar=True, settings=INSERT_SETTINGS)
 
 
 def _without_nan(values):
@@ -66,7 +70,7 @@ def _pandas_arrays(frame):
     frame="polars",
     path="native columnar insert, NumPy",
     payload="columns",
-    requires=["clickhouse_driver", "numpy", "pandas", "polars"],
+    requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
 )
 def write_polars_numpy(connection, frame, table):
@@ -76,7 +80,9 @@ def write_polars_numpy(connection, frame, table):
     driver has no NumPy code for them, and logs that). A null of a float column is sent as NaN. The driver imports
     pandas for this.
     """
-    _insert_columns(connection["numpy"], frame, table, _polars_arrays(frame))
+    with phase("encode"):
+        columns = _polars_arrays(frame)
+    _insert_columns(connection["numpy"], frame, table, columns)
 
 
 @transport(
@@ -84,7 +90,7 @@ def write_polars_numpy(connection, frame, table):
     frame="pandas",
     path="native columnar insert, NumPy",
     payload="columns",
-    requires=["clickhouse_driver", "numpy", "pandas"],
+    requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
 )
 def write_pandas_numpy(connection, frame, table):
@@ -93,7 +99,9 @@ def write_pandas_numpy(connection, frame, table):
     Numbers and dates are copied as they are; texts and UUIDs are one Python object per value, the UUIDs parsed (the
     driver has no NumPy code for them, and logs that).
     """
-    _insert_columns(connection["numpy"], frame, table, _pandas_arrays(frame))
+    with phase("encode"):
+        columns = _pandas_arrays(frame)
+    _insert_columns(connection["numpy"], frame, table, columns)
 
 
 @transport(
@@ -101,12 +109,14 @@ def write_pandas_numpy(connection, frame, table):
     frame="polars",
     path="native columnar insert, NumPy, lz4",
     payload="columns",
-    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "pandas", "polars"],
+    requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
 )
 def write_polars_numpy_lz4(connection, frame, table):
     """Send every column as a NumPy array in blocks compressed with lz4; all else as write_polars_numpy."""
-    _insert_columns(connection["numpy lz4"], frame, table, _polars_arrays(frame))
+    with phase("encode"):
+        columns = _polars_arrays(frame)
+    _insert_columns(connection["numpy lz4"], frame, table, columns)
 
 
 @transport(
@@ -114,7 +124,7 @@ def write_polars_numpy_lz4(connection, frame, table):
     frame="pandas",
     path="insert_dataframe, NumPy",
     payload="columns",
-    requires=["clickhouse_driver", "numpy", "pandas"],
+    requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
 )
 def write_pandas_insert_dataframe(connection, frame, table):
@@ -138,7 +148,7 @@ def write_pandas_insert_dataframe(connection, frame, table):
     frame="polars",
     path="native columnar insert, lz4",
     payload="columns",
-    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "polars"],
+    requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
 )
 def write_polars_columnar_lz4(connection, frame, table):
@@ -147,7 +157,8 @@ def write_polars_columnar_lz4(connection, frame, table):
     As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
     Python object per value and parses the UUID texts.
     """
-    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
     _insert_columns(connection["lz4"], frame, table, columns)
 
 
@@ -156,7 +167,7 @@ def write_polars_columnar_lz4(connection, frame, table):
     frame="polars",
     path="native columnar insert, zstd",
     payload="columns",
-    requires=["clickhouse_cityhash", "clickhouse_driver", "polars", "zstd"],
+    requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
 )
 def write_polars_columnar_zstd(connection, frame, table):
@@ -165,7 +176,8 @@ def write_polars_columnar_zstd(connection, frame, table):
     As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
     Python object per value and parses the UUID texts.
     """
-    columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
     _insert_columns(connection["zstd"], frame, table, columns)
 
 
@@ -174,7 +186,7 @@ def write_polars_columnar_zstd(connection, frame, table):
     frame="pandas",
     path="native columnar insert, lz4",
     payload="columns",
-    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "pandas"],
+    requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
 )
 def write_pandas_columnar_lz4(connection, frame, table):
@@ -182,7 +194,9 @@ def write_pandas_columnar_lz4(connection, frame, table):
 
     As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
     """
-    _insert_columns(connection["lz4"], frame, table, [_without_nan(values).to_list() for _, values in frame.items()])
+    with phase("encode"):
+        columns = [_without_nan(values).to_list() for _, values in frame.items()]
+    _insert_columns(connection["lz4"], frame, table, columns)
 
 
 @transport(
@@ -190,12 +204,15 @@ def write_pandas_columnar_lz4(connection, frame, table):
     frame="polars",
     path="native insert of rows",
     payload="rows",
-    requires=["clickhouse_driver", "polars"],
+    requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
 )
 def write_polars_rows(connection, frame, table):
     """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
-    connection["plain"].execute(_head(table, frame.columns), params=frame.rows(), settings=INSERT_SETTINGS)
+    with phase("encode"):
+        rows = frame.rows()
+    with phase("send"):
+        connection["plain"].execute(_head(table, frame.columns), params=rows, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -203,10 +220,12 @@ def write_polars_rows(connection, frame, table):
     frame="pandas",
     path="native insert of rows",
     payload="rows",
-    requires=["clickhouse_driver", "pandas"],
+    requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
 )
 def write_pandas_rows(connection, frame, table):
     """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
-    rows = list(zip(*(_without_nan(values).to_list() for _, values in frame.items()), strict=True))
-    connection["plain"].execute(_head(table, frame.columns), params=rows, settings=INSERT_SETTINGS)
+    with phase("encode"):
+        rows = list(zip(*(_without_nan(values).to_list() for _, values in frame.items()), strict=True))
+    with phase("send"):
+        connection["plain"].execute(_head(table, frame.columns), params=rows, settings=INSERT_SETTINGS)

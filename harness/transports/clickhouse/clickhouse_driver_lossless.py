@@ -4,7 +4,7 @@ import csv
 import io
 from contextlib import contextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 CLIENT = "clickhouse_driver"
 ENDPOINT = "clickhouse_native"
@@ -95,9 +95,11 @@ def write_polars_insert_csv_lossless(connection, frame, table):
 
     The published way with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
     """
-    payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
     query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -113,9 +115,11 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
 
     The published way without quotes and with \\, \t, \n, \r and \N instead: every text and every null comes through.
     """
-    payload = _polars_tsv(frame)
+    with phase("encode"):
+        payload = _polars_tsv(frame)
     query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -131,9 +135,11 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
 
     The published way with another writer: empty texts, spaces around a text and a NaN come through, and so do nulls.
     """
-    payload = _pandas_csv(frame)
+    with phase("encode"):
+        payload = _pandas_csv(frame)
     query = f"{_insert_head(table, frame.columns)} FORMAT CSV\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -149,6 +155,8 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
 
     The published way without quotes and with \\, \t, \n, \r and \N instead: every text, NaN and null comes through.
     """
-    payload = _pandas_tsv(frame)
+    with phase("encode"):
+        payload = _pandas_tsv(frame)
     query = f"{_insert_head(table, frame.columns)} FORMAT TabSeparated\n{payload}"
-    connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)

@@ -3,7 +3,7 @@
 import io
 from contextlib import asynccontextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -63,9 +63,14 @@ async def write_pandas_parquet_lossless(connection, frame, table):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    arrow = pa.table(
-        {name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()}
-    )
-    buffer = io.BytesIO()
-    pq.write_table(arrow, buffer, compression="snappy")
-    await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    with phase("encode"):
+        arrow = pa.table(
+            {
+                name: pa.array(values.to_numpy() if values.dtype == "float64" else values)
+                for name, values in frame.items()
+            }
+        )
+        buffer = io.BytesIO()
+        pq.write_table(arrow, buffer, compression="snappy")
+    with phase("send"):
+        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())

@@ -4,7 +4,7 @@ import csv
 import io
 from contextlib import contextmanager
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 CLIENT = "sqlalchemy"
 ENDPOINT = "clickhouse_native"
@@ -105,8 +105,10 @@ def write_polars_insert_csv_lossless(connection, frame, table):
 
     The published way with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
     """
-    payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
-    _insert_text(connection, table, frame.columns, "CSV", payload)
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "CSV", payload)
 
 
 @transport(
@@ -122,8 +124,10 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
 
     The published way without quotes and with \\, \t, \n, \r and \N instead: every text and every null comes through.
     """
-    payload = _polars_tsv(frame)
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+    with phase("encode"):
+        payload = _polars_tsv(frame)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload)
 
 
 @transport(
@@ -139,8 +143,10 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
 
     The published way with another writer: empty texts, spaces around a text and a NaN come through, and so do nulls.
     """
-    payload = _pandas_csv(frame)
-    _insert_text(connection, table, frame.columns, "CSV", payload)
+    with phase("encode"):
+        payload = _pandas_csv(frame)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "CSV", payload)
 
 
 @transport(
@@ -156,5 +162,7 @@ def write_pandas_insert_tsv_lossless(connection, frame, table):
 
     The published way without quotes and with \\, \t, \n, \r and \N instead: every text, NaN and null comes through.
     """
-    payload = _pandas_tsv(frame)
-    _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+    with phase("encode"):
+        payload = _pandas_tsv(frame)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload)

@@ -7,7 +7,7 @@ from urllib.error import HTTPError
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-from harness.registry import transport
+from harness.registry import phase, transport
 
 CLIENT = "urllib"
 ENDPOINT = "clickhouse_http"
@@ -70,9 +70,14 @@ def write_pandas_parquet_lossless(connection, frame, table):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    arrow = pa.table(
-        {name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()}
-    )
-    buffer = io.BytesIO()
-    pq.write_table(arrow, buffer, compression="snappy")
-    _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+    with phase("encode"):
+        arrow = pa.table(
+            {
+                name: pa.array(values.to_numpy() if values.dtype == "float64" else values)
+                for name, values in frame.items()
+            }
+        )
+        buffer = io.BytesIO()
+        pq.write_table(arrow, buffer, compression="snappy")
+    with phase("send"):
+        _insert_parquet(connection, table, frame.columns, buffer.getvalue())
