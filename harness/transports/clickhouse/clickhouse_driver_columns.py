@@ -1,6 +1,6 @@
 """clickhouse-driver beyond lists of objects: NumPy, compression, rows: https://clickhouse-driver.readthedocs.io/"""
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
 
@@ -26,6 +26,7 @@ OF_CONNECT = ("clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", 
 @contextmanager
 def connect(uri):
     """Yield open clients by name, one of each kind."""
+    from contextlib import ExitStack
     from urllib.parse import urlencode
 
     from clickhouse_driver import Client
