@@ -1,10 +1,11 @@
 """pgpq, an encoder from Arrow to the rows of a binary COPY, which psycopg sends: https://github.com/adriangb/pgpq"""
 
+import itertools
 from contextlib import ExitStack, contextmanager
 
 from harness.registry import phase, transport
 
-BLOCK_ROWS = 65_536  # encoded and sent at a time: the whole frame never stands in memory a second time
+BLOCK_ROWS = 65_536  # turned into Arrow, encoded and sent at a time
 
 
 @contextmanager
@@ -41,45 +42,69 @@ def _uuid_bytes(texts):
     return pc.if_else(pc.is_valid(texts), values, None)
 
 
-def _as_the_table(connection, arrow, table):
-    """Give uuids and dates the types that the server's binary form of them needs: 16 bytes, and days."""
-    import pyarrow as pa
+def _types(connection, table, columns):
+    """Ask the server for the types of these columns, by name (one round trip)."""
     from psycopg import sql
 
-    columns = sql.SQL(", ").join(map(sql.Identifier, arrow.column_names))
-    found = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(columns, sql.Identifier(table)))
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    found = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(names, sql.Identifier(table)))
     types = connection.adapters.types
-    for position, column in enumerate(found.description):
-        values = arrow.column(position)
-        if column.type_code == types["uuid"].oid:
-            arrow = arrow.set_column(position, column.name, _uuid_bytes(values))
-        elif column.type_code == types["date"].oid and values.type != pa.date32():
+    return {column.name: getattr(types.get(column.type_code), "name", None) for column in found.description}
+
+
+def _as_the_table(arrow, types):
+    """Give uuids and dates the Arrow types that the server's binary form of them needs: 16 bytes, and days."""
+    import pyarrow as pa
+
+    for position, (name, values) in enumerate(zip(arrow.column_names, arrow.columns, strict=True)):
+        if types[name] == "uuid":
+            arrow = arrow.set_column(position, name, _uuid_bytes(values))
+        elif types[name] == "date" and values.type != pa.date32():
             days = values.cast(pa.date32())
             if not days.cast(values.type).equals(values):  # Arrow cuts a time of day off without a word
-                raise ValueError(f'column "{column.name}" is a date in the table, but has times of day')
-            arrow = arrow.set_column(position, column.name, days)
-    return arrow
+                raise ValueError(f'column "{name}" is a date in the table, but has times of day')
+            arrow = arrow.set_column(position, name, days)
+    return arrow.combine_chunks()
 
 
-def _copy(connection, arrow, table):
-    """Encode an Arrow table block by block and send every block into one binary COPY."""
+def _made(blocks, types):
+    """Yield the blocks as they are made, with the types that the table needs."""
+    remaining = iter(blocks)
+    while True:
+        with phase("encode"):
+            if (block := next(remaining, None)) is None:
+                return
+            arrow = _as_the_table(block, types)
+        yield arrow
+
+
+def _copy(connection, blocks, columns, table):
+    """Encode Arrow tables one after the other and send each as it is encoded, all into one binary COPY."""
     from pgpq import ArrowToPostgresBinaryEncoder
     from psycopg import sql
 
-    columns = sql.SQL(", ").join(map(sql.Identifier, arrow.column_names))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), columns)
-    encoder = ArrowToPostgresBinaryEncoder(arrow.schema)
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
+    made = _made(blocks, _types(connection, table, columns))
+    first = next(made)
+    encoder = ArrowToPostgresBinaryEncoder(first.schema)
     with ExitStack() as stack:
         copy = stack.enter_context(connection.cursor().copy(statement))
         copy.write(encoder.write_header())
-        for batch in arrow.to_batches(max_chunksize=BLOCK_ROWS):
+        for arrow in itertools.chain([first], made):
             with phase("encode"):
-                block = encoder.write_batch(batch)
+                encoded = [encoder.write_batch(batch) for batch in arrow.to_batches()]
             with phase("send"):
-                copy.write(block)
+                for data in encoded:
+                    copy.write(data)
         with phase("send"):
             copy.write(encoder.finish())
             stack.close()
+
+
+def _starts(rows):
+    """Return where the blocks of so many rows begin; of none there is an empty one."""
+    return range(0, max(rows, 1), BLOCK_ROWS)
 
 
 @transport(
@@ -94,11 +119,11 @@ def write_polars_copy_binary(connection, frame, table):
 
     The server parses no text, and no Python object is made of any value. pgpq writes the types of the Arrow columns:
     uuid texts become 16 bytes first (the server is asked which columns those are), and an integer of another width
-    than the table's is refused by the server. Blocks of 65,536 rows are encoded and sent in turns.
+    than the table's is refused by the server. Blocks of 65,536 rows are encoded and sent in turns, so that the whole
+    frame never stands in memory a second time.
     """
-    with phase("encode"):
-        arrow = _as_the_table(connection, frame.to_arrow(), table)
-    _copy(connection, arrow, table)
+    blocks = (frame.slice(start, BLOCK_ROWS).to_arrow() for start in _starts(len(frame)))
+    _copy(connection, blocks, frame.columns, table)
 
 
 @transport(
@@ -116,9 +141,9 @@ def write_pandas_copy_binary(connection, frame, table):
     """
     import pyarrow as pa
 
-    with phase("encode"):
-        arrow = _as_the_table(connection, pa.Table.from_pandas(frame, preserve_index=False), table)
-    _copy(connection, arrow, table)
+    parts = (frame.iloc[start : start + BLOCK_ROWS] for start in _starts(len(frame)))
+    blocks = (pa.Table.from_pandas(part, preserve_index=False) for part in parts)
+    _copy(connection, blocks, list(frame.columns), table)
 
 
 @transport(
@@ -137,8 +162,9 @@ def write_polars_copy_binary_sorted(connection, frame, table):
     """
     with phase("encode"):
         keys = _key_columns(connection, table)
-        arrow = _as_the_table(connection, (frame.sort(keys) if keys else frame).to_arrow(), table)
-    _copy(connection, arrow, table)
+        frame = frame.sort(keys) if keys else frame
+    blocks = (frame.slice(start, BLOCK_ROWS).to_arrow() for start in _starts(len(frame)))
+    _copy(connection, blocks, frame.columns, table)
 
 
 @transport(
@@ -160,5 +186,5 @@ def write_pandas_copy_binary_sorted(connection, frame, table):
         keys = _key_columns(connection, table)
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
         arrow = arrow.sort_by([(key, "ascending") for key in keys]) if keys else arrow
-        arrow = _as_the_table(connection, arrow, table)
-    _copy(connection, arrow, table)
+    blocks = (arrow.slice(start, BLOCK_ROWS) for start in _starts(len(arrow)))
+    _copy(connection, blocks, arrow.column_names, table)

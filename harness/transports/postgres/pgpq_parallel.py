@@ -1,5 +1,6 @@
 """pgpq over several connections at once: https://github.com/adriangb/pgpq"""
 
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -7,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from harness.registry import phase, transport
 
 CLIENT = "pgpq"
-BLOCK_ROWS = 65_536  # encoded and sent at a time: the whole frame never stands in memory a second time
+BLOCK_ROWS = 65_536  # turned into Arrow, encoded and sent at a time
 # A slice that waits for a row of another one would wait for ever: that one commits only when all are done.
 LOCK_TIMEOUT = "10s"
 
@@ -48,51 +49,68 @@ def _uuid_bytes(texts):
     return pc.if_else(pc.is_valid(texts), values, None)
 
 
-def _as_the_table(connection, arrow, table):
-    """Give uuids and dates the types that the server's binary form of them needs: 16 bytes, and days."""
-    import pyarrow as pa
+def _types(connection, table, columns):
+    """Ask the server for the types of these columns, by name (one round trip)."""
     from psycopg import sql
 
-    columns = sql.SQL(", ").join(map(sql.Identifier, arrow.column_names))
-    found = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(columns, sql.Identifier(table)))
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    found = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(names, sql.Identifier(table)))
     types = connection.adapters.types
-    for position, column in enumerate(found.description):
-        values = arrow.column(position)
-        if column.type_code == types["uuid"].oid:
-            arrow = arrow.set_column(position, column.name, _uuid_bytes(values))
-        elif column.type_code == types["date"].oid and values.type != pa.date32():
+    return {column.name: getattr(types.get(column.type_code), "name", None) for column in found.description}
+
+
+def _as_the_table(arrow, types):
+    """Give uuids and dates the Arrow types that the server's binary form of them needs: 16 bytes, and days."""
+    import pyarrow as pa
+
+    for position, (name, values) in enumerate(zip(arrow.column_names, arrow.columns, strict=True)):
+        if types[name] == "uuid":
+            arrow = arrow.set_column(position, name, _uuid_bytes(values))
+        elif types[name] == "date" and values.type != pa.date32():
             days = values.cast(pa.date32())
             if not days.cast(values.type).equals(values):  # Arrow cuts a time of day off without a word
-                raise ValueError(f'column "{column.name}" is a date in the table, but has times of day')
-            arrow = arrow.set_column(position, column.name, days)
-    return arrow
+                raise ValueError(f'column "{name}" is a date in the table, but has times of day')
+            arrow = arrow.set_column(position, name, days)
+    return arrow.combine_chunks()
 
 
-def _copy(connection, arrow, table):
-    """Encode a slice of the Arrow table block by block and send every block into one binary COPY."""
+def _copy(connection, blocks, types, table):
+    """Encode Arrow tables one after the other and send each as it is encoded, all into one binary COPY."""
     from pgpq import ArrowToPostgresBinaryEncoder
     from psycopg import sql
 
-    columns = sql.SQL(", ").join(map(sql.Identifier, arrow.column_names))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), columns)
+    names = sql.SQL(", ").join(map(sql.Identifier, types))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
     connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
-    encoder = ArrowToPostgresBinaryEncoder(arrow.schema)
+    made = (_as_the_table(block, types) for block in blocks)
+    first = next(made)
+    encoder = ArrowToPostgresBinaryEncoder(first.schema)
     with connection.cursor().copy(statement) as copy:
         copy.write(encoder.write_header())
-        for batch in arrow.to_batches(max_chunksize=BLOCK_ROWS):
-            copy.write(encoder.write_batch(batch))
+        for arrow in itertools.chain([first], made):
+            for batch in arrow.to_batches():
+                copy.write(encoder.write_batch(batch))
         copy.write(encoder.finish())
 
 
-def _copy_slices(connections, arrow, table):
-    """Send one slice over each connection; commit them only when all have arrived, else none."""
-    rows = -(-len(arrow) // len(connections))
-    slices = [arrow.slice(number * rows, rows) for number in range(len(connections))]
+def _copy_slices(connections, slices, columns, table):
+    """Send one slice over each connection, block by block; commit them only when all have arrived, else none."""
+    types = _types(connections[0], table, columns)
     with ExitStack() as transactions:
         for connection in connections:
             transactions.enter_context(connection.transaction())
         with ThreadPoolExecutor(len(connections)) as pool:
-            list(pool.map(_copy, connections, slices, [table] * len(connections)))
+            number = len(connections)
+            list(pool.map(_copy, connections, slices, [types] * number, [table] * number))
+
+
+def _parts(rows, number):
+    """Return for each of so many parts where its blocks begin and how many rows they have; of none there is one."""
+    bounds = [rows * part // number for part in range(number + 1)]
+    return [
+        [(start, min(BLOCK_ROWS, end - start)) for start in range(begin, max(end, begin + 1), BLOCK_ROWS)]
+        for begin, end in itertools.pairwise(bounds)
+    ]
 
 
 @transport(
@@ -112,8 +130,9 @@ def write_polars_copy_binary_sorted(connections, frame, table):
     """
     with phase("encode"):
         keys = _key_columns(connections[0], table)
-        arrow = _as_the_table(connections[0], (frame.sort(keys) if keys else frame).to_arrow(), table)
-    _copy_slices(connections, arrow, table)
+        frame = frame.sort(keys) if keys else frame
+    slices = [(frame.slice(*block).to_arrow() for block in blocks) for blocks in _parts(len(frame), len(connections))]
+    _copy_slices(connections, slices, frame.columns, table)
 
 
 @transport(
@@ -135,5 +154,5 @@ def write_pandas_copy_binary_sorted(connections, frame, table):
         keys = _key_columns(connections[0], table)
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
         arrow = arrow.sort_by([(key, "ascending") for key in keys]) if keys else arrow
-        arrow = _as_the_table(connections[0], arrow, table)
-    _copy_slices(connections, arrow, table)
+    slices = [(arrow.slice(*block) for block in blocks) for blocks in _parts(len(arrow), len(connections))]
+    _copy_slices(connections, slices, arrow.column_names, table)
