@@ -56,7 +56,7 @@ def output(folder: Path, entry: Transport, *arguments: object) -> str:
     command = [sys.executable, "-I", str(path), *map(str, arguments)]
     own = os.environ | {"XDG_CONFIG_HOME": str(folder)}  # ParquetDB makes a file there
     done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=60, check=False)
-    if (last := (done.stderr.splitlines() or [""])[-1]).startswith("__main__.Unsupported: "):
+    if (last := (done.stderr.splitlines() or [""])[-1]).startswith("Unsupported: "):
         pytest.skip(last)
     assert done.returncode == 0, done.stderr
     return done.stdout
