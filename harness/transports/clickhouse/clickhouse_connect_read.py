@@ -1,0 +1,254 @@
+"""clickhouse-connect, the official HTTP client, in Arrow: https://clickhouse.com/docs/integrations/python"""
+
+from contextlib import contextmanager
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from harness.registry import transport
+
+CLIENT = "clickhouse_connect"
+ENDPOINT = "clickhouse_http"
+
+# The server's default, written down because it may change.
+ARROW_SETTINGS = {"output_format_arrow_compression_method": "lz4_frame"}
+ARROW_UNCOMPRESSED = {"output_format_arrow_compression_method": "none"}
+ARROW_ZSTD = {"output_format_arrow_compression_method": "zstd"}
+
+NULLS_AMONG_NUMBERS = {"changed": "nulls"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client with an open connection; it reads the server's version and settings before anything else.
+
+    All is as the client chooses by itself: it makes a session, and asks for answers in every compression it knows.
+    """
+    import clickhouse_connect
+
+    parts = urlsplit(uri)
+    with clickhouse_connect.get_client(
+        interface=parts.scheme,
+        host=parts.hostname,
+        port=parts.port,
+        username=unquote(parts.username or "default"),
+        password=unquote(parts.password or ""),
+        **dict(parse_qsl(parts.query)),
+    ) as client:
+        yield client
+
+
+def _select(table):
+    return f"SELECT * FROM `{table}`"
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars", "pyarrow"],
+    settings=ARROW_SETTINGS,
+)
+def read_polars_query_arrow(connection, table):
+    """Fetch the table as one lz4 Arrow file with query_arrow and hand it to polars.
+
+    The client tells the server to hold the whole answer back until the query has ended
+    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. polars copies the texts
+    and has no UUID type: a UUID arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    return pl.from_arrow(connection.query_arrow(_select(table), settings=ARROW_SETTINGS))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars", "pyarrow"],
+    settings=ARROW_UNCOMPRESSED,
+)
+def read_polars_query_arrow_uncompressed(connection, table):
+    """Fetch the table as one uncompressed Arrow file with query_arrow and hand it to polars.
+
+    Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes of Binary.
+    """
+    import polars as pl
+
+    return pl.from_arrow(connection.query_arrow(_select(table), settings=ARROW_UNCOMPRESSED))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars", "pyarrow"],
+    settings=ARROW_ZSTD,
+)
+def read_polars_query_arrow_zstd(connection, table):
+    """Fetch the table as one zstd Arrow file with query_arrow and hand it to polars.
+
+    Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes of Binary.
+    """
+    import polars as pl
+
+    return pl.from_arrow(connection.query_arrow(_select(table), settings=ARROW_ZSTD))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["clickhouse_connect", "pandas", "pyarrow"],
+    settings=ARROW_SETTINGS,
+    lossy=NULLS_AMONG_NUMBERS,
+)
+def read_pandas_query_arrow(connection, table):
+    """Fetch the table as one lz4 Arrow file with query_arrow and turn it into pandas' own types.
+
+    The client tells the server to hold the whole answer back until the query has ended
+    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. UUIDs and dates
+    become one Python object per value; integers with nulls become float64, and a null among floats becomes NaN.
+    """
+    return connection.query_arrow(_select(table), settings=ARROW_SETTINGS).to_pandas()
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["clickhouse_connect", "pandas", "pyarrow"],
+    settings=ARROW_SETTINGS,
+)
+def read_pandas_query_arrow_types(connection, table):
+    """Fetch the table as one lz4 Arrow file with query_arrow and keep its Arrow columns in pandas.
+
+    The client tells the server to hold the whole answer back until the query has ended
+    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. The columns stay
+    what they are in Arrow (pandas.ArrowDtype): nothing is copied, nulls stay nulls.
+    """
+    import pandas as pd
+
+    arrow = connection.query_arrow(_select(table), settings=ARROW_SETTINGS)
+    return arrow.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars", "pyarrow"],
+    settings=ARROW_SETTINGS,
+)
+def read_polars_query_arrow_stream(connection, table):
+    """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and hand them all to polars.
+
+    Each batch is decoded while the next ones are on their way. A UUID arrives as 16 bytes of Binary.
+    """
+    import polars as pl
+    import pyarrow as pa
+
+    with connection.query_arrow_stream(_select(table), settings=ARROW_SETTINGS) as batches:
+        return pl.from_arrow(pa.Table.from_batches(batches, schema=batches.gen.schema))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["clickhouse_connect", "pandas", "pyarrow"],
+    settings=ARROW_SETTINGS,
+    lossy=NULLS_AMONG_NUMBERS,
+)
+def read_pandas_query_arrow_stream(connection, table):
+    """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and turn them into pandas' own types.
+
+    Each batch is decoded while the next ones are on their way. UUIDs and dates become one Python object per value;
+    integers with nulls become float64, and a null among floats becomes NaN.
+    """
+    import pyarrow as pa
+
+    with connection.query_arrow_stream(_select(table), settings=ARROW_SETTINGS) as batches:
+        return pa.Table.from_batches(batches, schema=batches.gen.schema).to_pandas()
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars", "pyarrow"],
+    settings=ARROW_SETTINGS,
+)
+def read_polars_query_df_arrow(connection, table):
+    """Fetch the table with query_df_arrow(dataframe_library="polars"), which is query_arrow and from_arrow in one call.
+
+    The client tells the server to hold the whole answer back until the query has ended
+    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. A UUID arrives as
+    16 bytes of Binary.
+    """
+    return connection.query_df_arrow(_select(table), settings=ARROW_SETTINGS, dataframe_library="polars")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["clickhouse_connect", "pandas", "pyarrow"],
+    settings=ARROW_SETTINGS,
+)
+def read_pandas_query_df_arrow(connection, table):
+    """Fetch the table with query_df_arrow, which keeps the Arrow columns in pandas (pandas.ArrowDtype).
+
+    The client tells the server to hold the whole answer back until the query has ended
+    (wait_end_of_query=1), and asks for no HTTP compression: Arrow has its own. Nothing is copied,
+    nulls stay nulls.
+    """
+    return connection.query_df_arrow(_select(table), settings=ARROW_SETTINGS)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars", "pyarrow"],
+    settings=ARROW_SETTINGS,
+)
+def read_polars_query_df_arrow_stream(connection, table):
+    """Fetch the table as a stream of polars frames with query_df_arrow_stream and put them together.
+
+    One frame per block of the server, about 8,000 rows. A UUID arrives as 16 bytes of Binary. A table without rows has
+    no block and is refused (ValueError).
+    """
+    import polars as pl
+
+    query = connection.query_df_arrow_stream(_select(table), settings=ARROW_SETTINGS, dataframe_library="polars")
+    with query as frames:
+        return pl.concat(frames)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["clickhouse_connect", "pandas", "pyarrow"],
+    settings=ARROW_SETTINGS,
+)
+def read_pandas_query_df_arrow_stream(connection, table):
+    """Fetch the table as a stream of pandas frames with query_df_arrow_stream and put them together.
+
+    One frame of Arrow columns (pandas.ArrowDtype) per block of the server, about 8,000 rows. A table without rows has
+    no block and is refused (ValueError).
+    """
+    import pandas as pd
+
+    with connection.query_df_arrow_stream(_select(table), settings=ARROW_SETTINGS) as frames:
+        return pd.concat(frames, ignore_index=True)
