@@ -1,0 +1,293 @@
+"""httpx and a decoder for the Native format: https://clickhouse.com/docs/interfaces/formats/Native
+
+The layout, from NativeReader.cpp, SerializationString.cpp, SerializationNullable.cpp, SerializationUUID.cpp and
+SerializationLowCardinality.cpp of ClickHouse (over HTTP at revision 0, so without custom serializations):
+
+    answer     blocks one behind the other, to its end
+    block      varint columns, varint rows, then for each column: text name, text type, values (none for 0 rows)
+    text       varint bytes, UTF-8                            varint: 7 bits a byte, low ones first, bit 7 = more follow
+    values     numbers little-endian, one behind the other; Date: UInt16 days; Date32: Int32 days
+               UUID: two UInt64, the high half first, each little-endian: both are turned round to get its text's order
+               String: text, text, ...
+               Nullable(T): one byte for each row (1 = null), then the values of T with something in place of nulls
+               LowCardinality(T): UInt64 version 1, UInt64 flags (the low byte is the width of the indexes: 0 to 3 for
+               UInt8 to UInt64), UInt64 keys, the keys as values of T without Nullable (there the first one stands for
+               null), UInt64 rows, the indexes
+"""
+
+import functools
+from contextlib import contextmanager
+
+from harness.registry import Unsupported, phase, transport
+
+CLIENT = "httpx"
+ENDPOINT = "clickhouse_http"
+
+# A socket that is silent for so long is broken (the native clients have the same default).
+TIMEOUT_SECONDS = 300
+
+# httpx offers every compression it finds installed, and since 25.10 a server takes the offer: without this the bytes on
+# the wire would depend on which other packages are there.
+PLAIN = {"enable_http_compression": "0"}
+HTTP_COMPRESSED = {"enable_http_compression": "1"}
+
+# ClickHouse's types of fixed width -> numpy's, which are Arrow's as well.
+NUMBERS = {f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
+NUMBERS |= {"Float32": "<f4", "Float64": "<f8", "Date": "<u2", "Date32": "<i4"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client that holds one open connection."""
+    import httpx
+
+    url = httpx.URL(uri)
+    with httpx.Client(
+        base_url=url.copy_with(userinfo=b"", query=None),
+        params=url.params,
+        auth=(url.username, url.password),
+        timeout=TIMEOUT_SECONDS,
+    ) as client:
+        _send(client, "SELECT 1")
+        yield client
+
+
+def _send(client, query, settings=None, encoding="identity"):
+    """Run one query and return the bytes of the answer, decompressed; a refusal raises RuntimeError with its text."""
+    response = client.post("/", params=settings, content=query, headers={"Accept-Encoding": encoding})
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+    answer = response.content  # httpx takes zstd off by itself, where the package zstandard is installed
+    if response.headers.get("Content-Encoding") == "lz4":
+        import lz4.frame
+
+        answer = lz4.frame.decompress(answer)
+    _raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
+    return answer
+
+
+def _raise_if_broken_off(answer, tag):
+    """Raise RuntimeError when the answer ends with the server's mark of a failure after the first rows.
+
+    The status is sent before the rows. A server that fails later breaks off the answer (post() raises), and since 25.11
+    it also ends it with a message between two marks that repeat a header.
+    """
+    if tag and tag.encode() in answer[-64:]:
+        raise RuntimeError(f"ClickHouse failed in the middle of its answer: {answer[-2000:].decode(errors='replace')}")
+
+
+class _Bytes:
+    """The bytes of an answer, taken from the front. Raises RuntimeError when they end too soon."""
+
+    def __init__(self, answer):
+        import numpy as np
+
+        self.data, self.place = np.frombuffer(answer, np.uint8), 0
+
+    def take(self, size):
+        part = self.data[self.place : self.place + size]
+        if len(part) < size:
+            raise RuntimeError(f"expected {size} bytes more in a block of the Native format, found {len(part)}")
+        self.place += size
+        return part
+
+    def varint(self):
+        value = shift = 0
+        while (byte := int(self.take(1)[0])) & 0x80:
+            value, shift = value | (byte & 0x7F) << shift, shift + 7
+        return value | byte << shift
+
+    def text(self):
+        return self.take(self.varint()).tobytes().decode()
+
+    def number(self):
+        return int.from_bytes(self.take(8).tobytes(), "little")
+
+
+@functools.cache
+def _compiled_walk():
+    """Return a function that takes texts apart; numba compiles it in its first call, which takes about a second."""
+    import numba
+
+    @numba.njit
+    def walk(data, start, offsets, out):
+        place, total = start, 0
+        for row in range(len(offsets) - 1):
+            size = shift = 0
+            byte = 0x80
+            while byte >= 0x80:
+                if place == len(data):
+                    return -1
+                byte = data[place]
+                place += 1
+                size |= (byte & 0x7F) << shift
+                shift += 7
+            if place + size > len(data):
+                return -1
+            out[total : total + size] = data[place : place + size]
+            place += size
+            total += size
+            offsets[row + 1] = total
+        return place
+
+    return walk
+
+
+def _strings(source, rows, missing):
+    import numpy as np
+    import pyarrow as pa
+
+    offsets, left = np.zeros(rows + 1, np.int64), len(source.data) - source.place
+    out = np.empty(left, np.uint8)  # at most so much: what is not touched costs no memory
+    source.place = _compiled_walk()(source.data, source.place, offsets, out)
+    if source.place < 0:
+        raise RuntimeError("expected more texts in a block of the Native format, found its end")
+    text = out[: offsets[-1]].copy()
+    array = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text), missing)
+    array.validate(full=True)  # a String of ClickHouse can hold any bytes, an Arrow string must be UTF-8
+    return array
+
+
+def _low_cardinality(source, inner, rows):
+    import pyarrow as pa
+
+    version, flags, keys = source.number(), source.number(), source.number()
+    width = 1 << (flags & 0xFF)
+    if version != 1 or width > 8 or flags & 0x100:  # 0x100: keys shared by blocks, which files on disk have
+        raise Unsupported(f"LowCardinality of version {version} with the flags {flags:#x}")
+    nullable = inner.startswith("Nullable(")
+    values = _values(source, inner[9:-1] if nullable else inner, keys)
+    if source.number() != rows:
+        raise RuntimeError("expected as many indexes in a LowCardinality column as rows")
+    indexes = source.take(rows * width).view(f"<u{width}")
+    return values.take(pa.array(indexes, mask=indexes == 0 if nullable else None))
+
+
+def _values(source, kind, rows, missing=None):
+    """Decode one column of a block as an Arrow array; `missing` is a bitmap of what is not null."""
+    import numpy as np
+    import pyarrow as pa
+
+    if kind.startswith("Nullable("):
+        nulls = source.take(rows)
+        return _values(source, kind[9:-1], rows, pa.py_buffer(np.packbits(nulls == 0, bitorder="little")))
+    if kind.startswith("LowCardinality("):
+        return _low_cardinality(source, kind[15:-1], rows)
+    if kind == "String":
+        return _strings(source, rows, missing)
+    if kind == "UUID":
+        halves = source.take(16 * rows).reshape(rows, 2, 8)
+        octets = np.ascontiguousarray(halves[:, :, ::-1])
+        return pa.Array.from_buffers(pa.binary(16), rows, [missing, pa.py_buffer(octets)])
+    if kind not in NUMBERS:
+        raise Unsupported(f"the decoder here does not know the type {kind}")
+    numbers = source.take(np.dtype(NUMBERS[kind]).itemsize * rows).view(NUMBERS[kind])
+    arrow_type = pa.date32() if kind.startswith("Date") else pa.from_numpy_dtype(numbers.dtype)
+    if kind == "Date":
+        numbers = numbers.astype("<i4")
+    return pa.Array.from_buffers(arrow_type, rows, [missing, pa.py_buffer(np.ascontiguousarray(numbers))])
+
+
+def _table(answer):
+    import pyarrow as pa
+
+    source, batches = _Bytes(answer), []
+    while source.place < len(source.data):
+        columns, rows = source.varint(), source.varint()
+        names, arrays = [], []
+        for _ in range(columns):
+            names.append(source.text())
+            arrays.append(_values(source, source.text(), rows))
+        batches.append(pa.RecordBatch.from_arrays(arrays, names))
+    if not batches:
+        raise Unsupported("the Native format says nothing of the columns of a table without rows")
+    return pa.Table.from_batches(batches)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
+    settings=PLAIN,
+)
+def read_polars_native(connection, table):
+    """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for polars.
+
+    Native has no end mark: that the answer is whole is known from HTTP alone. numba compiles the walk over the texts in
+    the first call. Types beyond numbers, dates, String, UUID, Nullable and LowCardinality are refused. A UUID arrives
+    as 16 bytes of Binary.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", PLAIN)
+    with phase("decode"):
+        return pl.from_arrow(_table(answer))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
+    settings=PLAIN,
+)
+def read_pandas_native(connection, table):
+    """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for pandas.
+
+    Native has no end mark: that the answer is whole is known from HTTP alone. numba compiles the walk over the texts in
+    the first call. Types beyond numbers, dates, String, UUID, Nullable and LowCardinality are refused. The columns stay
+    Arrow (pandas.ArrowDtype); a UUID arrives as 16 bytes.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", PLAIN)
+    with phase("decode"):
+        return _table(answer).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["httpx", "lz4.frame", "numba", "numpy", "polars", "pyarrow"],
+    settings=HTTP_COMPRESSED,
+)
+def read_polars_native_http_lz4(connection, table):
+    """Fetch native blocks in HTTP compression lz4 and decode them here, with numpy and numba, for polars.
+
+    Tuned: Accept-Encoding: lz4, for a slow network. httpx knows no lz4: the body is unpacked here. All else is as in
+    native.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", HTTP_COMPRESSED, "lz4")
+    with phase("decode"):
+        return pl.from_arrow(_table(answer))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["httpx", "numba", "numpy", "polars", "pyarrow", "zstandard"],
+    settings=HTTP_COMPRESSED,
+)
+def read_polars_native_http_zstd(connection, table):
+    """Fetch native blocks in HTTP compression zstd and decode them here, with numpy and numba, for polars.
+
+    Tuned: Accept-Encoding: zstd, for a slow network. All else is as in native.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", HTTP_COMPRESSED, "zstd")
+    with phase("decode"):
+        return pl.from_arrow(_table(answer))
