@@ -1,0 +1,162 @@
+"""clickhouse-driver, the native protocol: Arrow and DataFrame results: https://clickhouse-driver.readthedocs.io/"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+CLIENT = "clickhouse_driver"
+ENDPOINT = "clickhouse_native"
+
+# A null among numbers is a NaN in numpy, which pandas cannot tell from a real one, and makes floats of integers.
+NULLS_AMONG_NUMBERS = {"changed": "nulls"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client with an open, uncompressed connection."""
+    from clickhouse_driver import Client
+
+    with Client.from_url(uri) as client:
+        client.execute("SELECT 1")  # the client connects with its first query only
+        yield client
+
+
+def _typed(values, kind):
+    """Return a column for pandas: Arrow where a number may be null (None and NaN differ there), all else as it is."""
+    import pandas as pd
+    import pyarrow as pa
+
+    kind = kind.removeprefix("LowCardinality(")
+    if not kind.startswith(("Nullable(Int", "Nullable(UInt", "Nullable(Float")):
+        return values
+    return pd.arrays.ArrowExtensionArray(pa.array(values, pa.type_for_alias(kind[9:].rstrip(")").lower())))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native fetch as Arrow",
+    payload="native columns",
+    requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
+)
+def read_polars_query_arrow(connection, table):
+    """Fetch native blocks with query_arrow, which makes Arrow columns of them, and hand them to polars.
+
+    No Python object per value, but for UUIDs, which come as text. Needs clickhouse-driver 0.2.11.
+    """
+    import polars as pl
+
+    return pl.from_arrow(connection.query_arrow(f"SELECT * FROM `{table}`"))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native fetch as Arrow",
+    payload="native columns",
+    requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
+)
+def read_pandas_query_arrow(connection, table):
+    """Fetch native blocks with query_arrow, which makes Arrow columns of them, and keep these in pandas.
+
+    No Python object per value, but for UUIDs, which come as text. The columns stay what they are in Arrow
+    (pandas.ArrowDtype). Needs clickhouse-driver 0.2.11.
+    """
+    import pandas as pd
+
+    return connection.query_arrow(f"SELECT * FROM `{table}`").to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native fetch as Arrow",
+    payload="native columns",
+    requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
+)
+def read_polars_query_arrow_stream(connection, table):
+    """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and let polars take them one by one.
+
+    Each block is handed over while the next ones are on their way. UUIDs come as text. Needs clickhouse-driver 0.2.11.
+    """
+    import polars as pl
+
+    with connection.query_arrow_stream(f"SELECT * FROM `{table}`") as reader:
+        return pl.from_arrow(reader)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native fetch as Arrow",
+    payload="native columns",
+    requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
+)
+def read_pandas_query_arrow_stream(connection, table):
+    """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and put frames of them together.
+
+    Each block becomes a frame of Arrow columns (pandas.ArrowDtype) while the next ones are on their way. UUIDs come as
+    text. Needs clickhouse-driver 0.2.11.
+    """
+    import pandas as pd
+
+    with connection.query_arrow_stream(f"SELECT * FROM `{table}`") as reader:
+        frames = [batch.to_pandas(types_mapper=pd.ArrowDtype) for batch in reader]
+        return pd.concat(
+            frames or [reader.schema.empty_table().to_pandas(types_mapper=pd.ArrowDtype)], ignore_index=True
+        )
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_driver", "numpy", "pandas"],
+    lossy=NULLS_AMONG_NUMBERS,
+)
+def read_pandas_query_dataframe(connection, table):
+    """Fetch native blocks with query_dataframe: one sequence of Python objects per column, and a frame of them.
+
+    UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64, with nulls float64.
+    Characters of column names that are no letter, digit or underscore are replaced.
+    """
+    return connection.query_dataframe(f"SELECT * FROM `{table}`")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="native columns",
+    requires=["clickhouse_driver", "numpy", "pandas"],
+    lossy=NULLS_AMONG_NUMBERS,
+)
+def read_pandas_query_dataframe_numpy(connection, table):
+    """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.
+
+    Tuned: numbers and dates are no Python objects on their way; texts and UUIDs are. LowCardinality becomes
+    categorical, with nulls beside empty texts it is refused. Characters of column names that are no letter, digit or
+    underscore are replaced.
+    """
+    return connection.query_dataframe(f"SELECT * FROM `{table}`", settings={"use_numpy": True})
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_driver", "pandas", "pyarrow"],
+)
+def read_pandas_columnar_lossless(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.
+
+    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
+    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    """
+    import pandas as pd
+
+    data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+    columns = zip(columns_with_types, data, strict=True)
+    return pd.DataFrame({name: _typed(values, kind) for (name, kind), values in columns})

@@ -1,0 +1,65 @@
+"""clickhouse-driver, the native protocol with compression: https://clickhouse-driver.readthedocs.io/"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+CLIENT = "clickhouse_driver"
+ENDPOINT = "clickhouse_native"
+
+METHOD = "lz4"
+# The server compresses with a method of its own choice (zstd by default since 26.9) unless it is told which.
+SETTINGS = {"network_compression_method": METHOD}
+
+# A null among numbers is a NaN in numpy, which pandas cannot tell from a real one, and makes floats of integers.
+NULLS_AMONG_NUMBERS = {"changed": "nulls"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client with an open, compressed connection."""
+    from clickhouse_driver import Client
+
+    with Client.from_url(uri + ("&" if "?" in uri else "?") + f"compression={METHOD}") as client:
+        client.execute("SELECT 1")  # the client connects with its first query only
+        yield client
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native fetch as Arrow",
+    payload="native columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "polars", "pyarrow"],
+    settings=SETTINGS,
+)
+def read_polars_query_arrow_lz4(connection, table):
+    """Fetch native blocks in lz4 with query_arrow, which makes Arrow columns of them, and hand them to polars.
+
+    Tuned: compression=lz4, for a slow network. All else is as in query_arrow.
+    """
+    import polars as pl
+
+    return pl.from_arrow(connection.query_arrow(f"SELECT * FROM `{table}`", settings=SETTINGS))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "pandas"],
+    settings=SETTINGS,
+    lossy=NULLS_AMONG_NUMBERS,
+)
+def read_pandas_columnar_lz4(connection, table):
+    """Fetch native blocks in lz4 as one sequence of Python objects per column and build the frame from them.
+
+    Tuned: compression=lz4, for a slow network. All else is as in the published columnar fetch, which is uncompressed.
+    """
+    import pandas as pd
+
+    data, columns_with_types = connection.execute(
+        f"SELECT * FROM `{table}`", with_column_types=True, columnar=True, settings=SETTINGS
+    )
+    return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
