@@ -66,12 +66,13 @@ class NativeConnection(socketserver.BaseRequestHandler):
             packet = self.reader.varint()
             if packet == packets.CLIENT_PING:
                 self._send(packets.PONG)
-            elif packet == packets.CLIENT_TABLES_STATUS:  # what a server asks for before it uses remote()
-                self._send(packets.tables_status(packets.read_tables(self.reader)))
             elif packet == packets.CLIENT_QUERY:
                 self._query()
+            elif packet == packets.CLIENT_TABLES_STATUS:
+                tables = packets.read_tables(self.reader)
+                self._send(packets.tables_status([table for table in tables if self.session.has_table(*table)]))
             elif packet != packets.CLIENT_CANCEL:  # a Cancel here came after the end of its query
-                raise ProtocolError(f"expected a Query, Ping or Cancel packet, found number {packet}")
+                raise ProtocolError(f"expected a Query, Ping, Cancel or TablesStatusRequest packet, found number {packet}")
 
     def _send(self, *pieces: bytes) -> None:
         self.request.settimeout(SEND_SECONDS)

@@ -14,16 +14,16 @@ from .wire import ProtocolError, Reader, string, varint
 
 REVISION = 54429
 
-CLIENT_HELLO, CLIENT_QUERY, CLIENT_DATA, CLIENT_CANCEL, CLIENT_PING = 0, 1, 2, 3, 4
-CLIENT_TABLES_STATUS, _CLIENT_SCALAR = 5, 7
+CLIENT_HELLO, CLIENT_QUERY, CLIENT_DATA, CLIENT_CANCEL, CLIENT_PING, CLIENT_TABLES_STATUS = 0, 1, 2, 3, 4, 5
+_CLIENT_SCALAR = 7
 _HELLO, _DATA, _EXCEPTION, _PROGRESS, _PROFILE_INFO = b"\x00", b"\x01", b"\x02", b"\x03", b"\x06"
+_TABLES_STATUS = b"\x09"
 PONG, END_OF_STREAM = b"\x04", b"\x05"
-_TABLES_STATUS, _NOT_REPLICATED = b"\x09", b"\x00"
 
 _BLOCK_INFO = b"\x01\x00\x02\xff\xff\xff\xff\x00"  # field 1: no overflow; field 2: bucket -1; end
 _BLOCK_INFO_WIDTHS = {1: 1, 2: 4}
 _SETTING_IS_IMPORTANT = 0x01
-_INTERFACE_TCP = 1
+_OVER_TCP, _OVER_HTTP = 1, 2
 MAX_HANDSHAKE_TEXT_BYTES = 1 << 16
 _MAX_SETTINGS = 10_000
 _MAX_TABLES = 10_000
@@ -66,35 +66,12 @@ def read_hello(reader: Reader) -> Hello:
     return Hello(client, revision, reader.text(limit), reader.text(limit), reader.text(limit))
 
 
-def read_tables(reader: Reader) -> list[tuple[str, str]]:
-    """Read a TablesStatusRequest packet: database and name of every table."""
-    if (count := reader.varint()) > _MAX_TABLES:
-        raise ProtocolError(f"expected at most {_MAX_TABLES} tables, found {count}")
-    limit = MAX_HANDSHAKE_TEXT_BYTES
-    return [(reader.text(limit), reader.text(limit)) for _ in range(count)]
-
-
-def tables_status(tables: list[tuple[str, str]]) -> bytes:
-    """Build a TablesStatusResponse packet: none of the tables is replicated."""
-    states = b"".join(string(database) + string(table) + _NOT_REPLICATED for database, table in tables)
-    return _TABLES_STATUS + varint(len(tables)) + states
-
-
 def read_query_head(reader: Reader) -> QueryHead:
     """Read a Query packet up to the length of its text."""
     limit = MAX_HANDSHAKE_TEXT_BYTES
     query_id = reader.text(limit)
     if reader.byte():  # the kind of query; 0 means that no client info follows
-        for _ in range(3):  # initial user, query id and address
-            reader.text(limit)
-        by_tcp = reader.byte() == _INTERFACE_TCP  # an embedded engine is another: it says nothing of itself
-        for _ in range(3 * by_tcp):  # user of the operating system, host, name of the client
-            reader.text(limit)
-        for _ in range(3 * by_tcp):  # version and revision of the client
-            reader.varint()
-        reader.text(limit)  # quota key
-        for _ in range(by_tcp):  # patch version of the client
-            reader.varint()
+        _skip_client_info(reader)
     settings: dict[str, str] = {}
     important = set()
     while name := reader.text(limit):
@@ -108,10 +85,37 @@ def read_query_head(reader: Reader) -> QueryHead:
     return QueryHead(query_id, settings, frozenset(important), compressed, reader.varint())
 
 
+def _skip_client_info(reader: Reader) -> None:
+    """Read over what a client says of itself; a server that asks for another (remote()) says how it was asked itself."""
+    limit = MAX_HANDSHAKE_TEXT_BYTES
+    for _ in range(3):  # initial user, query id and address
+        reader.text(limit)
+    interface = reader.byte()
+    if interface == _OVER_TCP:
+        for _ in range(3):  # user of the operating system, host, name of the client
+            reader.text(limit)
+        for _ in range(3):  # version and revision of the client
+            reader.varint()
+    elif interface == _OVER_HTTP:
+        reader.skip(1)  # method
+        reader.text(limit)  # user agent
+    reader.text(limit)  # quota key
+    if interface == _OVER_TCP:
+        reader.varint()  # patch version of the client
+
+
+def read_tables(reader: Reader) -> list[tuple[str, str]]:
+    """Read the database and the name of every table whose state a server asks for before remote() sends its query."""
+    if (number := reader.varint()) > _MAX_TABLES:
+        raise ProtocolError(f"expected at most {_MAX_TABLES} tables to tell the state of")
+    limit = MAX_HANDSHAKE_TEXT_BYTES
+    return [(reader.text(limit), reader.text(limit)) for _ in range(number)]
+
+
 def read_data(reader: Reader, compressed: bool) -> tuple[str, Block]:
     """Read a Data packet with its packet number; returns the name of an external table ("" for none) and the block.
 
-    Scalars before it, in which another engine names its shard, are skipped: no query over one server refers to them.
+    Scalars, which remote() of another server sends with its query, are read over: a query that needs one will fail.
     Raises ClickHouseError when the client sends another packet, and what ``read_frame`` and ``read_block`` raise.
     """
     while (packet := reader.varint()) == _CLIENT_SCALAR:
@@ -145,6 +149,12 @@ def data(block: bytes, compression_method: int | None) -> tuple[bytes, bytes]:
     if compression_method is None:
         return _DATA + b"\x00" + _BLOCK_INFO, block
     return _DATA + b"\x00", compress_frames(_BLOCK_INFO + block, compression_method)
+
+
+def tables_status(existing: list[tuple[str, str]]) -> bytes:
+    """Build a TablesStatusResponse packet: the tables that exist, none of them replicated."""
+    states = (string(database) + string(table) + b"\x00" for database, table in existing)
+    return _TABLES_STATUS + varint(len(existing)) + b"".join(states)
 
 
 def exception(error: ClickHouseError) -> bytes:

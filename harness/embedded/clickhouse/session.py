@@ -14,8 +14,8 @@ from .errors import QUERY_WAS_CANCELLED, UNKNOWN_SETTING, ClickHouseError, from_
 from .sql import Query
 
 _SETTING_NAME = re.compile(r"\w+")
-# Another chdb sends this default with every query of its remote(); the engine takes it from no SET.
-_REFUSED_BY_SET = ("run_query_in_background", "0")
+# SET refuses this setting whatever the value, and remote() of another server sends it with every query.
+_NOTHING_TO_SET = frozenset({("run_query_in_background", "0")})
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -122,7 +122,7 @@ class Session:
         As on a server, a name that the engine does not know is left out unless the client marked it as important.
         ``readonly`` cannot be taken back in chdb: with it, all of these settings stay until the session ends.
         """
-        settings = {name: value for name, value in settings.items() if (name, value) != _REFUSED_BY_SET}
+        settings = {name: value for name, value in settings.items() if (name, value) not in _NOTHING_TO_SET}
         if not settings:
             return ""
         before = self._changed_values(settings) if self._has_own_settings else {}
@@ -188,6 +188,11 @@ class Session:
         """Return the columns of a SELECT without running it."""
         lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow").bytes().splitlines()
         return tuple(Column(*json.loads(line)[:2]) for line in lines)
+
+    def has_table(self, database: str, table: str) -> bool:
+        """Say whether a table exists; an empty database is the current one."""
+        name = quote_name(table) if not database else f"{quote_name(database)}.{quote_name(table)}"
+        return self.execute(f"EXISTS TABLE {name}", "TabSeparated").bytes() == b"1\n"
 
     def blocks(
         self, query: Query, format: str, params: Mapping[str, str] | None = None
