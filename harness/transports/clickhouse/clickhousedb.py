@@ -1,0 +1,103 @@
+"""SQLAlchemy over clickhouse-connect, dialect clickhousedb: https://clickhouse.com/docs/integrations/python"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+
+ENDPOINT = "clickhouse_http"
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+INSERT_SETTINGS = {"async_insert": "0"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a SQLAlchemy connection, whose client has asked the server for its version and settings."""
+    from sqlalchemy import create_engine, make_url
+
+    url = make_url(uri)
+    database = url.query.get("database", "default")
+    # What stands behind the ? goes to the client: settings of the server with ch_ before their names.
+    settings = {f"ch_{name}": value for name, value in INSERT_SETTINGS.items()}
+    engine = create_engine(url.set(drivername="clickhousedb", database=database, query=settings))
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
+    lossy={"changed": "nulls"},
+)
+def read_pandas_sql(connection, table):
+    """Fetch the table with pandas.read_sql, the first way most people try.
+
+    Native columns cross the wire; the client makes rows of them, and pandas columns again. UUIDs and dates stay Python
+    objects (uuid.UUID, datetime.date); integers become int64, with nulls float64, and a null among floats becomes NaN.
+    """
+    import pandas as pd
+    from sqlalchemy import text
+
+    return pd.read_sql(text(f"SELECT * FROM `{table}`"), connection)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="rows",
+    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "polars", "sqlalchemy"],
+)
+def read_polars_database(connection, table):
+    """Fetch the table with polars.read_database over a SQLAlchemy connection.
+
+    Native columns cross the wire; the client makes rows of them, and polars columns again. UUIDs arrive as uuid.UUID,
+    for which polars has only the Object type. infer_schema_length=None, since the default of 100 rows takes a column
+    that begins with as many nulls for nothing else.
+    """
+    import polars as pl
+
+    return pl.read_database(f"SELECT * FROM `{table}`", connection, infer_schema_length=None)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert",
+    payload="rows",
+    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
+    settings=INSERT_SETTINGS,
+    lossy={"refused": "nan"},
+)
+def write_pandas_to_sql(connection, frame, table):
+    """Send the frame with pandas.to_sql, the first way most people try.
+
+    pandas makes one dictionary of Python objects per row; the dialect turns all of them into one insert of native
+    columns. The table is looked up first. method="multi", which puts the values into the text of the query, took 70
+    times as long and is not measured. A NaN goes as a null and is refused unless the column is Nullable.
+    """
+    frame.to_sql(table, connection, if_exists="append", index=False)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert",
+    payload="rows",
+    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "polars", "pyarrow", "sqlalchemy"],
+    settings=INSERT_SETTINGS,
+    lossy={"refused": "nan"},
+)
+def write_polars_database(connection, frame, table):
+    """Send the frame with polars.write_database over a SQLAlchemy connection, which is pandas.to_sql underneath.
+
+    polars hands pandas its Arrow columns, pandas makes one dictionary of Python objects per row, and the dialect turns
+    all of them into one insert of native columns. A NaN goes as a null and is refused unless the column is Nullable.
+    """
+    frame.write_database(table, connection, if_table_exists="append")
