@@ -13,6 +13,7 @@ Clients work against it unchanged. What differs from a ClickHouse server:
 - A client that closes its sending side is taken for gone: its running SELECT is stopped.
 - Results stream in bounded memory, a few of the engine's blocks (65,409 rows each). Parquet holds several row groups of
   ``output_format_parquet_row_group_size`` rows; what is no SELECT (SHOW, DESCRIBE, EXPLAIN) is held as a whole.
+- remote() of another engine reads and writes here; its scalars are left out, so that a query that needs one fails.
 - Native protocol revision 54429; types without a layout known here (JSON, Dynamic, Variant, AggregateFunction) cannot
   be inserted as native blocks, nor columns with EPHEMERAL values; external tables are refused (code 48).
 - Response encodings zstd, lz4, gzip and deflate; no TLS, no HTTP/2, no roles, no ``X-ClickHouse-Progress``.

@@ -72,7 +72,9 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 tables = packets.read_tables(self.reader)
                 self._send(packets.tables_status([table for table in tables if self.session.has_table(*table)]))
             elif packet != packets.CLIENT_CANCEL:  # a Cancel here came after the end of its query
-                raise ProtocolError(f"expected a Query, Ping, Cancel or TablesStatusRequest packet, found number {packet}")
+                raise ProtocolError(
+                    f"expected a Query, Ping, Cancel or TablesStatusRequest packet, found number {packet}"
+                )
 
     def _send(self, *pieces: bytes) -> None:
         self.request.settimeout(SEND_SECONDS)

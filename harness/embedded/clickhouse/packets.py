@@ -86,7 +86,7 @@ def read_query_head(reader: Reader) -> QueryHead:
 
 
 def _skip_client_info(reader: Reader) -> None:
-    """Read over what a client says of itself; a server that asks for another (remote()) says how it was asked itself."""
+    """Read over what a client says of itself; another server (remote()) says how it was asked itself."""
     limit = MAX_HANDSHAKE_TEXT_BYTES
     for _ in range(3):  # initial user, query id and address
         reader.text(limit)

@@ -128,7 +128,11 @@ def _block_by_block(
 def _through_pipe(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None
 ) -> Generator[bytes, None, None]:
-    """Let the engine write a well-formed file into a pipe, and yield what comes out of it."""
+    """Let the engine write a well-formed file into a pipe, and yield what comes out of it.
+
+    An engine that fails still ends its file (Arrow's end mark, Parquet's footer), which a server does not: so the last
+    piece waits for the outcome, and is dropped with it.
+    """
     read_end, write_end = os.pipe()
     failures: list[ClickHouseError] = []
 
@@ -145,11 +149,16 @@ def _through_pipe(
     try:
         _widen(read_end)
         writer.start()
+        last = b""
         while data := os.read(read_end, _PIPE_BYTES):
-            yield data
+            if last:
+                yield last
+            last = data
         writer.join()
         if failures:
             raise failures[0]
+        if last:
+            yield last
     finally:
         os.close(read_end)  # a writer that is still at work gets EPIPE
         _cancel(session, writer)

@@ -48,6 +48,7 @@ def _named(array):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy=NULLS_AMONG_FLOATS,
 )
 def read_pandas_query_df(connection, table):
     """Fetch native blocks with query_df, the client's own way to pandas.
@@ -65,6 +66,7 @@ def read_pandas_query_df(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "numpy", "pandas"],
+    lossy=NULLS_AMONG_FLOATS,
 )
 def read_pandas_query_df_lz4(connection, table):
     """Fetch native blocks with query_df, compressed with lz4.
@@ -80,6 +82,7 @@ def read_pandas_query_df_lz4(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy=NULLS_AMONG_FLOATS,
 )
 def read_pandas_query_df_uncompressed(connection, table):
     """Fetch native blocks with query_df, uncompressed.
@@ -95,6 +98,7 @@ def read_pandas_query_df_uncompressed(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy=NULLS_AMONG_FLOATS,
 )
 def read_pandas_query_df_stream(connection, table):
     """Fetch native blocks as a stream of pandas frames with query_df_stream and put them together.
@@ -115,12 +119,14 @@ def read_pandas_query_df_stream(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "polars"],
+    lossy={"refused": "nulls"},
 )
 def read_polars_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to polars.
 
     The client offers every compression it finds installed and ClickHouse prefers zstd. Every text is a Python object on
-    its way. UUIDs arrive as uuid.UUID, for which polars has only the Object type.
+    its way. UUIDs arrive as uuid.UUID, for which polars has only the Object type; dates beside nulls arrive as objects
+    that polars refuses.
     """
     import polars as pl
 

@@ -129,6 +129,8 @@ def read_polars_raw_stream_arrow(connection, table):
     query = connection.raw_stream(_select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
     with query as stream, pa.ipc.open_stream(stream) as reader:
         arrow = reader.read_all()
+        if stream.read():  # pyarrow stops at its end mark; that the server has broken the answer off stands behind it
+            raise RuntimeError("ClickHouse failed in the middle of its answer")
     return pl.from_arrow(arrow)
 
 
@@ -152,4 +154,6 @@ def read_pandas_raw_stream_arrow(connection, table):
     query = connection.raw_stream(_select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
     with query as stream, pa.ipc.open_stream(stream) as reader:
         arrow = reader.read_all()
+        if stream.read():  # pyarrow stops at its end mark; that the server has broken the answer off stands behind it
+            raise RuntimeError("ClickHouse failed in the middle of its answer")
     return arrow.to_pandas(types_mapper=pd.ArrowDtype)

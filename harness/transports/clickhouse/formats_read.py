@@ -37,21 +37,21 @@ def connect(uri):
         params=url.params,
         auth=(url.username, url.password),
         timeout=TIMEOUT_SECONDS,
+        limits=httpx.Limits(keepalive_expiry=None),  # the default is 5 s
     ) as client:
         _send(client, "SELECT 1")
         yield client
 
 
-def _send(client, query, settings=None, encoding="identity"):
-    """Run one query and return the bytes of the answer, decompressed; a refusal raises RuntimeError with its text."""
+def _send(client, query, settings=None, encoding="identity", unpack=bytes):
+    """Run one query and return the bytes of the answer, unpacked; a refusal raises RuntimeError with its text.
+
+    httpx takes zstd off by itself where the package zstandard is installed, and knows no lz4.
+    """
     response = client.post("/", params=settings, content=query, headers={"Accept-Encoding": encoding})
     if response.is_error:
         raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
-    answer = response.content  # httpx takes zstd off by itself, where the package zstandard is installed
-    if response.headers.get("Content-Encoding") == "lz4":
-        import lz4.frame
-
-        answer = lz4.frame.decompress(answer)
+    answer = unpack(response.content)
     _raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
     return answer
 
@@ -66,9 +66,9 @@ def _raise_if_broken_off(answer, tag):
         raise RuntimeError(f"ClickHouse failed in the middle of its answer: {answer[-2000:].decode(errors='replace')}")
 
 
-def _stream(client, table, settings, encoding="identity"):
+def _stream(client, table, settings, *how):
     """Fetch the table as an Arrow stream. RuntimeError without an end mark: readers take a part for all."""
-    answer = _send(client, f"SELECT * FROM `{table}` FORMAT ArrowStream", settings, encoding)
+    answer = _send(client, f"SELECT * FROM `{table}` FORMAT ArrowStream", settings, *how)
     if not answer.endswith(END_OF_STREAM):
         raise RuntimeError(f"expected an Arrow stream with its end, found {len(answer)} bytes without it")
     return answer
@@ -199,10 +199,11 @@ def read_polars_arrow_stream_http_lz4(connection, table):
     Tuned: HTTP compresses the whole answer (Accept-Encoding: lz4), not Arrow its columns. httpx knows no lz4: the body
     is unpacked here. A UUID arrives as 16 bytes of Binary, in the order of its text.
     """
+    import lz4.frame
     import polars as pl
 
     with phase("receive"):
-        arrow = _stream(connection, table, HTTP_COMPRESSED, "lz4")
+        arrow = _stream(connection, table, HTTP_COMPRESSED, "lz4", lz4.frame.decompress)
     with phase("decode"):
         return pl.read_ipc_stream(io.BytesIO(arrow))
 

@@ -47,21 +47,21 @@ def connect(uri):
         params=url.params,
         auth=(url.username, url.password),
         timeout=TIMEOUT_SECONDS,
+        limits=httpx.Limits(keepalive_expiry=None),  # the default is 5 s
     ) as client:
         _send(client, "SELECT 1")
         yield client
 
 
-def _send(client, query, settings=None, encoding="identity"):
-    """Run one query and return the bytes of the answer, decompressed; a refusal raises RuntimeError with its text."""
+def _send(client, query, settings=None, encoding="identity", unpack=bytes):
+    """Run one query and return the bytes of the answer, unpacked; a refusal raises RuntimeError with its text.
+
+    httpx takes zstd off by itself where the package zstandard is installed, and knows no lz4.
+    """
     response = client.post("/", params=settings, content=query, headers={"Accept-Encoding": encoding})
     if response.is_error:
         raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
-    answer = response.content  # httpx takes zstd off by itself, where the package zstandard is installed
-    if response.headers.get("Content-Encoding") == "lz4":
-        import lz4.frame
-
-        answer = lz4.frame.decompress(answer)
+    answer = unpack(response.content)
     _raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
     return answer
 
@@ -261,13 +261,16 @@ def read_pandas_native(connection, table):
 def read_polars_native_http_lz4(connection, table):
     """Fetch native blocks in HTTP compression lz4 and decode them here, with numpy and numba, for polars.
 
-    Tuned: Accept-Encoding: lz4, for a slow network. httpx knows no lz4: the body is unpacked here. All else is as in
+    Tuned: Accept-Encoding: lz4, for a slow network. All else is as in
     native.
     """
+    import lz4.frame
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", HTTP_COMPRESSED, "lz4")
+        answer = _send(
+            connection, f"SELECT * FROM `{table}` FORMAT Native", HTTP_COMPRESSED, "lz4", lz4.frame.decompress
+        )
     with phase("decode"):
         return pl.from_arrow(_table(answer))
 

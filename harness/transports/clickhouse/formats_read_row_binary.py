@@ -42,6 +42,7 @@ def connect(uri):
         params=url.params,
         auth=(url.username, url.password),
         timeout=TIMEOUT_SECONDS,
+        limits=httpx.Limits(keepalive_expiry=None),  # the default is 5 s
     ) as client:
         _send(client, "SELECT 1")
         yield client

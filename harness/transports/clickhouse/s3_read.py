@@ -35,6 +35,7 @@ def connect(uri, s3):
         params=url.params,
         auth=(url.username, url.password),
         timeout=TIMEOUT_SECONDS,
+        limits=httpx.Limits(keepalive_expiry=None),  # the default is 5 s
     ) as client:
         _run(client, "SELECT 1")
         yield SimpleNamespace(client=client, s3=s3)

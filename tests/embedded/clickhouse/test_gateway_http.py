@@ -174,6 +174,12 @@ def test_an_error_in_mid_stream_is_never_a_clean_end(gateway, format):
     assert marker.startswith(b"Code: 395.")
 
 
+def test_what_ends_an_arrow_stream_is_not_sent_when_the_query_failed(gateway):
+    _, body, clean = stream_with_error(gateway, "ArrowStream")
+    assert not clean
+    assert not body.partition(b"\r\n__exception__\r\n")[0].endswith(b"\xff\xff\xff\xff\0\0\0\0")
+
+
 def test_wait_end_of_query_gives_a_late_error_its_status(gateway):
     response, body, clean = stream_with_error(gateway, "TabSeparated", wait_end_of_query=1)
     assert (response.status, clean) == (500, True)

@@ -1,0 +1,267 @@
+"""What holds of the ClickHouse reads beyond the published ones, on the engine: nothing is lost, no part is a whole."""
+
+import asyncio
+import datetime
+import io
+import math
+import subprocess
+import sys
+import threading
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from harness import registry
+from harness.canonical import canonicalise
+from harness.model import Operation, Origin
+from harness.systems import clickhouse
+from harness.systems.tables import SYSTEMS
+from harness.verify import differences
+
+OURS = [
+    entry
+    for entry in registry.select("clickhouse.*")
+    if entry.operation is Operation.READ and entry.origin is Origin.BEYOND and "s3" not in entry.needs
+]
+CONNECTORX = [entry for entry in OURS if entry.client == "connectorx"]
+READS = [entry for entry in OURS if entry not in CONNECTORX]
+WHOLE = [entry for entry in READS if not entry.lossy]
+KINDS = {
+    "id": "int64", "u": "uuid", "d": "date", "i": "int32", "b": "int64", "t": "text", "f": "float64", "f2": "float64",
+    "t2": "text", "lc": "text", "lcn": "text", "un": "uuid", "d32": "date",
+}  # fmt: skip
+COLUMNS = (
+    "id Int64, u Nullable(UUID), d Nullable(Date), i Nullable(Int32), b Nullable(Int64), t Nullable(String), "
+    "f Nullable(Float64), f2 Float64, t2 String, lc LowCardinality(String), lcn LowCardinality(Nullable(String)), "
+    "un UUID, d32 Date32"
+)
+TEXTS = [
+    "", None, r"\N", "NULL", "NA", "nan", "\t", "a\tb", "\n", "a\nb", "\r", "a\r\nb", '"', 'a"b', '""', "'", "\\",
+    r"a\b", r"\t", r"\\N", ",", "a,b", " ", " a ", "😀", "None", "1", "1.5", "2025-01-01", "\0", "a\0b", "\b", "\f",
+    "%s", "x" * 300,
+]  # fmt: skip
+FLOATS = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -0.0,
+    5e-324,
+    1e-310,
+    1.7976931348623157e308,
+    0.1,
+    None,
+    1e22,
+    9007199254740993.0,
+]
+UUIDS = [str(uuid.UUID(int=number)) for number in (0, 2**128 - 1, 0x0123456789ABCDEF0123456789ABCDEF)]
+DATES = [datetime.date(1970, 1, 1), datetime.date(2149, 6, 6), None]
+LONG_AGO = [datetime.date(1900, 1, 1), datetime.date(2299, 12, 31)]
+INTEGERS, LONGS = [-(2**31), 2**31 - 1, 0, None], [-(2**63), 2**63 - 1, 2**53 + 1, None, 0]
+LATE = "SELECT number AS id, concat(randomPrintableASCII(200), toString(throwIf(number = 20000, 'broke late'))) AS t"
+
+
+@pytest.fixture(scope="module")
+def server(embedded_lab):
+    """The reference client, in the lab's database."""
+    client = clickhouse.open_connection(embedded_lab.endpoints)
+    clickhouse.ensure_namespace(client)
+    yield client
+    client.command("DROP DATABASE dataframe_io_lab SYNC")
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def uris(embedded_lab, server):
+    """The addresses that transports are given."""
+    endpoints = ("clickhouse_http", "clickhouse_native")
+    return {name: SYSTEMS["clickhouse"].transport_uri(name, embedded_lab.endpoints[name]) for name in endpoints}
+
+
+@pytest.fixture(scope="module")
+def hostile(server):
+    """A table of values that get lost, and what must come out of it."""
+    rows = math.lcm(len(FLOATS), len(UUIDS) + 1) * 4
+    several = (range(rows), [*UUIDS, None], DATES, INTEGERS, LONGS, TEXTS, FLOATS, FLOATS, TEXTS[7:], TEXTS[3:])
+    columns = [[values[row % len(values)] for row in range(rows)] for values in (*several, TEXTS, UUIDS, LONG_AGO)]
+    for place, default in ((7, 0.0), (8, ""), (9, "")):  # not Nullable
+        columns[place] = [default if value is None else value for value in columns[place]]
+    dtypes = {"uuid": pl.String, "date": pl.Date, "int32": pl.Int32, "int64": pl.Int64, "text": pl.String}
+    schema = {name: dtypes.get(kind, pl.Float64) for name, kind in KINDS.items()}
+    server.command(f"CREATE TABLE dataframe_io_lab.hostile ({COLUMNS}) ENGINE = MergeTree ORDER BY id")
+    server.insert("dataframe_io_lab.hostile", columns, column_names=list(KINDS), column_oriented=True)
+    return pl.DataFrame(dict(zip(KINDS, columns, strict=True)), schema=schema)
+
+
+@pytest.fixture(scope="module")
+def breaks_late(server):
+    """A view whose query fails after some megabytes."""
+    server.command(
+        f"CREATE VIEW dataframe_io_lab.breaks_late AS {LATE} FROM numbers(30000) SETTINGS max_block_size = 500"
+    )
+    return "breaks_late"
+
+
+def read(entry, uri, table):
+    """Run a transport as a worker does."""
+
+    async def run():
+        async with registry.connect_of(entry)(uri) as connection:
+            return await entry.function(connection, table)
+
+    if entry.style == "async":
+        return asyncio.run(run())
+    with registry.connect_of(entry)(uri) as connection:
+        return entry.function(connection, table)
+
+
+def every(entries):
+    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
+
+
+@every(WHOLE)
+def test_every_hostile_value_comes_through_a_read_that_is_not_declared_lossy(entry, uris, hostile):
+    canonical, _ = canonicalise(read(entry, uris[entry.endpoint], "hostile"), KINDS)
+    assert differences(hostile, canonical, ("id",)) == []
+
+
+@every(READS)
+def test_a_server_that_fails_after_the_first_rows_raises(entry, uris, breaks_late):
+    with pytest.raises(Exception, match=r"broke late|[Ii]ncomplete|Connection broken|peer closed"):
+        read(entry, uris[entry.endpoint], breaks_late)
+
+
+def test_every_published_read_that_loses_values_has_a_lossless_twin():
+    names = {entry.id for entry in registry.select("clickhouse.*")}
+    twins = {
+        "formats_read_text.read_pandas_csv_lossless", "formats_read_text.read_polars_csv_lossless",
+        "formats_read_parquet.read_pandas_parquet_lossless", "clickhouse_driver_read.read_pandas_columnar_lossless",
+        "asynch_read.read_pandas_columnar_lossless", "asynch_read.read_pandas_rows_lossless",
+        "sqlalchemy_read.read_pandas_rows_lossless",
+    }  # fmt: skip
+    assert {f"clickhouse.{twin}" for twin in twins} <= names
+
+
+@every(CONNECTORX)
+def test_connectorx_says_which_setting_a_server_needs_whose_answers_it_cannot_read(entry, uris, hostile):
+    with pytest.raises(registry.Unsupported, match="network_compression_method to LZ4"):
+        read(entry, uris["clickhouse_http"], "hostile")
+
+
+PROFILE = """
+import socket, sys, threading
+
+def pump(source, target, setting):
+    while data := source.recv(65536):
+        target.sendall(data.replace(b"/?", b"/?network_compression_method=LZ4&", 1) if setting else data)
+    target.shutdown(socket.SHUT_WR)
+
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+while True:
+    client, server = listening.accept()[0], socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    threading.Thread(target=pump, args=(client, server, True), daemon=True).start()
+    threading.Thread(target=pump, args=(server, client, False), daemon=True).start()
+"""
+
+
+@pytest.fixture(scope="module")
+def with_lz4(uris):
+    """The HTTP address of a relay that does for every request what the profile of a user does on a server."""
+    before, _, port = uris["clickhouse_http"].partition("/?")[0].rpartition(":")
+    # A process of its own: connectorx holds Python's lock while it waits for the answer.
+    relay = subprocess.Popen([sys.executable, "-c", PROFILE, port], stdout=subprocess.PIPE, text=True)
+    assert relay.stdout
+    yield f"{before}:{relay.stdout.readline().strip()}/?database=dataframe_io_lab"
+    relay.kill()
+    relay.wait()
+
+
+@every([entry for entry in CONNECTORX if not entry.lossy])
+def test_connectorx_brings_every_hostile_value_through_where_the_server_compresses_with_lz4(entry, with_lz4, hostile):
+    canonical, _ = canonicalise(read(entry, with_lz4, "hostile"), KINDS)
+    assert differences(hostile, canonical, ("id",)) == []
+
+
+@pytest.fixture
+def cut_off():
+    """Start a server that answers everything but SELECT 1 with given bytes; returns its address for them."""
+    servers = []
+
+    def start(answer):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                query = self.rfile.read(int(self.headers["Content-Length"]))
+                body = b"1\n" if query == b"SELECT 1" else answer
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://user:password@127.0.0.1:{servers[-1].server_port}/?database=x"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def an_arrow_stream(batches):
+    """Two batches' worth of an Arrow stream, of which only the first ones are there, and no end mark."""
+    whole = io.BytesIO()
+    table = pa.table({"a": [1, 2, 3, 4]})
+    writer = pa.ipc.new_stream(whole, table.schema)
+    for batch in table.to_batches(max_chunksize=2)[:batches]:
+        writer.write_batch(batch)
+    return whole.getvalue()
+
+
+@every(
+    entry
+    for entry in registry.select("clickhouse.formats_read.*_arrow_stream*")
+    if "http_" not in entry.id  # where what is cut off is the compression's own frame
+)
+@pytest.mark.parametrize("batches", [0, 1])
+def test_an_arrow_stream_that_ends_at_the_end_of_a_batch_is_not_taken_for_the_whole(entry, batches, cut_off):
+    with pytest.raises(RuntimeError, match="expected an Arrow stream with its end"):
+        read(entry, cut_off(an_arrow_stream(batches)), "t")
+
+
+CUT = {
+    "formats_read.*_arrow_file": b"ARROW1\0\0" + an_arrow_stream(1),
+    "formats_read_parquet.*": b"PAR1" + b"\0" * 100,
+    "formats_read_native.*_native": b"\x01\x02\x01a\x06String\x01x\x05y",
+    "formats_read_row_binary.*": b"\x02\x01a\x01b\x06String\x05Int32\x01x\x01\0\0\0\x01y\x01",
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "answer"),
+    [(entry, body) for name, body in CUT.items() for entry in registry.select(f"clickhouse.{name}")],
+    ids=lambda part: getattr(part, "id", ""),
+)
+def test_an_answer_that_ends_within_a_row_block_or_file_raises(entry, answer, cut_off):
+    with pytest.raises(Exception, match=r"(?i)expected|invalid|magic|footer|file|not an arrow|found the end"):
+        read(entry, cut_off(answer), "t")
+
+
+def test_a_type_that_a_decoder_does_not_know_is_refused_by_name(server, uris):
+    server.command("CREATE VIEW dataframe_io_lab.arrays AS SELECT [1, 2] AS a")
+    for name in ("formats_read_native.read_polars_native", "formats_read_row_binary.read_polars_row_binary"):
+        entry = registry.one(f"clickhouse.{name}")
+        with pytest.raises(registry.Unsupported, match="Array"):
+            read(entry, uris["clickhouse_http"], "arrays")
+
+
+def test_a_string_that_is_no_text_is_refused_and_not_passed_on(server, uris):
+    server.command("CREATE VIEW dataframe_io_lab.bytes AS SELECT unhex('ff00') AS a")
+    for name in ("formats_read_native.read_polars_native", "formats_read_row_binary.read_polars_row_binary"):
+        with pytest.raises(pa.ArrowInvalid, match="UTF8"):
+            read(registry.one(f"clickhouse.{name}"), uris["clickhouse_http"], "bytes")
