@@ -2,12 +2,15 @@
 
 Canonical dtypes are what a careful user would hand over: in polars String for a UUID (polars has no UUID type), Date,
 Int32, Int64, String, Float64; in pandas 3 `str`, `datetime64[us]` (pandas has no date dtype), int32, int64, `str`,
-float64.
+float64. Where there are nulls, integers and booleans of pandas have its nullable dtypes (Int32, Int64, boolean); a
+float64 column has only NaN for a null.
 All conversions here happen outside the clock.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,12 @@ POLARS_DTYPES = {
     "int64": "Int64",
     "text": "String",
     "float64": "Float64",
+    "boolean": "Boolean",
+    "timestamp": "Datetime(time_unit='us', time_zone=None)",
+    "timestamp_tz": "Datetime(time_unit='us', time_zone='UTC')",
+    "decimal": "Decimal(precision=38, scale=10)",
+    "array": "List(Int32)",
+    "nested": "Struct({'a': Int32, 'b': String})",
 }
 PANDAS_DTYPES = {
     "uuid": "str",
@@ -31,7 +40,16 @@ PANDAS_DTYPES = {
     "int64": "int64",
     "text": "str",
     "float64": "float64",
+    "boolean": "bool",
+    "timestamp": "datetime64[us]",
+    "timestamp_tz": "datetime64[us, UTC]",
+    "decimal": "object",
+    "array": "object",
+    "nested": "object",
 }
+_OF_BENCHMARKS = {"uuid", "date", "int32", "int64", "text", "float64"}
+_LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
+_PANDAS_WITH_NULLS = {"int32": "Int32", "int64": "Int64", "boolean": "boolean"}
 
 
 class NotConvertible(ValueError):
@@ -55,9 +73,53 @@ def _load_polars(path: str | Path, kinds: dict[str, str]) -> pl.DataFrame:
 
 def _load_pandas(path: str | Path, kinds: dict[str, str]) -> pd.DataFrame:
     import pandas as pd
+    from pyarrow import parquet
 
+    groups = parquet.read_metadata(path).to_dict()["row_groups"]
+    nulls = any(column["statistics"]["null_count"] for group in groups for column in group["columns"])
+    if nulls or not _OF_BENCHMARKS.issuperset(kinds.values()):
+        return as_pandas(_load_polars(path, kinds), kinds)
     frame = pd.read_parquet(path, columns=list(kinds), engine="pyarrow")
     return frame.astype({name: PANDAS_DTYPES[kind] for name, kind in kinds.items()})
+
+
+def as_pandas(frame: pl.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
+    """Return a canonical polars frame as the canonical pandas frame. Raises OverflowError for a date it cannot hold."""
+    import pandas as pd
+
+    return pd.DataFrame({name: _as_pandas_column(frame[name], kind) for name, kind in kinds.items()})
+
+
+def _as_pandas_column(series: pl.Series, kind: str) -> Any:
+    import numpy as np
+    import pandas as pd
+
+    if kind == "date":  # through numpy: Python has no date before year 1 or after year 9999
+        days = series.to_physical().to_list()
+        if any(day is not None and abs(day) > _LAST_DAY_OF_PANDAS for day in days):
+            raise OverflowError(f"{series.name}: datetime64[us] of pandas has no such date")
+        dates = np.array(["NaT" if day is None else day for day in days], "datetime64[D]")
+        return pd.Series(dates.astype("datetime64[us]"))
+    return pd.Series(series.to_list(), dtype=pandas_dtype(kind, series.null_count() > 0))
+
+
+def pandas_dtype(kind: str, nulls: bool) -> str:
+    """Return the canonical pandas dtype of a column, which depends on whether there are nulls in it."""
+    return _PANDAS_WITH_NULLS.get(kind, PANDAS_DTYPES[kind]) if nulls else PANDAS_DTYPES[kind]
+
+
+def polars_dtype(kind: str) -> Any:
+    """Return the canonical polars dtype of a kind."""
+    import polars as pl
+
+    others = {
+        "timestamp": pl.Datetime("us"),
+        "timestamp_tz": pl.Datetime("us", "UTC"),
+        "decimal": pl.Decimal(38, 10),
+        "array": pl.List(pl.Int32),
+        "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
+    }
+    return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])
 
 
 def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
@@ -74,15 +136,16 @@ def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, di
     if names != list(kinds):
         raise NotConvertible(f"expected columns {', '.join(kinds)}; found {', '.join(names) or 'none'}")
     if library == "pandas":
-        dtypes = [str(dtype) for dtype in returned.dtypes]
+        dtypes = [_pandas_dtype_of(returned[name], kind) for name, kind in kinds.items()]
         canonical = [_from_pandas(returned[name], kind) for name, kind in kinds.items()]
     else:
         frame = pl.DataFrame(pl.from_arrow(returned)) if library == "pyarrow" else returned
         dtypes = [str(dtype) for dtype in frame.dtypes]
         canonical = [_canonical(frame[name], kind) for name, kind in kinds.items()]
-    wanted = PANDAS_DTYPES if library == "pandas" else POLARS_DTYPES
     converted = {
-        name: dtype for (name, kind), dtype in zip(kinds.items(), dtypes, strict=True) if dtype != wanted[kind]
+        series.name: dtype
+        for series, kind, dtype in zip(canonical, kinds.values(), dtypes, strict=True)
+        if dtype != (pandas_dtype(kind, series.null_count() > 0) if library == "pandas" else POLARS_DTYPES[kind])
     }
     return pl.DataFrame(canonical), converted
 
@@ -93,6 +156,14 @@ def library_of(returned: Any) -> str:
     if found not in (("polars", "DataFrame"), ("pandas", "DataFrame"), ("pyarrow", "Table")):
         raise NotConvertible(f"expected a whole dataframe in memory, found {'.'.join(found)}")
     return found[0]
+
+
+def _pandas_dtype_of(series: pd.Series, kind: str) -> str:
+    """Name the dtype of a column; among objects that are not what they should be, also the type of the first one."""
+    wanted = {"decimal": "Decimal", "array": "list", "nested": "dict"}.get(kind)
+    first = next((value for value in series if value is not None), None) if wanted and series.dtype == object else None
+    found = type(first).__name__
+    return str(series.dtype) if first is None or found == wanted else f"{series.dtype} of {found}"
 
 
 def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
@@ -114,18 +185,22 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
     import polars as pl
 
     try:
+        if isinstance(series.dtype, pl.BaseExtension) and kind != "uuid":  # such as ADBC's numeric: text with a name
+            series = series.ext.storage()
         if series.dtype == pl.Object:
             series = _from_objects(series, kind)
         elif isinstance(series.dtype, pl.Categorical | pl.Enum):
             series = series.cast(pl.String)
-        if kind == "uuid" and series.dtype != pl.String:
+        if kind == "uuid" and series.dtype not in (pl.String, pl.Null):
             return _uuid_text(series)
         if kind == "date" and series.dtype == pl.String:
             return series.str.to_date("%Y-%m-%d", strict=True)
-        target = getattr(pl, POLARS_DTYPES[kind])
+        if kind not in _OF_BENCHMARKS and series.dtype == pl.String:
+            return _from_values(series.name, series.to_list(), kind)
+        target = polars_dtype(kind)
         cast = series.cast(target, strict=True)
         survived = series.dtype == pl.String or cast.cast(series.dtype, strict=True).equals(series, null_equal=True)
-    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+    except (pl.exceptions.PolarsError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {kind}: {reason}") from None
     if not survived:
@@ -143,7 +218,38 @@ def _from_objects(series: pl.Series, kind: str) -> pl.Series:
     if kind == "text":
         values = [value.decode() if isinstance(value, bytes) else value for value in values]
         return pl.Series(series.name, values, dtype=pl.String, strict=True)
+    if kind not in _OF_BENCHMARKS:
+        return _from_values(series.name, values, kind)
     return pl.Series(series.name, values, strict=True)
+
+
+def _from_values(name: str, values: list[Any], kind: str) -> pl.Series:
+    """Turn Python objects, or the texts of such values, into a canonical column of a kind that no benchmark has."""
+    import polars as pl
+
+    made = [None if value is None else _value(value, kind) for value in values]
+    series = pl.Series(name, made, polars_dtype(kind), strict=True)
+    if kind == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
+        raise ValueError("digits are lost")
+    return series
+
+
+def _value(value: Any, kind: str) -> Any:
+    """Turn one object or text into what polars takes for this kind. Raises ValueError or TypeError."""
+    if kind == "boolean":
+        return {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}[str(value).lower()]
+    if kind == "decimal":
+        return Decimal(value)
+    if kind == "nested":
+        return dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value)
+    if kind == "array":  # numpy has no null among integers: it makes them floats and the null a NaN
+        if isinstance(value, str):
+            raise TypeError("an array came as text")
+        return [None if item is None or item != item else item for item in getattr(value, "tolist", lambda: value)()]
+    moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+    if kind == "timestamp":
+        return moment.replace(tzinfo=None)
+    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
 
 
 def _uuid_text(series: pl.Series) -> pl.Series:

@@ -19,6 +19,7 @@ from harness.model import Status
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 _TUNING = ("POLARS_",)  # variables by which a client's defaults would silently be others
+COMMAND = (sys.executable, "-m", "harness.worker")
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
 
 
@@ -35,32 +36,54 @@ def execute(
     time_limit: float,
     log: Path,
     server_died: Callable[[], bool] = lambda: False,
-    command: tuple[str, ...] = (sys.executable, "-m", "harness.worker"),
+    command: tuple[str, ...] = COMMAND,
 ) -> Execution:
     """Run a job in a fresh process; `log` receives its standard error.
 
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
     signal ended it, `error` when it ended without an answer, gave one that is none, or its server died.
     """
-    scratch = tempfile.TemporaryDirectory(prefix="lab-worker-", ignore_cleanup_errors=True)
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=_environment(scratch.name),
-            cwd=scratch.name,  # for what clients leave in their working directory, such as log files
-            start_new_session=True,
-        )
-    try:
-        samples, output, ended = _watch(process, job, time_limit, server_died)
-    finally:
-        ended_itself = _end(process)
-        scratch.cleanup()
-    if ended == "closed" and not ended_itself:
-        ended = "closed its output"
-    return Execution(_answer(output, ended, process.returncode, time_limit, log), samples)
+    return Worker(log, command).ask(job, time_limit, server_died)
+
+
+class Worker:
+    """A worker process; it ends, with everything it started, with its last job or with the first that goes wrong."""
+
+    def __init__(self, log: Path, command: tuple[str, ...] = COMMAND) -> None:
+        self._log = log
+        self._scratch = tempfile.TemporaryDirectory(prefix="lab-worker-", ignore_cleanup_errors=True)
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=_environment(self._scratch.name),
+                cwd=self._scratch.name,  # for what clients leave in their working directory, such as log files
+                start_new_session=True,
+            )
+        self.ended = False
+
+    def ask(self, job: dict[str, Any], time_limit: float, server_died: Callable[[], bool] = lambda: False) -> Execution:
+        """Hand it a job and return what came out, see `execute`; it goes on living only after a job that `stays`."""
+        output, ended, stays = b"", "", False
+        try:
+            samples, output, ended = _watch(self._process, job, time_limit, server_died)
+            stays = job.get("stays", False) and output.endswith(b"\n")
+        finally:
+            ended_itself = False if stays else self.end()
+        if ended == "closed" and not ended_itself:
+            ended = "closed its output"
+        return Execution(_answer(output, ended, self._process.returncode, time_limit, self._log), samples)
+
+    def end(self) -> bool:
+        """End it, if it has not ended yet, and say whether it had ended itself."""
+        if self.ended:
+            return True
+        self.ended = True
+        ended_itself = _end(self._process)
+        self._scratch.cleanup()
+        return ended_itself
 
 
 def _environment(scratch: str) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """The child process of one run: connect, warm up, measure one call, print one JSON line.
 
 The job comes as one line of JSON on standard input, so that no password stands in a process list. The answer goes to
-the original standard output; what a client prints goes to standard error.
+the original standard output; what a client prints goes to standard error. After a job that says `stays` another may
+follow: that saves importing the clients again where nothing is measured.
 """
 
 import asyncio
 import importlib
 import json
 import os
+import queue
 import sys
 import threading
 import time
@@ -22,28 +24,36 @@ from harness.model import Status, Transport
 
 
 def main() -> None:
-    """Run one job and leave at once: interpreter teardown of large libraries is nobody's measurement."""
+    """Run a job, or several, and leave at once: interpreter teardown of large libraries is nobody's measurement."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    job = json.loads(sys.stdin.readline())
-    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
-    try:
-        answer = run(job)
-    except registry.Unsupported as error:
-        answer = {"status": Status.UNSUPPORTED, "error": str(error)}
-    except Exception as error:
-        traceback.print_exc()
-        answer = {"status": Status.ERROR, "error": f"{type(error).__name__}: {error}"}
-    answers.write(json.dumps(answer) + "\n")
-    answers.flush()
+    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
+    stays = True
+    while stays:
+        job = jobs.get()
+        answers.write(json.dumps(_answer(job)) + "\n")
+        answers.flush()
+        stays = job.get("stays", False)
     sys.stderr.flush()
     os._exit(0)
 
 
-def _leave_with_the_parent() -> None:
-    """End this process when the parent is gone: then the other end of standard input closes."""
-    sys.stdin.read()
+def _receive(jobs: queue.SimpleQueue[dict[str, Any]]) -> None:
+    """Take jobs in, and end this process when the parent is gone: then the other end of standard input closes."""
+    for line in sys.stdin:
+        jobs.put(json.loads(line))
     os._exit(1)
+
+
+def _answer(job: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return run(job)
+    except registry.Unsupported as error:
+        return {"status": Status.UNSUPPORTED, "error": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        return {"status": Status.ERROR, "error": f"{type(error).__name__}: {error}"}
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
@@ -72,13 +82,13 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
     connect = registry.connect_of(entry)
-    if calls.connect_warmup is not None:
+    if calls.connect_warmup is not None and calls.warmup is not None:
         with connect(*calls.connect_warmup) as connection:
             entry.function(connection, *calls.warmup, **calls.warmup_named)
     started = time.perf_counter()
     with connect(*calls.connect) as connection:
         connect_seconds = time.perf_counter() - started
-        if calls.connect_warmup is None:
+        if calls.connect_warmup is None and calls.warmup is not None:
             entry.function(connection, *calls.warmup, **calls.warmup_named)
         phases.forget()
         with meters, Stopwatch() as stopwatch:
@@ -88,13 +98,13 @@ def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopw
 
 async def _measure_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
     connect = registry.connect_of(entry)
-    if calls.connect_warmup is not None:
+    if calls.connect_warmup is not None and calls.warmup is not None:
         async with connect(*calls.connect_warmup) as connection:
             await entry.function(connection, *calls.warmup, **calls.warmup_named)
     started = time.perf_counter()
     async with connect(*calls.connect) as connection:
         connect_seconds = time.perf_counter() - started
-        if calls.connect_warmup is None:
+        if calls.connect_warmup is None and calls.warmup is not None:
             await entry.function(connection, *calls.warmup, **calls.warmup_named)
         phases.forget()
         with meters, Stopwatch() as stopwatch:

@@ -8,12 +8,12 @@ from typing import Any
 class Calls:
     """Arguments of the warm-up and the measured call; the connection comes before them.
 
-    `connect_warmup` is None where the warm-up goes over the same connection as the measured call. What ends in
-    `_named` are arguments by name.
+    `warmup` is None where there is no warm-up. `connect_warmup` is None where the warm-up goes over the same connection
+    as the measured call. What ends in `_named` are arguments by name.
     """
 
     connect: tuple[Any, ...]
-    warmup: tuple[Any, ...]
+    warmup: tuple[Any, ...] | None
     measured: tuple[Any, ...]
     connect_warmup: tuple[Any, ...] | None = None
     warmup_named: dict[str, Any] = field(default_factory=dict)

@@ -15,7 +15,8 @@ SOURCES = {"table": False, "sorted table": True}  # frame of a write from a tabl
 def calls(entry: Transport, job: dict[str, Any]) -> Calls:
     """Return the calls: a write's on the frame loaded here and on its first 1,000 rows, a read's on two tables.
 
-    Bounds differ: a write from table to table is given the names of both, a copy bytes, a call nothing.
+    Where the job has no table for it there is no warm-up. Bounds differ: a write from table to table is given the names
+    of both, a copy bytes, a call nothing.
     """
     if entry.operation is Operation.COPY:
         frame = load_frame(job["dataset"], "polars", job["kinds"])
@@ -28,12 +29,13 @@ def calls(entry: Transport, job: dict[str, Any]) -> Calls:
     if entry.operation is Operation.CALL:
         return Calls(connect, (), ())
     if entry.operation is Operation.READ:
-        return Calls(connect, (job["warmup_table"],), (job["table"],))
+        return Calls(connect, (job["warmup_table"],) if job["warmup_table"] else None, (job["table"],))
     if entry.frame in SOURCES:
         warmup, source = job["sources"]
         return Calls(connect, (warmup, job["warmup_table"]), (source, job["table"]))
     frame = load_frame(job["dataset"], entry.frame, job["kinds"])
-    return Calls(connect, (frame.head(WARMUP_ROWS), job["warmup_table"]), (frame, job["table"]))
+    warmup = (frame.head(WARMUP_ROWS), job["warmup_table"]) if job["warmup_table"] else None
+    return Calls(connect, warmup, (frame, job["table"]))
 
 
 def _as_bytes(frame: Any) -> bytes:

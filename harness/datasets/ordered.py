@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from harness.canonical import POLARS_DTYPES, load_frame
+from harness.canonical import load_frame, polars_dtype
 from harness.datasets.specification import Specification
 from harness.model import Dataset
 
@@ -19,7 +19,7 @@ class OrderedColumns:
         keys = load_frame(dataset.path, "polars", {name: spec.kinds[name] for name in spec.row_key})
         self._order = keys.select(pl.arg_sort_by(spec.row_key, nulls_last=True)).to_series()
         self.height = dataset.rows
-        self.schema = pl.Schema({name: getattr(pl, POLARS_DTYPES[kind]) for name, kind in spec.kinds.items()})
+        self.schema = pl.Schema({name: polars_dtype(kind) for name, kind in spec.kinds.items()})
         self.columns = list(spec.kinds)
 
     def __getitem__(self, name: str) -> pl.Series:

@@ -1,0 +1,235 @@
+"""The kinds of values, each as the few rows that show it; everything else in these rows is ordinary.
+
+A kind is as narrow as a loss can be: empty texts stand in rows without nulls, and nulls in rows without empty texts, so
+that a way which takes one for the other fails at the one that it changes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+# The nullable columns of the table that most kinds share, and what an ordinary row has in them.
+PLAIN = {
+    "text_value": "text",
+    "uuid_value": "uuid",
+    "date_value": "date",
+    "int_value": "int32",
+    "bigint_value": "int64",
+    "float_value": "float64",
+}
+ORDINARY: dict[str, Any] = {
+    "text_value": "word",
+    "uuid_value": "8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab",
+    "date_value": dt.date(2025, 3, 4),
+    "int_value": 7,
+    "bigint_value": 8,
+    "float_value": 0.5,
+}
+_NO_VALUES: dict[str, Any] = dict.fromkeys(PLAIN)
+_MANY = 10_000  # more than any client looks at before it decides on a type
+
+Rows = list[dict[str, Any]]
+BOTH = ("postgres", "clickhouse")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of values.
+
+    `rows` maps a system to the values that differ from an ordinary row, row by row; a system that is not in it has no
+    such values. `columns` are the columns and their kinds. `forbidden` maps a system to the reason why it can hold none
+    of these values: there the right outcome of a write is a refusal. `no_frame` maps a library to the reason why its
+    canonical frame can hold none of them: there is nothing to write.
+    """
+
+    name: str
+    meaning: str
+    rows: dict[str, Rows]
+    columns: dict[str, str] = field(default_factory=lambda: PLAIN)
+    forbidden: dict[str, str] = field(default_factory=dict)
+    no_frame: dict[str, str] = field(default_factory=dict)
+
+
+def _everywhere(rows: Rows) -> dict[str, Rows]:
+    return dict.fromkeys(BOTH, rows)
+
+
+def _column(name: str, *values: Any) -> dict[str, Rows]:
+    return _everywhere([{name: value} for value in values])
+
+
+def _texts(*values: str) -> dict[str, Rows]:
+    return _column("text_value", *values)
+
+
+def _dates(*values: str) -> Rows:
+    return [{"date_value": dt.date.fromisoformat(value)} for value in values]
+
+
+_SHAPES = (
+    Kind("one_row", "one ordinary row: whoever fails here fails at everything", _everywhere([{}])),
+    Kind("zero_rows", "a table without rows", _everywhere([])),
+    Kind(
+        "nulls",
+        "a null in every nullable column, one at a time and in all at once",
+        _everywhere([{}, *({name: None} for name in PLAIN), _NO_VALUES, {}]),
+    ),
+    Kind(
+        "first_10000_null",
+        "10,000 rows without any value before the first one with all",
+        _everywhere([_NO_VALUES] * _MANY + [{}]),
+    ),
+)
+_TEXTS = (
+    Kind("empty_text", "the empty text, which is no null", _texts("", "word", "")),
+    Kind("backslash_n", r"the text \N, with which the servers' text formats write a null", _texts(r"\N", r"a\Nb")),
+    Kind(
+        "null_words",
+        "words that look like a null: NULL, NA, NaN, None and others",
+        _texts("NULL", "null", "NA", "N/A", "<NA>", "NaN", "nan", "None", "NaT", "nil", "#N/A", "-"),
+    ),
+    Kind("digits", "texts of digits only, some with leading zeros", _texts("007", "1", "10")),
+    Kind("tab", "texts with tabs", _texts("a\tb", "\t", "a\t")),
+    Kind("newline", "texts with newlines, also at their end", _texts("a\nb", "\n", "a\n")),
+    Kind("carriage_return", "texts with carriage returns, with and without newline", _texts("a\rb", "a\r\nb", "a\r")),
+    Kind("quotes", "texts with single and double quotes", _texts('a"b', '"a"', '"', "a'b", "'a'", "'", '""')),
+    Kind("backslash", "texts with backslashes, also at their end", _texts("a\\b", "a\\", "\\", r"a\tb", r"a\nb")),
+    Kind("comma", "texts with commas and semicolons", _texts("a,b", ",", "a;b")),
+    Kind("spaces", "texts with spaces at their ends", _texts(" a", "a ", " ", "  ")),
+    Kind(
+        "placeholders",
+        "texts that look like parameters of a query: %, %s, :a, $1, ?, {}",
+        _texts("100 %", "%s", "%(a)s", "%%", ":a", "$1", "?", "{}", "{a:UInt8}", "a'; --"),
+    ),
+    Kind(
+        "unicode",
+        "4-byte UTF-8, combining marks, right-to-left, and what some take for the end of a line or the start of a file",
+        _texts(
+            "\U0001f98a \U0001f468\u200d\U0001f469\u200d\U0001f467",
+            "e\u0301 and \u00e9",
+            "\u05e9\u05dc\u05d5\u05dd \u200fabc",
+            "a\u2028b\x85c\x0bd\x0ce",
+            "\ufeffa\uffff",
+        ),
+    ),
+    Kind(
+        "nul_character",
+        "texts with the character U+0000",
+        _texts("a\0b", "\0", "a\0"),
+        forbidden={"postgres": "text of Postgres has no U+0000"},
+    ),
+    Kind("long_text", "a text of a million characters", _texts("é" + "x" * 999_999, "word")),
+)
+_NUMBERS = (
+    Kind("nan", "floats that are no number", _column("float_value", 0.5, float("nan"))),
+    Kind("infinity", "positive and negative infinity", _column("float_value", 0.5, float("inf"), float("-inf"))),
+    Kind("negative_zero", "the float -0.0", _column("float_value", 0.5, -0.0, 0.0)),
+    Kind(
+        "denormals",
+        "floats below the smallest normal one",
+        _column("float_value", 0.5, 5e-324, -5e-324, 2.225073858507201e-308),
+    ),
+    Kind(
+        "float_digits",
+        "floats that need 17 digits, and the largest",
+        _column("float_value", 0.1 + 0.2, 1 / 3, 1e22, 1e23, 1.7976931348623157e308, 123456789.12345678, 2.0**53 + 2),
+    ),
+    Kind(
+        "late_fraction",
+        "10,000 whole floats before the first with a fraction",
+        _everywhere([{"float_value": 1.0}] * _MANY + [{}]),
+    ),
+    Kind("int32_limits", "the limits of 32-bit integers", _column("int_value", 2**31 - 1, -(2**31), 0, -1)),
+    Kind("int64_limits", "the limits of 64-bit integers", _column("bigint_value", 2**63 - 1, -(2**63), 2**53 + 1, -1)),
+    Kind(
+        "int64_beside_null",
+        "a 64-bit integer that no float holds, beside a null",
+        _column("bigint_value", 2**53 + 1, None, -(2**53) - 1),
+    ),
+    Kind(
+        "nil_uuid",
+        "the nil and the max UUID",
+        _column("uuid_value", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    ),
+)
+_DATES = (
+    Kind(
+        "dates",
+        "around 1970; Postgres: the years 1 to 9999; ClickHouse: the first and last Date (1970-01-01, 2149-06-06)",
+        {
+            "postgres": _dates("0001-01-01", "1582-10-04", "1582-10-15", "1969-12-31", "1970-01-01", "9999-12-31"),
+            "clickhouse": _dates("1970-01-01", "1970-01-02", "2000-02-29", "2149-06-06"),
+        },
+    ),
+    Kind(
+        "far_dates",
+        "the first and last date of Postgres: 4714-11-24 BC and 5874897-12-31, in days since 1970",
+        {"postgres": [{"date_value": -2_440_588}, {"date_value": 2_145_042_905}]},
+        no_frame={"pandas": "datetime64[us] of pandas ends in the year 294247"},
+    ),
+)
+
+
+def _utc(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+
+
+_TIMES = ("1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2025-03-30 02:30:00.000001", "2262-04-12 00:00:00.5")
+_FIRST_AND_LAST = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
+
+
+def _other(name: str, meaning: str, kind: str, rows: dict[str, list[Any]]) -> Kind:
+    """Return a kind whose table has one column beside the key, of a type that the plain table has not."""
+    return Kind(
+        name,
+        meaning,
+        {system: [{f"{kind}_value": value} for value in values] for system, values in rows.items()},
+        {f"{kind}_value": kind},
+    )
+
+
+_BOOLEANS = [True, False, True]
+_DECIMALS = [
+    Decimal(text)
+    for text in ("1.5", "0.1", "0", "-0.0000000001", "1234567890123456789012345678.0123456789", "-9007199254740993")
+]
+_ARRAYS = [[1, 2, 3], [], [-1], [None, 2147483647], [None]]
+_OTHER_TYPES = (
+    _other("booleans", "a column of booleans", "boolean", dict.fromkeys(BOTH, _BOOLEANS)),
+    _other(
+        "timestamps",
+        "timestamps without a zone, to the microsecond; Postgres: also the years 1 and 9999",
+        "timestamp",
+        {
+            "postgres": [dt.datetime.fromisoformat(text) for text in (*_TIMES, *_FIRST_AND_LAST)],
+            "clickhouse": [dt.datetime.fromisoformat(text) for text in _TIMES],
+        },
+    ),
+    _other(
+        "timestamps_tz",
+        "instants (timestamps with a zone), to the microsecond; Postgres: also the years 1 and 9999",
+        "timestamp_tz",
+        {
+            "postgres": [_utc(text) for text in (*_TIMES, *_FIRST_AND_LAST)],
+            "clickhouse": [_utc(text) for text in _TIMES],
+        },
+    ),
+    _other("decimals", "decimals of 38 digits, 10 of them after the point", "decimal", dict.fromkeys(BOTH, _DECIMALS)),
+    _other(
+        "arrays",
+        "arrays of integers, empty ones and with nulls among the integers",
+        "array",
+        dict.fromkeys(BOTH, _ARRAYS),
+    ),
+    # Not in Postgres: a composite type has to be made beside the table, and the reference client does not know it.
+    _other(
+        "nested",
+        "named tuples of an integer and a text",
+        "nested",
+        {"clickhouse": [{"a": 1, "b": "x"}, {"a": -1, "b": ""}]},
+    ),
+)
+KINDS = {kind.name: kind for kind in (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES)}
