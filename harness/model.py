@@ -45,6 +45,19 @@ class Status(StrEnum):
     UNSUPPORTED = "unsupported"  # the transport itself cannot do this case
 
 
+class Fate(StrEnum):
+    """How the values of a hostile kind fare with a transport."""
+
+    EXACT = "exact"  # every value came through, and in the canonical dtype
+    CONVERTED = "converted"  # every value came through, in another dtype
+    CHANGED = "changed"  # at least one value is another one, and nobody was told
+    REFUSED = "refused"  # the client or the server raised
+    HANGS = "hangs"  # no end within the time limit
+    CRASHES = "crashes"  # a signal ended the process
+    UNAVAILABLE = "unavailable"  # this lab lacks something the transport needs
+    UNVERIFIABLE = "unverifiable"  # the reference client does not bring these values through
+
+
 @dataclass(frozen=True)
 class Transport:
     """One way to move a dataframe: a plain function and what it declares about itself.
@@ -58,7 +71,7 @@ class Transport:
     `needs` are what the lab must offer beyond the endpoint: `pg_parquet`, `shared_io`, `s3`.
     `published` is the description of the row it reproduces, letter by letter; None when there is none.
     `lossy` are the kinds of values (see `harness.datasets.hostile`) that it is known not to bring through, and how they
-    fare: `changed`, `refused` or `hangs`.
+    fare: `changed`, `refused`, `hangs` or `crashes`.
     """
 
     id: str
@@ -171,6 +184,27 @@ class Outcome:
     fidelity: str = ""
     measurement: Measurement | None = None
     details: dict[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How one kind of values fared with one transport; `wanted` is what it should, "" where it should come through.
+
+    `wanted` is what the transport declares in `lossy`, or `refused` where the server can hold no such value.
+    """
+
+    transport: Transport
+    kind: str
+    fate: Fate
+    wanted: str
+    detail: str = ""
+
+    @property
+    def as_wanted(self) -> bool:
+        """Say whether it fared as it should; what could not be tried neither confirms nor refutes."""
+        if self.fate is Fate.UNAVAILABLE:
+            return True
+        return self.fate == self.wanted if self.wanted else self.fate in (Fate.EXACT, Fate.CONVERTED)
 
 
 @dataclass(frozen=True)

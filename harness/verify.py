@@ -7,6 +7,9 @@ from typing import Protocol
 
 import polars as pl
 
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of Python, since 1970-01-01
+_LONGEST_VALUE = 60  # characters of a value in a difference
+
 
 class Columns(Protocol):
     """What verification needs of the expected frame: a polars frame has it, and what reads columns one at a time."""
@@ -47,8 +50,19 @@ def _difference(expected: Columns, name: str, found: pl.Series, row_key: tuple[s
     key = ", ".join(f"{column}={expected[column][first]!r}" for column in row_key)
     return (
         f"{name}: {len(wrong)} of {expected.height} values differ; first at {key}: "
-        f"expected {wanted[first]!r}, found {found[first]!r}"
+        f"expected {_shown(wanted, first)}, found {_shown(found, first)}"
     )
+
+
+def _shown(series: pl.Series, place: int) -> str:
+    """Return a value as Python prints it, also one that Python has not: its dates are those of the years 1 to 9999."""
+    if series.dtype.is_temporal():
+        unit, a_day = ("day", 1) if series.dtype == pl.Date else ("microsecond", 86_400_000_000)
+        count = series.to_physical()[place]
+        if count is not None and not _FIRST_DAY * a_day <= count < (_LAST_DAY + 1) * a_day:
+            return f"{unit} {count} since 1970"
+    value = repr(series[place])
+    return value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}... ({len(value)} characters)"
 
 
 def _bits(series: pl.Series) -> pl.Series:
@@ -56,6 +70,16 @@ def _bits(series: pl.Series) -> pl.Series:
         return series
     # By dtype: with `signed` alone polars 2.1 leaves a float a float, and 0.0 would equal -0.0.
     return series.fill_nan(float("nan")).reinterpret(dtype=pl.UInt64)
+
+
+def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:
+    """Return `actual` with a null for each NaN among floats where a null is expected: pandas has one for both."""
+    wanted = actual.select(row_key).join(expected, on=row_key, how="left", maintain_order="left")
+    floats = [name for name in expected.columns if expected.schema[name] == pl.Float64]
+    return actual.with_columns(
+        pl.when(actual[name].is_nan() & wanted[name].is_null()).then(None).otherwise(actual[name]).alias(name)
+        for name in floats
+    )
 
 
 def fidelity(converted: dict[str, str] | None) -> str:
