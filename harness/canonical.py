@@ -242,10 +242,12 @@ def _value(value: Any, kind: str) -> Any:
         return Decimal(value)
     if kind == "nested":
         return dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value)
-    if kind == "array":  # numpy has no null among integers: it makes them floats and the null a NaN
+    if kind == "array":
         if isinstance(value, str):
             raise TypeError("an array came as text")
-        return [None if item is None or item != item else item for item in getattr(value, "tolist", lambda: value)()]
+        items = getattr(value, "tolist", lambda: value)()
+        # numpy has no null among integers: it makes all of them floats and the null a NaN.
+        return [None if item is None or item != item else int(item) if item == int(item) else item for item in items]
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
     if kind == "timestamp":
         return moment.replace(tzinfo=None)

@@ -1,6 +1,7 @@
 """The command `lab`: the only place that prints or exits.
 
-Exit codes: 0 all well; 1 a run ended with wrong values, an error, a timeout or a killed worker; 2 the command could not
+Exit codes: 0 all well; 1 a run ended with wrong values, an error, a timeout or a killed worker, or `verify` found what
+no way declares; 2 the command could not
 be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
@@ -175,6 +176,38 @@ def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) ->
     chosen = settings.load()
     request = resume_request(chosen, run, lambda name: suites.load(chosen.suites_dir, name).rig)
     _report(_console(), find_folder(chosen, run), suites.load(chosen.suites_dir, request.plan.suite))
+
+
+@app.command()
+@_explained
+def verify(
+    pattern: Annotated[str, typer.Argument(help="glob over transport ids, or several with commas")] = "*",
+    external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
+    to: Annotated[
+        Path | None, typer.Option(help="folder for fidelity.csv and fidelity.md; results/<id>-verify/")
+    ] = None,
+) -> None:
+    """Try hostile values on every way and print what each loses; fail where it is not what the way declares."""
+    from harness import fidelity
+    from harness.report import fidelity as matrix
+    from harness.suite_run import new_id
+
+    chosen, console = settings.load(), _console()
+    run_id = f"{new_id(chosen.results_dir)}-verify"
+    with fidelity.opened(chosen, "external" if external else chosen.kind, pattern, run_id, typer.echo) as exam:
+        conditions = fidelity.conditions(exam, run_id)
+        typer.echo(conditions)
+        with console.status("") as status:
+            findings = fidelity.examine(exam, lambda found: status.update(f"{found.transport.id}: {found.kind}"))
+    for line in matrix.grid(findings, console.width):
+        typer.echo(line)
+    wrong = matrix.corrections(findings)
+    for line in wrong:
+        typer.echo(line)
+    for path in matrix.write(to or chosen.results_dir / run_id, findings, conditions):
+        typer.echo(path)
+    if wrong:
+        raise typer.Exit(1)
 
 
 @app.command()

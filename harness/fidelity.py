@@ -1,34 +1,43 @@
 """What `lab verify` does: every transport over every hostile kind of values, each pair judged on its own.
 
-One worker process a transport module takes its pairs one after the other, on a connection of its own for each; after a
-hang or a death the next pair gets a new process. Nothing here is measured.
+One worker process a transport module takes its pairs one after the other, each on a connection of its own; after a hang
+or a death the next pair gets a new process. Nothing here is measured.
 """
 
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib import metadata
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 
 import polars as pl
 
-from harness import verify
+from harness import labs, registry, verify
 from harness.availability import reason_unavailable
-from harness.canonical import NotConvertible, canonicalise
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kinds import KINDS, Kind
 from harness.execution import COMMAND, Worker
 from harness.labs import Lab
-from harness.model import Fate, Finding, Operation, Server, Status, Transport
+from harness.lock import only_run
+from harness.model import Fate, Finding, LabError, Operation, Origin, Server, Status, Transport
+from harness.object_stores import Objects
+from harness.rigs.databases import addresses, object_store, only_run_on_server
+from harness.settings import Settings
+from harness.systems import witness
 from harness.systems.address import redact
 from harness.systems.tables import SYSTEMS
+from harness.systems.witness import Witness
 
-TIME_LIMIT = 20.0  # seconds for one pair, importing the client included: all of them take well below one second
-_LONGEST_DETAIL = 300
+TIME_LIMIT = 20.0  # seconds for one pair, importing the client included: nearly all take a small part of one
+DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
+_LONGEST_DETAIL = 300  # characters
 _FATES = {
     Status.OK: Fate.EXACT,
     Status.MISMATCH: Fate.CHANGED,
@@ -37,176 +46,167 @@ _FATES = {
 }  # every other status is a refusal
 
 
-class Witness:
-    """The tables of the kinds in one database, made, loaded and fetched through its reference client."""
+@dataclass(frozen=True)
+class Examination:
+    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen."""
 
-    def __init__(self, system: str, endpoints: dict[str, str], folder: Path) -> None:
-        self._system, self._folder, self._module = system, folder, SYSTEMS[system]
-        self._connection = self._module.open_connection(endpoints)
-        self._module.ensure_namespace(self._connection)
-        self._verdicts: dict[str, str] = {}
+    lab: Lab
+    servers: dict[str, Server]
+    objects: Objects | str
+    bucket: str
+    chosen: Sequence[Transport]
+    command: tuple[str, ...] = COMMAND
+    time_limit: float = TIME_LIMIT
 
-    def rows(self, kind: Kind) -> pl.DataFrame:
-        """Return the rows of a kind as they should be."""
-        return tables.rows(kind, self._system)
+    @property
+    def secrets(self) -> list[str]:
+        store = [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
+        return [*self.lab.endpoints.values(), *store]
 
-    def file(self, kind: Kind) -> Path:
-        """Return the Parquet file with the rows of a kind."""
-        path = self._folder / f"{self._system}-{kind.name}.parquet"
-        if not path.exists():
-            self.rows(kind).write_parquet(path)
-        return path
 
-    def loaded(self, kind: Kind) -> str:
-        """Return the name of the table with the rows of a kind, for reads; see `verdict`."""
-        return f"hostile_{kind.name}"
-
-    def verdict(self, kind: Kind) -> str:
-        """Load the rows of a kind, once, and return why the reference client cannot vouch for them, or nothing."""
-        if kind.name not in self._verdicts:
-            try:
-                self._make(kind, self.loaded(kind))
-                path, kinds = self.file(kind), tables.kinds_of(kind.columns)
-                self._module.load(self._connection, self.loaded(kind), path, kinds)
-                wrong = verify.differences(self.rows(kind), self.fetch(kind, self.loaded(kind)), tables.ROW_KEY)
-                self._verdicts[kind.name] = wrong[0] if wrong else ""
-            except Exception as error:
-                self._verdicts[kind.name] = f"{type(error).__name__}: {error}"
-        return self._verdicts[kind.name]
-
-    def empty(self, kind: Kind) -> str:
-        """Make an empty table for a write and return its name."""
-        self._make(kind, "hostile_written")
-        return "hostile_written"
-
-    def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
-        """Return a whole table as a canonical frame."""
-        fetched = self._module.fetch(self._connection, table)
-        return canonicalise(fetched, tables.kinds_of(kind.columns))[0]
-
-    def settle(self) -> None:
-        """End what a process that was killed has left on the server."""
-        self._module.settle(self._connection)
-
-    def close(self) -> None:
-        """Drop all tables."""
-        for table in (*map("hostile_{}".format, self._verdicts), "hostile_written"):
-            self._module.drop(self._connection, table)
-        self._connection.close()
-
-    def _make(self, kind: Kind, table: str) -> None:
-        self._module.create(self._connection, table, tables.definition(kind.columns, self._system))
+def select(pattern: str) -> list[Transport]:
+    """Return the transports that match and move whole frames into or out of a database. Raises LabError: none does."""
+    chosen = [
+        entry
+        for entry in registry.select(pattern)
+        if entry.system in SYSTEMS
+        and entry.frame in ("pandas", "polars")
+        and entry.operation in (Operation.WRITE, Operation.READ)
+        and entry.origin is not Origin.LIMIT
+    ]
+    if not chosen:
+        raise LabError(f'"{pattern}" matches no way of a database with a frame of pandas or polars')
+    return chosen
 
 
 @contextmanager
-def _witness(system: str, lab: Lab) -> Iterator[Witness]:
-    with tempfile.TemporaryDirectory(prefix="lab-hostile-") as folder:
-        witness = Witness(system, lab.endpoints, Path(folder))
-        try:
-            yield witness
-        finally:
-            witness.close()
+def opened(
+    settings: Settings, kind: str, pattern: str, run_id: str, say: Callable[[str], None]
+) -> Iterator[Examination]:
+    """Bring up a lab of this kind, alone on this machine, for the transports that match. Raises LabError."""
+    chosen = select(pattern)
+    with ExitStack() as stack:
+        stack.enter_context(only_run(settings.state_dir, run_id))
+        lab = stack.enter_context(labs.OPENED[kind](settings))
+        servers = labs.check(lab)
+        stack.enter_context(only_run_on_server(lab, run_id))
+        used = any("s3" in entry.needs for entry in chosen)
+        objects, bucket = stack.enter_context(object_store(settings, used, run_id, say))
+        yield Examination(lab, servers, objects, bucket, chosen)
 
 
-def examine(
-    lab: Lab,
-    servers: dict[str, Server],
-    chosen: Sequence[Transport],
-    on_finding: Callable[[Finding], None] = lambda finding: None,
-    time_limit: float = TIME_LIMIT,
-    command: tuple[str, ...] = COMMAND,
-) -> list[Finding]:
-    """Try every kind of values on every transport of a database; return the findings in the order of the ids.
+def conditions(exam: Examination, run_id: str) -> str:
+    """Say in one line with which servers and client versions the transports are examined."""
+    servers = ", ".join(f"{name} {server.version}" for name, server in exam.servers.items())
+    modules = {module.partition(".")[0] for entry in exam.chosen for module in entry.requires}
+    providers = metadata.packages_distributions()
+    packages = {name.lower() for module in modules for name in providers.get(module, ())}
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
+    return (
+        f"lab: {exam.lab.kind} ({servers}); {len(exam.chosen)} ways, {len(KINDS)} kinds of values; {versions}; {run_id}"
+    )
 
-    The databases are examined side by side; `on_finding` is told of each finding in this thread.
+
+def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
+    """Try every pair and return the findings in the order of the transports and kinds.
+
+    The databases are examined side by side; `on_finding` is told of each finding in the thread of the caller.
     """
     told: SimpleQueue[Finding | None] = SimpleQueue()
-    found: list[Finding] = []
+    stop = threading.Event()
+    systems = [list(group) for _, group in groupby(exam.chosen, key=lambda entry: entry.system)]
 
-    def one_system(entries: list[Transport]) -> None:
+    def of_one_system(entries: list[Transport]) -> None:
         try:
-            with _witness(entries[0].system, lab) as witness:
-                for _, module in groupby(entries, key=lambda entry: entry.function.__module__):
-                    for finding in _module(list(module), witness, lab, servers, time_limit, command):
-                        told.put(finding)
+            for finding in _of_system(exam, entries):
+                told.put(finding)
+                if stop.is_set():
+                    return
         finally:
             told.put(None)
 
-    systems = [list(group) for _, group in groupby(chosen, key=lambda entry: entry.system)]
-    with ThreadPoolExecutor(len(systems) or 1) as pool:
-        futures = [pool.submit(one_system, entries) for entries in systems]
-        for _ in futures:
-            while (finding := told.get()) is not None:
-                found.append(finding)
-                on_finding(finding)
+    found = []
+    with ThreadPoolExecutor(len(systems)) as pool:
+        futures = [pool.submit(of_one_system, entries) for entries in systems]
+        try:
+            for _ in futures:
+                while (finding := told.get()) is not None:
+                    found.append(finding)
+                    on_finding(finding)
+        finally:
+            stop.set()
         for future in futures:
             future.result()
-    order = {entry.id: place for place, entry in enumerate(chosen)}
+    order = {entry.id: place for place, entry in enumerate(exam.chosen)}
     return sorted(found, key=lambda finding: (order[finding.transport.id], list(KINDS).index(finding.kind)))
 
 
 def pairs(entry: Transport) -> list[Kind]:
     """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them."""
+    known = [kind for kind in KINDS.values() if entry.system in kind.rows]
     if entry.operation is Operation.READ:
-        return [kind for kind in KINDS.values() if entry.system in kind.rows and entry.system not in kind.forbidden]
-    return [kind for kind in KINDS.values() if entry.system in kind.rows and entry.frame not in kind.no_frame]
+        return [kind for kind in known if entry.system not in kind.forbidden]
+    return [kind for kind in known if entry.frame not in kind.no_frame]
 
 
-def _module(
-    entries: list[Transport],
-    witness: Witness,
-    lab: Lab,
-    servers: dict[str, Server],
-    time_limit: float,
-    command: tuple[str, ...],
-) -> Iterator[Finding]:
+def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]:
+    no_s3 = exam.objects if isinstance(exam.objects, str) else None
+    reasons = {entry.id: reason_unavailable(entry, exam.lab, exam.servers, no_s3) for entry in entries}
+    for entry in entries:
+        if reason := reasons[entry.id]:
+            for kind in pairs(entry):
+                yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), reason)
+    ready = [entry for entry in entries if not reasons[entry.id]]
+    if ready:
+        with witness.opened(entries[0].system, exam.lab.endpoints) as of_system:
+            for _, module in groupby(ready, key=lambda entry: entry.function.__module__):
+                yield from _of_module(exam, list(module), of_system)
+
+
+def _of_module(exam: Examination, entries: list[Transport], of_system: Witness) -> Iterator[Finding]:
     """Yield the findings on the transports of one module, which share a process."""
-    with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="lab-verify-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lab-verify-") as folder, ExitStack() as stack:
         worker: Worker | None = None
         for entry in entries:
-            reason = reason_unavailable(entry, lab, servers)
             for kind in pairs(entry):
-                if reason:
-                    yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), reason)
-                    continue
                 if worker is None or worker.ended:
-                    worker = Worker(Path(folder) / "log", command)
+                    worker = Worker(Path(folder) / "log", exam.command)
                     stack.callback(worker.end)
-                yield _finding(entry, kind, witness, lab, worker, time_limit, Path(folder))
+                finding = _finding(exam, entry, kind, of_system, worker, Path(folder))
+                text = " ".join(redact(finding.detail, exam.secrets).split())[:_LONGEST_DETAIL]
+                yield replace(finding, detail=text)
                 if worker.ended:
-                    witness.settle()
+                    of_system.settle()
 
 
 def _wanted(entry: Transport, kind: Kind) -> str:
-    return entry.lossy.get(kind.name) or ("refused" if entry.system in kind.forbidden else "")
+    return entry.lossy.get(kind.name) or (Fate.REFUSED if entry.system in kind.forbidden else "")
 
 
 def _finding(
-    entry: Transport, kind: Kind, witness: Witness, lab: Lab, worker: Worker, time_limit: float, folder: Path
+    exam: Examination, entry: Transport, kind: Kind, of_system: Witness, worker: Worker, folder: Path
 ) -> Finding:
     wanted = _wanted(entry, kind)
-    if entry.system not in kind.forbidden and (reason := witness.verdict(kind)):
+    if entry.system not in kind.forbidden and (reason := of_system.verdict(kind)):
         return Finding(entry, kind.name, Fate.UNVERIFIABLE, wanted, reason)
     writes = entry.operation is Operation.WRITE
     job = {
         "stays": True,
         "transport": entry.id,
         "contract": "databases",
-        "uri": SYSTEMS[entry.system].transport_uri(entry.endpoint, lab.endpoints[entry.endpoint]),
-        "io": {"here": lab.io.here, "there": lab.io.there} if lab.io else None,
-        "table": witness.empty(kind) if writes else witness.loaded(kind),
+        "table": of_system.empty(kind) if writes else of_system.loaded(kind),
         "warmup_table": None,
-        "dataset": str(witness.file(kind)),
+        "dataset": str(of_system.file(kind)),
         "kinds": tables.kinds_of(kind.columns),
         "result": str(folder / "result.arrow"),
+        **addresses(entry, exam.lab, exam.objects, exam.bucket),
     }
-    answer = worker.ask(job, time_limit).answer
-    fate, detail = _FATES.get(answer["status"], Fate.REFUSED), answer.get("error", "")
-    if answer["status"] == Status.OK:
-        found = witness.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
-        fate, detail = judge(kind, witness.rows(kind), found, entry.frame, answer["converted"])
-    text = " ".join(redact(detail, lab.endpoints.values()).split())[:_LONGEST_DETAIL]
-    return Finding(entry, kind.name, fate, wanted, text)
+    answer = worker.ask(job, DECLARED_LIMIT if wanted == Fate.HANGS else exam.time_limit).answer
+    if answer["status"] != Status.OK:
+        return Finding(entry, kind.name, _FATES.get(answer["status"], Fate.REFUSED), wanted, answer["error"])
+    found = of_system.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
+    fate, detail = judge(kind, of_system.rows(kind), found, entry.frame, answer["converted"])
+    return Finding(entry, kind.name, fate, wanted, detail)
 
 
 def judge(
@@ -214,8 +214,8 @@ def judge(
 ) -> tuple[Fate, str]:
     """Say how the values of a kind fared: `exact`, `converted` or `changed`, and what is different. Pure.
 
-    Only the dtypes of the columns that the kind is about count. A pandas float64 column has but one mark for a null and
-    for NaN: there a null that became a NaN is `converted`, a NaN that became a null is `changed` as everywhere.
+    Of dtypes only those of the columns that the kind is about count. A float64 column of pandas has one mark for a null
+    and for NaN: there a null that became a NaN is `converted`; a NaN that became a null is `changed` as everywhere.
     """
     if frame == "pandas" and expected.height == found.height:
         with_nulls = verify.nulls_for_nans(expected, found, tables.ROW_KEY)
@@ -223,9 +223,6 @@ def judge(
         converted, found = {**converted, **dict.fromkeys(marked, "NaN for null")}, with_nulls
     if wrong := verify.differences(expected, found, tables.ROW_KEY):
         return Fate.CHANGED, "; ".join(wrong)
-    about = {name for row in next(iter(kind.rows.values())) for name in row} or set(expected.columns)
+    about = {name for rows in kind.rows.values() for row in rows for name in row} or set(expected.columns)
     told = {name: dtype for name, dtype in converted.items() if name in about}
     return (Fate.CONVERTED, verify.fidelity(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")
-
-
-__all__ = ["TIME_LIMIT", "NotConvertible", "Witness", "examine", "judge", "pairs"]

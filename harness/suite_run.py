@@ -79,7 +79,7 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
     """
     plan = request.plan
     chosen = cases(plan, registry.select)
-    run_id = request.run_id or _new_id(settings.results_dir)
+    run_id = request.run_id or new_id(settings.results_dir)
     rigs = importlib.import_module(f"harness.rigs.{request.rig}")
     with ExitStack() as stack:
         stack.enter_context(only_run(settings.state_dir, run_id))
@@ -93,7 +93,7 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
 
 
-def _new_id(results_dir: Path) -> str:
+def new_id(results_dir: Path) -> str:
     host = re.sub(r"[^a-z0-9-]+", "-", platform.node().lower()).strip("-") or "host"
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{host}"
     taken = sum(1 for _ in results_dir.glob(f"{name}*"))

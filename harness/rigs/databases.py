@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,9 +17,10 @@ from harness.datasets.specification import PLAIN
 from harness.labs import Lab
 from harness.lock import busy
 from harness.machine import filesystem
-from harness.model import Case, Dataset, LabError, Operation, Server
+from harness.model import Case, Dataset, LabError, Operation, Server, Transport
 from harness.object_stores import Objects
 from harness.rigs.rig import Order, Rig, dataset_facts, only_parameters
+from harness.settings import Settings
 from harness.systems import postgres, s3
 from harness.systems.tables import SYSTEMS, Tables
 
@@ -81,12 +82,8 @@ class DatabaseRig:
         job: dict[str, Any] = {"contract": "databases", "dataset": self.dataset.path, "kinds": self.kinds}
         if entry.operation is Operation.COPY:
             return job
-        job["uri"] = SYSTEMS[entry.system].transport_uri(entry.endpoint, self.lab.endpoints[entry.endpoint])
         job["server_pids"] = [pid for name, pid in self.lab.pids().items() if name == entry.system]
-        job["io"] = {"here": self.lab.io.here, "there": self.lab.io.there} if self.lab.io else None
-        if "s3" in entry.needs and not isinstance(self.objects, str):
-            job["s3"] = asdict(self.objects.store) | {"bucket": self.bucket}
-        return job | self._tables(case)
+        return job | addresses(entry, self.lab, self.objects, self.bucket) | self._tables(case)
 
     def _tables(self, case: Case) -> dict[str, Any]:
         """Return the names of the tables that a case writes, reads or copies from, empty or filled as it needs them."""
@@ -131,6 +128,17 @@ class DatabaseRig:
             raise
 
 
+def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -> dict[str, Any]:
+    """Return the part of a job that says where the transport connects to."""
+    job: dict[str, Any] = {
+        "uri": SYSTEMS[entry.system].transport_uri(entry.endpoint, lab.endpoints[entry.endpoint]),
+        "io": {"here": lab.io.here, "there": lab.io.there} if lab.io else None,
+    }
+    if "s3" in entry.needs and not isinstance(objects, str):
+        job["s3"] = asdict(objects.store) | {"bucket": bucket}
+    return job
+
+
 @contextmanager
 def opened(order: Order) -> Iterator[Rig]:
     """Bring up the lab and its tables, and take them down again at the end.
@@ -146,7 +154,7 @@ def opened(order: Order) -> Iterator[Rig]:
     with ExitStack() as stack:
         lab = stack.enter_context(labs.OPENED[order.lab](order.settings))
         servers = labs.check(lab)
-        stack.enter_context(_only_run_on_server(lab, order.run_id))
+        stack.enter_context(only_run_on_server(lab, order.run_id))
         dataset, warmup = (
             store.ensure(order.settings.datasets_dir, name, int(count), order.seed) for count in (rows, WARMUP_ROWS)
         )
@@ -154,26 +162,29 @@ def opened(order: Order) -> Iterator[Rig]:
         tables = Tables(lab.endpoints, spec, dataset, warmup)
         stack.callback(lambda: tables.close(drop=tables.claimed and lab.kind != "embedded"))
         tables.claim(lab.systems)
-        objects, bucket = stack.enter_context(_object_store(order))
+        used = any("s3" in case.transport.needs for case in order.cases)
+        objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
         yield DatabaseRig(lab, servers, dataset, spec.kinds, tables, objects, bucket)
 
 
 @contextmanager
-def _object_store(order: Order) -> Iterator[tuple[Objects | str, str]]:
-    """Yield the S3 server and a bucket on it, or the reason why there is none; none is started that nobody needs."""
-    if not any("s3" in case.transport.needs for case in order.cases):
+def object_store(
+    settings: Settings, used: bool, run_id: str, say: Callable[[str], None]
+) -> Iterator[tuple[Objects | str, str]]:
+    """Yield the S3 server and a bucket on it, or the reason why there is none; none is started that nobody uses."""
+    if not used:
         yield "no way of this run uses an S3 server", ""
         return
-    with object_stores.opened(order.settings, False, order.say) as objects:
+    with object_stores.opened(settings, False, say) as objects:
         if isinstance(objects, str):
             yield objects, ""
             return
-        with s3.bucket(objects.store, s3.bucket_name(order.run_id)) as bucket:
+        with s3.bucket(objects.store, s3.bucket_name(run_id)) as bucket:
             yield objects, bucket
 
 
 @contextmanager
-def _only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
+def only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
     """Keep runs from other machines off a shared Postgres server; our own embedded one nobody else knows."""
     if lab.kind == "embedded" or "postgres" not in lab.systems:
         yield

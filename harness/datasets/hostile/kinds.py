@@ -77,6 +77,7 @@ _SHAPES = (
         "a null in every nullable column, one at a time and in all at once",
         _everywhere([{}, *({name: None} for name in PLAIN), _NO_VALUES, {}]),
     ),
+    Kind("null_text", "a null among texts, alone in its row", _everywhere([{}, {"text_value": None}, {}])),
     Kind(
         "first_10000_null",
         "10,000 rows without any value before the first one with all",

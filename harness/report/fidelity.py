@@ -1,0 +1,137 @@
+"""The fidelity matrix: how every kind of values fares with every transport, for a terminal, as CSV and as Markdown."""
+
+from __future__ import annotations
+
+import csv
+import textwrap
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from harness.model import Fate, Finding, LabError
+from harness.report.markdown import table
+
+COLUMNS = ("transport", "kind", "outcome", "declared", "detail")
+_MARKS = {
+    Fate.EXACT: "·",
+    Fate.CONVERTED: "c",
+    Fate.CHANGED: "X",
+    Fate.REFUSED: "r",
+    Fate.HANGS: "H",
+    Fate.CRASHES: "K",
+    Fate.UNAVAILABLE: "-",
+    Fate.UNVERIFIABLE: "?",
+}
+LEGEND = (
+    "· exact; c converted: every value came through, in another dtype; X changed, silently; r refused with an error; "
+    "H hangs; K the process dies; - unavailable here; ? the reference client cannot vouch for it; "
+    "! not what the transport declares"
+)
+
+
+def loses(lossy: dict[str, str]) -> str:
+    """Say in one line what a transport is declared to lose: `changed nulls, nan; refused arrays`."""
+    by_fate = {fate: [kind for kind in lossy if lossy[kind] == fate] for fate in Fate}
+    return "; ".join(f"{fate} {', '.join(kinds)}" for fate, kinds in by_fate.items() if kinds)
+
+
+def grid(findings: Sequence[Finding], width: int) -> list[str]:
+    """Return the matrix as lines of at most `width` characters where that is possible: kinds above, one mark a pair."""
+    kinds = list(dict.fromkeys(finding.kind for finding in findings))
+    names = list(dict.fromkeys(finding.transport.id for finding in findings))
+    left = max(map(len, names))
+    room = max(1, (width - left - 1) // 2)
+    lines: list[str] = []
+    for start in range(0, len(kinds), room):
+        lines += [*_block(findings, names, kinds[start : start + room], left), ""]
+    return [*lines, *textwrap.wrap(LEGEND, max(width, 40))]
+
+
+def _block(findings: Sequence[Finding], names: Sequence[str], kinds: Sequence[str], left: int) -> list[str]:
+    marks = {
+        (found.transport.id, found.kind): _MARKS[found.fate] + (" " if found.as_wanted else "!") for found in findings
+    }
+    tall = max(map(len, kinds))
+    head = [" " * left + " " + " ".join(kind.rjust(tall)[row] for kind in kinds).rstrip() for row in range(tall)]
+    rows = [f"{name:<{left}} " + "".join(marks.get((name, kind), "  ") for kind in kinds).rstrip() for name in names]
+    return [*head, *rows]
+
+
+def corrections(findings: Iterable[Finding]) -> list[str]:
+    """Return what is not as declared, and for each transport concerned the `lossy` that would be right."""
+    lines: list[str] = []
+    for entry, group in groupby(findings, key=lambda finding: finding.transport):
+        found = list(group)
+        wrong = [finding for finding in found if not finding.as_wanted]
+        for finding in wrong:
+            wanted = finding.wanted or "exact or converted"
+            more = f": {finding.detail}" if finding.detail else ""
+            lines.append(f"{entry.id}: {finding.kind}: declared {wanted}, found {finding.fate}{more}")
+        if wrong:
+            lines += [f"  {line}" for line in declaration(found).splitlines()]
+    return lines
+
+
+def declaration(findings: Sequence[Finding]) -> str:
+    """Return the `lossy={...}` of a transport that agrees with its findings, as it stands in its decorator."""
+    fates = (Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES)
+    # What the server itself cannot hold is refused without a declaration.
+    lost = [found for found in findings if found.fate in fates and not (found.as_wanted and not _declared(found))]
+    by_fate = {fate: " ".join(found.kind for found in lost if found.fate is fate) for fate in fates}
+    entries = [_entry(str(fate), kinds) for fate, kinds in by_fate.items() if kinds]
+    if not entries:
+        return "lossy: nothing; delete it"
+    return "\n".join(["lossy={", *entries, "},"])
+
+
+def _declared(finding: Finding) -> bool:
+    return finding.kind in finding.transport.lossy
+
+
+def _entry(fate: str, kinds: str) -> str:
+    parts = textwrap.wrap(kinds, 90, drop_whitespace=False)
+    return f'    "{fate}": ' + "\n    ".join(f'"{part}"' for part in parts) + ","
+
+
+def write(folder: Path, findings: Sequence[Finding], conditions: str) -> list[Path]:
+    """Write fidelity.csv and fidelity.md and return their paths. Raises LabError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "fidelity.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows((f.transport.id, f.kind, f.fate, f.wanted, f.detail) for f in findings)
+        (folder / "fidelity.md").write_text(markdown(findings, conditions), encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
+    return [folder / "fidelity.csv", folder / "fidelity.md"]
+
+
+def markdown(findings: Sequence[Finding], conditions: str) -> str:
+    """Return the matrix as a Markdown page: a line a transport with what came through and what did not."""
+    rows = []
+    for name, group in groupby(findings, key=lambda finding: finding.transport.id):
+        by_fate = {fate: [f.kind + _flag(f) for f in found] for fate, found in _by_fate(group).items()}
+        came = [f"{len(by_fate[fate])} {fate}" for fate in (Fate.EXACT, Fate.CONVERTED) if by_fate[fate]]
+        lost = [f"{fate}: {', '.join(kinds)}" for fate, kinds in by_fate.items() if kinds and fate not in _FINE]
+        rows.append((f"`{name}`", ", ".join(came), "; ".join(lost)))
+    wrong = [f"- {line.replace('*', chr(92) + '*')}" for line in corrections(findings) if not line.startswith("  ")]
+    parts = [
+        "# How hostile values fare",
+        f"{conditions}. Every detail: [fidelity.csv](fidelity.csv).",
+        table(("transport", "kinds that come through", "kinds that do not"), rows),
+        *(("Not as declared (`!`):\n", "\n".join(wrong)) if wrong else ("All as declared.",)),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+_FINE = (Fate.EXACT, Fate.CONVERTED)
+
+
+def _by_fate(findings: Iterable[Finding]) -> dict[Fate, list[Finding]]:
+    found = list(findings)
+    return {fate: [finding for finding in found if finding.fate is fate] for fate in Fate}
+
+
+def _flag(finding: Finding) -> str:
+    return "" if finding.as_wanted else "!"

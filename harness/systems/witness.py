@@ -1,0 +1,93 @@
+"""The tables of hostile kinds of values in one database, made, loaded and fetched through its reference client."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from harness.canonical import canonicalise
+from harness.datasets.hostile import tables
+from harness.datasets.hostile.kinds import Kind
+from harness.systems.tables import SYSTEMS
+from harness.verify import differences
+
+_WRITTEN = "hostile_written"
+
+
+class Witness:
+    """What vouches for the values of one database; files for transports are left in `folder`."""
+
+    def __init__(self, system: str, endpoints: dict[str, str], folder: Path) -> None:
+        self._system, self._folder, self._module = system, folder, SYSTEMS[system]
+        self._connection = self._module.open_connection(endpoints)
+        self._module.ensure_namespace(self._connection)
+        self._verdicts: dict[str, str] = {}
+
+    def rows(self, kind: Kind) -> pl.DataFrame:
+        """Return the rows of a kind as they should be."""
+        return tables.rows(kind, self._system)
+
+    def file(self, kind: Kind) -> Path:
+        """Return the Parquet file with the rows of a kind."""
+        path = self._folder / f"{self._system}-{kind.name}.parquet"
+        if not path.exists():
+            self.rows(kind).write_parquet(path)
+        return path
+
+    def loaded(self, kind: Kind) -> str:
+        """Return the name of the table with the rows of a kind; it is there after `verdict`."""
+        return f"hostile_{kind.name}"
+
+    def verdict(self, kind: Kind) -> str:
+        """Load the rows of a kind, once, and return why the reference client cannot vouch for them, or nothing."""
+        if kind.name not in self._verdicts:
+            self._verdicts[kind.name] = "not tried"  # but perhaps made, and to be dropped
+            self._verdicts[kind.name] = self._verdict(kind)
+        return self._verdicts[kind.name]
+
+    def _verdict(self, kind: Kind) -> str:
+        try:
+            self._make(kind, self.loaded(kind))
+            kinds = tables.kinds_of(kind.columns)
+            self._module.load(self._connection, self.loaded(kind), self.file(kind), kinds)
+            wrong = differences(self.rows(kind), self.fetch(kind, self.loaded(kind)), tables.ROW_KEY)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return wrong[0] if wrong else ""
+
+    def empty(self, kind: Kind) -> str:
+        """Make an empty table for a write and return its name."""
+        self._make(kind, _WRITTEN)
+        return _WRITTEN
+
+    def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
+        """Return a whole table as a canonical frame."""
+        return canonicalise(self._module.fetch(self._connection, table), tables.kinds_of(kind.columns))[0]
+
+    def settle(self) -> None:
+        """End what a killed process has left on the server."""
+        self._module.settle(self._connection)
+
+    def close(self) -> None:
+        """Drop all tables."""
+        for table in (*map("hostile_{}".format, self._verdicts), _WRITTEN):
+            self._module.drop(self._connection, table)
+        self._connection.close()
+
+    def _make(self, kind: Kind, table: str) -> None:
+        self._module.create(self._connection, table, tables.definition(kind.columns, self._system))
+
+
+@contextmanager
+def opened(system: str, endpoints: dict[str, str]) -> Iterator[Witness]:
+    """Yield the witness of a database, and leave nothing in it. Raises LabError where it cannot be reached."""
+    with tempfile.TemporaryDirectory(prefix="lab-hostile-") as folder:
+        witness = Witness(system, endpoints, Path(folder))
+        try:
+            yield witness
+        finally:
+            witness.close()
