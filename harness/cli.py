@@ -194,7 +194,8 @@ def verify(
 
     chosen, console = settings.load(), _console()
     run_id = f"{new_id(chosen.results_dir)}-verify"
-    with fidelity.opened(chosen, "external" if external else chosen.kind, pattern, run_id, typer.echo) as exam:
+    lab = "external" if external else chosen.kind
+    with fidelity.opened(chosen, lab, pattern, kinds, run_id, typer.echo) as exam:
         conditions = fidelity.conditions(exam, run_id)
         typer.echo(conditions)
         with console.status("") as status:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -55,6 +55,7 @@ class Examination:
     objects: Objects | str
     bucket: str
     chosen: Sequence[Transport]
+    kinds: Sequence[Kind] = tuple(KINDS.values())
     command: tuple[str, ...] = COMMAND
     time_limit: float = TIME_LIMIT
 
@@ -79,20 +80,30 @@ def select(pattern: str) -> list[Transport]:
     return chosen
 
 
+def _kinds(names: str) -> list[Kind]:
+    asked = list(KINDS) if names == "*" else [name.strip() for name in names.split(",")]
+    if unknown := [name for name in asked if name not in KINDS]:
+        raise LabError(f'no kind of values "{unknown[0]}"; there are: {", ".join(KINDS)}')
+    return [KINDS[name] for name in asked]
+
+
 @contextmanager
 def opened(
-    settings: Settings, kind: str, pattern: str, run_id: str, say: Callable[[str], None]
+    settings: Settings, lab_kind: str, pattern: str, kinds: str, run_id: str, say: Callable[[str], None]
 ) -> Iterator[Examination]:
-    """Bring up a lab of this kind, alone on this machine, for the transports that match. Raises LabError."""
-    chosen = select(pattern)
+    """Bring up a lab, alone on this machine, for the transports that match and these kinds of values.
+
+    `kinds` are their names with commas, * for all. Raises LabError.
+    """
+    chosen, tried = select(pattern), _kinds(kinds)
     with ExitStack() as stack:
         stack.enter_context(only_run(settings.state_dir, run_id))
-        lab = stack.enter_context(labs.OPENED[kind](settings))
+        lab = stack.enter_context(labs.OPENED[lab_kind](settings))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, run_id))
         used = any("s3" in entry.needs for entry in chosen)
         objects, bucket = stack.enter_context(object_store(settings, used, run_id, say))
-        yield Examination(lab, servers, objects, bucket, chosen)
+        yield Examination(lab, servers, objects, bucket, chosen, tried)
 
 
 def conditions(exam: Examination, run_id: str) -> str:
@@ -102,9 +113,7 @@ def conditions(exam: Examination, run_id: str) -> str:
     providers = metadata.packages_distributions()
     packages = {name.lower() for module in modules for name in providers.get(module, ())}
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
-    return (
-        f"lab: {exam.lab.kind} ({servers}); {len(exam.chosen)} ways, {len(KINDS)} kinds of values; {versions}; {run_id}"
-    )
+    return f"lab: {exam.lab.kind} ({servers}); {len(exam.chosen)} ways, {len(exam.kinds)} kinds of values; {versions}; {run_id}"
 
 
 def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
@@ -141,9 +150,9 @@ def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda fi
     return sorted(found, key=lambda finding: (order[finding.transport.id], list(KINDS).index(finding.kind)))
 
 
-def pairs(entry: Transport) -> list[Kind]:
+def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> list[Kind]:
     """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them."""
-    known = [kind for kind in KINDS.values() if entry.system in kind.rows]
+    known = [kind for kind in kinds if entry.system in kind.rows]
     if entry.operation is Operation.READ:
         return [kind for kind in known if entry.system not in kind.forbidden]
     return [kind for kind in known if entry.frame not in kind.no_frame]
@@ -154,7 +163,7 @@ def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]
     reasons = {entry.id: reason_unavailable(entry, exam.lab, exam.servers, no_s3) for entry in entries}
     for entry in entries:
         if reason := reasons[entry.id]:
-            for kind in pairs(entry):
+            for kind in pairs(entry, exam.kinds):
                 yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), reason)
     ready = [entry for entry in entries if not reasons[entry.id]]
     if ready:
@@ -168,13 +177,15 @@ def _of_module(exam: Examination, entries: list[Transport], of_system: Witness) 
     with tempfile.TemporaryDirectory(prefix="lab-verify-") as folder, ExitStack() as stack:
         worker: Worker | None = None
         for entry in entries:
-            for kind in pairs(entry):
+            for kind in pairs(entry, exam.kinds):
                 if worker is None or worker.ended:
                     worker = Worker(Path(folder) / "log", exam.command)
                     stack.callback(worker.end)
                 finding = _finding(exam, entry, kind, of_system, worker, Path(folder))
                 text = " ".join(redact(finding.detail, exam.secrets).split())[:_LONGEST_DETAIL]
                 yield replace(finding, detail=text)
+                if entry.system in exam.lab.dead():
+                    raise LabError(f"{entry.system} died of {entry.id} with {kind.name}; see its log")
                 if worker.ended:
                     of_system.settle()
 

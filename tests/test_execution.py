@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import execution
-from harness.execution import execute
+from harness.execution import Worker, execute
 from harness.model import Status
 
 READ_JOB = "import json, os, signal, subprocess, sys, time; job = json.loads(sys.stdin.readline()); "
@@ -114,6 +114,20 @@ def test_a_worker_that_ignores_sigterm_and_sigint_ends_too(run, descendant):
 def test_a_worker_that_a_signal_killed_is_named_with_it(run, number):
     answer = run(READ_JOB + f"os.kill(os.getpid(), {int(number)}); time.sleep(5)")
     assert answer == {"status": Status.KILLED, "error": f"the worker was killed by {number.name}"}
+
+
+STAYS = "import json, sys, time\nfor line in sys.stdin:\n    job = json.loads(line)\n    time.sleep(job['sleep'])\n"
+
+
+def test_a_worker_that_stays_lives_until_it_is_ended_or_a_job_takes_too_long(tmp_path):
+    code = STAYS + "    print(json.dumps({'status': 'ok', 'job': job}), flush=True)"
+    worker = Worker(tmp_path / "log", (sys.executable, "-S", "-E", "-c", code))
+    for sleep in (0, 0.01):
+        assert worker.ask({"stays": True, "sleep": sleep}, 20).answer["status"] == "ok"
+    assert not worker.ended
+    assert worker.ask({"stays": True, "sleep": 30}, 0.3).answer["status"] == Status.TIMEOUT
+    assert worker.ended
+    assert worker.end()
 
 
 def test_a_real_time_signal_has_no_name_and_is_reported_by_number(run):

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from harness.execution import Worker
 from harness.model import Status
 from tests.made_up import MadeUp
 
@@ -55,6 +56,13 @@ def read_unsupported(connection, table):
 @transport("read", frame="polars", path="", payload="")
 def read_error(connection, table):
     raise RuntimeError("server said: \\udcff no")
+
+class Panic(BaseException):
+    pass
+
+@transport("read", frame="polars", path="", payload="")
+def read_panic(connection, table):
+    raise Panic("out of range")
 
 @transport("read", frame="polars", path="", payload="")
 def read_exit(connection, table):
@@ -224,6 +232,37 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
         worker = int(alive.readline())
         process.kill()
         assert ends(worker, alive)
+
+
+def test_a_read_without_a_warmup_table_is_called_once(lab):
+    answer = lab.run(lab.job("read_polars") | {"warmup_table": None})
+    assert answer["status"] == Status.OK
+    assert lab.events()[0] == ["import", "connect made://up", "read connection measured", "close"]
+
+
+def test_a_write_without_a_warmup_table_is_called_once_with_all_rows(lab):
+    lab.run(lab.job("write_polars") | {"warmup_table": None})
+    assert lab.events()[0] == ["import", "connect made://up", "write connection 1500 measured", "close"]
+
+
+def test_a_panic_that_is_no_exception_is_an_error_with_its_text(lab):
+    assert lab.measure("read_panic") == {"status": Status.ERROR, "error": "Panic: out of range"}
+
+
+def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(lab):
+    worker = Worker(lab.log, lab.command)
+    job = {"result": str(lab.result), "stays": True, **lab.job("read_polars")}
+    try:
+        answers = [
+            worker.ask(job | {"transport": f"made.up.{name}"}, 30).answer for name in ("read_polars", "read_error")
+        ]
+        answers.append(worker.ask(job, 30).answer)
+        assert [answer["status"] for answer in answers] == [Status.OK, Status.ERROR, Status.OK]
+        assert lab.events()[0].count("import") == 1
+        assert not worker.ended
+    finally:
+        worker.end()
+    assert worker.ended
 
 
 def ends(worker, alive):

@@ -73,19 +73,22 @@ def corrections(findings: Iterable[Finding]) -> list[str]:
 
 
 def declaration(findings: Sequence[Finding]) -> str:
-    """Return the `lossy={...}` of a transport that agrees with its findings, as it stands in its decorator."""
-    fates = (Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES)
-    # What the server itself cannot hold is refused without a declaration.
-    lost = [found for found in findings if found.fate in fates and not (found.as_wanted and not _declared(found))]
-    by_fate = {fate: " ".join(found.kind for found in lost if found.fate is fate) for fate in fates}
+    """Return the `lossy={...}` of a transport that agrees with its findings, as it stands in its decorator.
+
+    What it declares of kinds that were not tried stays. What the server itself cannot hold needs no declaration.
+    """
+    known = findings[0].transport.lossy
+    fates: dict[str, str] = dict(known)
+    for finding in findings:
+        if finding.fate in (Fate.UNAVAILABLE, Fate.UNVERIFIABLE):
+            continue
+        fates.pop(finding.kind, None)
+        the_servers = finding.as_wanted and finding.kind not in known
+        if finding.fate not in _FINE and not the_servers:
+            fates[finding.kind] = finding.fate
+    by_fate = {fate: " ".join(kind for kind in fates if fates[kind] == fate) for fate in Fate}
     entries = [_entry(str(fate), kinds) for fate, kinds in by_fate.items() if kinds]
-    if not entries:
-        return "lossy: nothing; delete it"
-    return "\n".join(["lossy={", *entries, "},"])
-
-
-def _declared(finding: Finding) -> bool:
-    return finding.kind in finding.transport.lossy
+    return "\n".join(["lossy={", *entries, "},"]) if entries else "lossy: nothing; delete it"
 
 
 def _entry(fate: str, kinds: str) -> str:

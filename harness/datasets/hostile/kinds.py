@@ -178,7 +178,13 @@ def _utc(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
 
 
-_TIMES = ("1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2025-03-30 02:30:00.000001", "2262-04-12 00:00:00.5")
+_TIMES = (
+    "1969-12-31 23:59:59.999999",
+    "1970-01-01 00:00:00",
+    "2025-03-30 02:30:00.000001",
+    "2243-01-01 00:00:00.000001",  # microseconds since 1970 that do not survive a detour through a float
+    "2262-04-12 00:00:00.5",  # the end of what nanoseconds in 64 bits hold
+)
 _FIRST_AND_LAST = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 
 

@@ -1,0 +1,124 @@
+"""The fidelity matrix: every pair has its mark, what is not as declared is said with the line that would be right."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.model import Fate, Finding, LabError
+from harness.report import fidelity
+
+ONE = replace(registry.one("postgres.psycopg.read_polars_rows"), lossy={"nan": "changed", "tab": "refused"})
+TWO = replace(registry.one("clickhouse.httpx.read_polars_parquet"), lossy={})
+
+
+def finding(entry, kind, fate, detail=""):
+    return Finding(entry, kind, fate, entry.lossy.get(kind, ""), detail)
+
+
+AS_DECLARED = [
+    finding(ONE, "nulls", Fate.CONVERTED, "int_value (Int64)"),
+    finding(ONE, "nan", Fate.CHANGED, "expected nan, found None"),
+    finding(ONE, "tab", Fate.REFUSED, "no tabs"),
+    finding(TWO, "nulls", Fate.EXACT),
+    finding(TWO, "nan", Fate.UNAVAILABLE, "no server"),
+]
+BETTER = [finding(ONE, "nan", Fate.EXACT), finding(ONE, "tab", Fate.REFUSED)]
+WORSE = [finding(TWO, "nulls", Fate.CHANGED, "expected None, found 0"), finding(TWO, "nan", Fate.HANGS)]
+FORBIDDEN = Finding(TWO, "nul_character", Fate.REFUSED, "refused")
+
+
+def test_the_grid_has_a_mark_for_each_pair_and_none_where_there_is_no_pair():
+    *head, one, two, blank = fidelity.grid(AS_DECLARED, 200)[:8]
+    left = max(len(ONE.id), len(TWO.id)) + 1
+    assert [line[left:] for line in head] == ["n", "u", "l n t", "l a a", "s n b"]
+    assert one == f"{ONE.id:<{left}}c X r"
+    assert two == f"{TWO.id:<{left}}· -"
+    assert blank == ""
+
+
+def test_a_grid_that_is_too_wide_is_broken_between_kinds():
+    lines = fidelity.grid(AS_DECLARED, len(TWO.id) + 5)
+    assert sum(line.startswith(ONE.id) for line in lines) == 2
+    assert all(len(line) <= len(TWO.id) + 5 for line in lines if line.startswith((ONE.id, TWO.id)))
+
+
+def test_what_is_not_as_declared_is_marked_in_the_grid():
+    assert f"{ONE.id} ·!r" in fidelity.grid(BETTER, 200)
+
+
+def test_nothing_is_to_be_corrected_where_all_is_as_declared():
+    assert fidelity.corrections([*AS_DECLARED, FORBIDDEN]) == []
+
+
+def test_a_declared_loss_that_no_longer_happens_is_said_with_the_declaration_without_it():
+    assert fidelity.corrections(BETTER) == [
+        f"{ONE.id}: nan: declared changed, found exact",
+        "  lossy={",
+        '      "refused": "tab",',
+        "  },",
+    ]
+
+
+def test_a_loss_that_nobody_declared_is_said_with_its_detail_and_the_declaration_with_it():
+    assert fidelity.corrections(WORSE) == [
+        f"{TWO.id}: nulls: declared exact or converted, found changed: expected None, found 0",
+        f"{TWO.id}: nan: declared exact or converted, found hangs",
+        "  lossy={",
+        '      "changed": "nulls",',
+        '      "hangs": "nan",',
+        "  },",
+    ]
+
+
+def test_a_transport_that_loses_nothing_any_more_needs_no_declaration():
+    assert fidelity.corrections([finding(ONE, "nan", Fate.EXACT)])[-1] == "  lossy: nothing; delete it"
+
+
+def test_a_refusal_that_is_the_servers_is_not_declared():
+    assert fidelity.declaration([FORBIDDEN]) == "lossy: nothing; delete it"
+    assert "nul_character" in fidelity.declaration([replace(FORBIDDEN, fate=Fate.CHANGED)])
+
+
+def test_a_long_declaration_is_broken_into_lines_that_are_one_text():
+    kinds = [f"kind_number_{number}" for number in range(20)]
+    text = fidelity.declaration([finding(TWO, kind, Fate.CHANGED) for kind in kinds])
+    assert max(map(len, text.splitlines())) <= 112
+    found = eval(text.removeprefix("lossy=").removesuffix(","))
+    assert found == {"changed": " ".join(kinds)}
+
+
+def test_what_a_transport_loses_is_one_line():
+    assert fidelity.loses(ONE.lossy) == "changed nan; refused tab"
+    assert fidelity.loses({}) == ""
+
+
+def test_the_files_have_every_pair_and_every_transport(tmp_path: Path):
+    csv_path, md_path = fidelity.write(tmp_path / "new", [*AS_DECLARED, *WORSE], "lab: none")
+    with csv_path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["outcome"] for row in rows] == [
+        "converted",
+        "changed",
+        "refused",
+        "exact",
+        "unavailable",
+        "changed",
+        "hangs",
+    ]
+    assert rows[1] == dict(
+        zip(fidelity.COLUMNS, (ONE.id, "nan", "changed", "changed", "expected nan, found None"), strict=True)
+    )
+    text = md_path.read_text(encoding="utf-8")
+    assert f"| `{ONE.id}` | 1 converted | changed: nan; refused: tab |" in text
+    assert "changed: nulls!; hangs: nan!" in text
+    assert "declared exact or converted, found hangs" in text
+    assert "All as declared." in fidelity.markdown(AS_DECLARED, "lab: none")
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(LabError, match="cannot write"):
+        fidelity.write(tmp_path / "file", AS_DECLARED, "")
