@@ -182,6 +182,7 @@ def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) ->
 @_explained
 def verify(
     pattern: Annotated[str, typer.Argument(help="glob over transport ids, or several with commas")] = "*",
+    kinds: Annotated[str, typer.Option(help="only these kinds of values, with commas")] = "*",
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     to: Annotated[
         Path | None, typer.Option(help="folder for fidelity.csv and fidelity.md; results/<id>-verify/")

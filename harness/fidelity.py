@@ -113,7 +113,8 @@ def conditions(exam: Examination, run_id: str) -> str:
     providers = metadata.packages_distributions()
     packages = {name.lower() for module in modules for name in providers.get(module, ())}
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
-    return f"lab: {exam.lab.kind} ({servers}); {len(exam.chosen)} ways, {len(exam.kinds)} kinds of values; {versions}; {run_id}"
+    extent = f"{len(exam.chosen)} ways, {len(exam.kinds)} kinds of values"
+    return f"lab: {exam.lab.kind} ({servers}); {extent}; {versions}; {run_id}"
 
 
 def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:

@@ -94,18 +94,16 @@ def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up:
     told: list[Finding] = []
     findings = fidelity.examine(replace(made_up, kinds=[KINDS[name] for name in names]), told.append)
     assert sorted(told, key=lambda finding: finding.kind) == sorted(findings, key=lambda finding: finding.kind)
-    assert {finding.kind: finding.fate for finding in findings} == dict(
-        [
-            ("zero_rows", Fate.EXACT),
-            ("tab", Fate.HANGS),
-            ("empty_text", Fate.CHANGED),
-            ("newline", Fate.CRASHES),
-            ("one_row", Fate.CHANGED),
-            ("comma", Fate.REFUSED),
-            ("quotes", Fate.REFUSED),
-            ("spaces", Fate.CHANGED),
-        ]
-    )
+    assert {finding.kind: finding.fate for finding in findings} == {
+        "zero_rows": Fate.EXACT,
+        "tab": Fate.HANGS,
+        "empty_text": Fate.CHANGED,
+        "newline": Fate.CRASHES,
+        "one_row": Fate.CHANGED,
+        "comma": Fate.REFUSED,
+        "quotes": Fate.REFUSED,
+        "spaces": Fate.CHANGED,
+    }
     details = {finding.kind: finding.detail for finding in findings}
     assert details["tab"] == "ended after the time limit of 5 s"
     assert details["newline"] == "the worker was killed by SIGKILL"

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.model import Fate, Finding, LabError
 from harness.report.markdown import table
 
+_LONGEST_DECLARATION = 106  # characters of a `lossy` that fits in one line of a decorator
 COLUMNS = ("transport", "kind", "outcome", "declared", "detail")
 _MARKS = {
     Fate.EXACT: "·",
@@ -87,12 +88,16 @@ def declaration(findings: Sequence[Finding]) -> str:
         if finding.fate not in _FINE and not the_servers:
             fates[finding.kind] = finding.fate
     by_fate = {fate: " ".join(kind for kind in fates if fates[kind] == fate) for fate in Fate}
-    entries = [_entry(str(fate), kinds) for fate, kinds in by_fate.items() if kinds]
-    return "\n".join(["lossy={", *entries, "},"]) if entries else "lossy: nothing; delete it"
+    short = ", ".join(f'"{fate}": "{kinds}"' for fate, kinds in by_fate.items() if kinds)
+    if not short:
+        return "lossy: nothing; delete it"
+    if len(short) <= _LONGEST_DECLARATION:
+        return f"lossy={{{short}}},"
+    return "\n".join(["lossy={", *(_entry(fate, kinds) for fate, kinds in by_fate.items() if kinds), "},"])
 
 
-def _entry(fate: str, kinds: str) -> str:
-    parts = textwrap.wrap(kinds, 90, drop_whitespace=False)
+def _entry(fate: Fate, kinds: str) -> str:
+    parts = textwrap.wrap(kinds, 88, drop_whitespace=False)
     return f'    "{fate}": ' + "\n    ".join(f'"{part}"' for part in parts) + ","
 
 

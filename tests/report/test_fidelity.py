@@ -56,9 +56,7 @@ def test_nothing_is_to_be_corrected_where_all_is_as_declared():
 def test_a_declared_loss_that_no_longer_happens_is_said_with_the_declaration_without_it():
     assert fidelity.corrections(BETTER) == [
         f"{ONE.id}: nan: declared changed, found exact",
-        "  lossy={",
-        '      "refused": "tab",',
-        "  },",
+        '  lossy={"refused": "tab"},',
     ]
 
 
@@ -66,15 +64,13 @@ def test_a_loss_that_nobody_declared_is_said_with_its_detail_and_the_declaration
     assert fidelity.corrections(WORSE) == [
         f"{TWO.id}: nulls: declared exact or converted, found changed: expected None, found 0",
         f"{TWO.id}: nan: declared exact or converted, found hangs",
-        "  lossy={",
-        '      "changed": "nulls",',
-        '      "hangs": "nan",',
-        "  },",
+        '  lossy={"changed": "nulls", "hangs": "nan"},',
     ]
 
 
 def test_a_transport_that_loses_nothing_any_more_needs_no_declaration():
-    assert fidelity.corrections([finding(ONE, "nan", Fate.EXACT)])[-1] == "  lossy: nothing; delete it"
+    better = [finding(ONE, kind, Fate.EXACT) for kind in ONE.lossy]
+    assert fidelity.corrections(better)[-1] == "  lossy: nothing; delete it"
 
 
 def test_a_refusal_that_is_the_servers_is_not_declared():
@@ -88,6 +84,11 @@ def test_a_long_declaration_is_broken_into_lines_that_are_one_text():
     assert max(map(len, text.splitlines())) <= 112
     found = eval(text.removeprefix("lossy=").removesuffix(","))
     assert found == {"changed": " ".join(kinds)}
+
+
+def test_what_is_declared_of_kinds_that_were_not_tried_stays():
+    assert fidelity.declaration([finding(ONE, "tab", Fate.EXACT)]) == 'lossy={"changed": "nan"},'
+    assert "refused" in fidelity.declaration([finding(ONE, "tab", Fate.UNAVAILABLE)])
 
 
 def test_what_a_transport_loses_is_one_line():

@@ -51,6 +51,7 @@ async def _insert_text(connection, query):
     payload="delimited text",
     requires=["asynch", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "backslash_n tab spaces", "refused": "arrays nested", "hangs": "zero_rows"},
     published="asynch INSERT FORMAT CSV from Polars delimited text",
 )
 async def write_polars_insert_csv(connection, frame, table):
@@ -75,6 +76,11 @@ async def write_polars_insert_csv(connection, frame, table):
     payload="delimited text",
     requires=["asynch", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested",
+        "hangs": "zero_rows",
+    },
     published="asynch INSERT FORMAT TSV from Polars delimited text",
 )
 async def write_polars_insert_tsv(connection, frame, table):
@@ -99,6 +105,7 @@ async def write_polars_insert_tsv(connection, frame, table):
     payload="delimited text",
     requires=["asynch", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "empty_text backslash_n tab spaces nan", "refused": "arrays nested", "hangs": "zero_rows"},
     published="asynch INSERT FORMAT CSV from Pandas delimited text",
 )
 async def write_pandas_insert_csv(connection, frame, table):
@@ -123,6 +130,11 @@ async def write_pandas_insert_csv(connection, frame, table):
     payload="delimited text",
     requires=["asynch", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text backslash_n quotes int64_beside_null",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested",
+        "hangs": "zero_rows",
+    },
     published="asynch INSERT FORMAT TSV from Pandas delimited text",
 )
 async def write_pandas_insert_tsv(connection, frame, table):
@@ -147,6 +159,7 @@ async def write_pandas_insert_tsv(connection, frame, table):
     payload="columns",
     requires=["asynch", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "nested"},
     published="asynch native columnar insert from Polars dataframe",
 )
 async def write_polars_columnar(connection, frame, table):
@@ -168,6 +181,7 @@ async def write_polars_columnar(connection, frame, table):
     payload="columns",
     requires=["asynch", "pandas"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "nulls null_text first_10000_null int64_beside_null nested"},
     published="asynch native columnar insert from Pandas dataframe",
 )
 async def write_pandas_columnar(connection, frame, table):
@@ -189,6 +203,7 @@ async def write_pandas_columnar(connection, frame, table):
     path="native columnar fetch",
     payload="columns",
     requires=["asynch", "polars"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "zero_rows nested"},
     published="asynch native columnar fetch -> Polars dataframe",
 )
 async def read_polars_columnar(connection, table):
@@ -212,6 +227,7 @@ async def read_polars_columnar(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["asynch", "pandas"],
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz", "refused": "zero_rows"},
     published="asynch native columnar fetch -> Pandas dataframe",
 )
 async def read_pandas_columnar(connection, table):
@@ -235,6 +251,7 @@ async def read_pandas_columnar(connection, table):
     path="row fetch",
     payload="rows",
     requires=["asynch", "polars"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "first_10000_null nested"},
     published="asynch row fetch -> Polars dataframe",
 )
 async def read_polars_rows(connection, table):
@@ -260,6 +277,7 @@ async def read_polars_rows(connection, table):
     path="row fetch",
     payload="rows",
     requires=["asynch", "pandas"],
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
     published="asynch row fetch -> Pandas dataframe",
 )
 async def read_pandas_rows(connection, table):

@@ -44,6 +44,7 @@ def _insert_head(table, columns):
     payload="delimited text",
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "backslash_n tab spaces", "refused": "arrays nested", "hangs": "zero_rows"},
     published="clickhouse-driver INSERT FORMAT CSV from Polars delimited text",
 )
 def write_polars_insert_csv(connection, frame, table):
@@ -67,6 +68,11 @@ def write_polars_insert_csv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested",
+        "hangs": "zero_rows",
+    },
     published="clickhouse-driver INSERT FORMAT TSV from Polars delimited text",
 )
 def write_polars_insert_tsv(connection, frame, table):
@@ -90,6 +96,7 @@ def write_polars_insert_tsv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "empty_text backslash_n tab spaces nan", "refused": "arrays nested", "hangs": "zero_rows"},
     published="clickhouse-driver INSERT FORMAT CSV from Pandas delimited text",
 )
 def write_pandas_insert_csv(connection, frame, table):
@@ -113,6 +120,11 @@ def write_pandas_insert_csv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text backslash_n quotes int64_beside_null",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested",
+        "hangs": "zero_rows",
+    },
     published="clickhouse-driver INSERT FORMAT TSV from Pandas delimited text",
 )
 def write_pandas_insert_tsv(connection, frame, table):
@@ -136,6 +148,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     payload="columns",
     requires=["clickhouse_driver", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
     published="clickhouse-driver native columnar insert from Polars dataframe",
 )
 def write_polars_columnar(connection, frame, table):
@@ -157,6 +170,10 @@ def write_polars_columnar(connection, frame, table):
     payload="columns",
     requires=["clickhouse_driver", "pandas"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz",
+        "refused": "nulls null_text first_10000_null int64_beside_null nested",
+    },
     published="clickhouse-driver native columnar insert from Pandas dataframe",
 )
 def write_pandas_columnar(connection, frame, table):
@@ -178,6 +195,7 @@ def write_pandas_columnar(connection, frame, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "polars"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "zero_rows nested"},
     published="clickhouse-driver native columnar fetch -> Polars dataframe",
 )
 def read_polars_columnar(connection, table):
@@ -199,6 +217,7 @@ def read_polars_columnar(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "pandas"],
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz", "refused": "zero_rows"},
     published="clickhouse-driver native columnar fetch -> Pandas dataframe",
 )
 def read_pandas_columnar(connection, table):

@@ -106,6 +106,7 @@ async def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "nan"},
     published="httpx async HTTP INSERT FORMAT Parquet from Pandas dataframe",
 )
 async def write_pandas_parquet(connection, frame, table):
@@ -150,6 +151,7 @@ async def read_polars_parquet(connection, table):
     payload="Parquet",
     requires=["httpx", "pandas", "pyarrow.parquet"],
     settings=PARQUET_READ_SETTINGS,
+    lossy={"changed": "int64_beside_null"},
     published="httpx async HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
 )
 async def read_pandas_parquet(connection, table):
@@ -172,6 +174,10 @@ async def read_pandas_parquet(connection, table):
     payload="delimited text",
     requires=["httpx", "polars"],
     settings=READ_SETTINGS,
+    lossy={
+        "changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays",
+        "refused": "zero_rows late_fraction nested",
+    },
     published="httpx async HTTP SELECT ... FORMAT CSV -> Polars dataframe",
 )
 async def read_polars_csv(connection, table):
@@ -196,6 +202,7 @@ async def read_polars_csv(connection, table):
     payload="delimited text",
     requires=["httpx", "pandas"],
     settings=READ_SETTINGS,
+    lossy={"changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays nested"},
     published="httpx async HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
 )
 async def read_pandas_csv(connection, table):

@@ -54,6 +54,7 @@ def _insert_text(connection, table, columns, format_name, payload):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "backslash_n tab spaces", "refused": "arrays nested", "hangs": "zero_rows"},
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Polars delimited text",
 )
 def write_polars_insert_csv(connection, frame, table):
@@ -76,6 +77,11 @@ def write_polars_insert_csv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested",
+        "hangs": "zero_rows",
+    },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Polars delimited text",
 )
 def write_polars_insert_tsv(connection, frame, table):
@@ -98,6 +104,7 @@ def write_polars_insert_tsv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "empty_text backslash_n tab spaces nan", "refused": "arrays nested", "hangs": "zero_rows"},
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Pandas delimited text",
 )
 def write_pandas_insert_csv(connection, frame, table):
@@ -120,6 +127,11 @@ def write_pandas_insert_csv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text backslash_n quotes int64_beside_null",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested",
+        "hangs": "zero_rows",
+    },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Pandas delimited text",
 )
 def write_pandas_insert_tsv(connection, frame, table):
@@ -141,6 +153,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "first_10000_null nested"},
     published="SQLAlchemy over native driver row fetch -> Polars dataframe",
 )
 def read_polars_rows(connection, table):
@@ -164,6 +177,7 @@ def read_polars_rows(connection, table):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
     published="SQLAlchemy over native driver row fetch -> Pandas dataframe",
 )
 def read_pandas_rows(connection, table):

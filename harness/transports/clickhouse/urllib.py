@@ -107,6 +107,7 @@ def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "nan"},
     published="urllib HTTP INSERT FORMAT Parquet from Pandas dataframe",
 )
 def write_pandas_parquet(connection, frame, table):
@@ -153,6 +154,7 @@ def read_polars_parquet(connection, table):
     payload="Parquet",
     requires=["pandas", "pyarrow.parquet"],
     settings=PARQUET_READ_SETTINGS,
+    lossy={"changed": "int64_beside_null"},
     published="urllib HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
 )
 def read_pandas_parquet(connection, table):
@@ -174,6 +176,10 @@ def read_pandas_parquet(connection, table):
     path="HTTP SELECT FORMAT CSV",
     payload="delimited text",
     requires=["polars"],
+    lossy={
+        "changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays",
+        "refused": "zero_rows late_fraction nested",
+    },
     published="urllib HTTP SELECT ... FORMAT CSV -> Polars dataframe",
 )
 def read_polars_csv(connection, table):
@@ -197,6 +203,7 @@ def read_polars_csv(connection, table):
     path="HTTP SELECT FORMAT CSV",
     payload="delimited text",
     requires=["pandas"],
+    lossy={"changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays nested"},
     published="urllib HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
 )
 def read_pandas_csv(connection, table):

@@ -41,6 +41,7 @@ def _with_uuids(rows, positions):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows",
     requires=["polars", "asyncpg"],
+    lossy={"changed": "dates timestamps timestamps_tz", "refused": "nulls first_10000_null far_dates"},
     published="asyncpg COPY FROM STDIN (FORMAT binary) from Polars rows",
 )
 async def write_polars_copy_binary(connection, frame, table):
@@ -61,6 +62,10 @@ async def write_polars_copy_binary(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows",
     requires=["pandas", "asyncpg"],
+    lossy={
+        "changed": "dates timestamps timestamps_tz",
+        "refused": "nulls null_text first_10000_null int64_beside_null",
+    },
     published="asyncpg COPY FROM STDIN (FORMAT binary) from Pandas rows",
 )
 async def write_pandas_copy_binary(connection, frame, table):
@@ -82,6 +87,7 @@ async def write_pandas_copy_binary(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "asyncpg"],
+    lossy={"changed": "backslash_n", "refused": "far_dates arrays"},
     published="asyncpg COPY FROM STDIN from Polars delimited text",
 )
 async def write_polars_copy_text(connection, frame, table):
@@ -106,6 +112,7 @@ async def write_polars_copy_text(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "asyncpg"],
+    lossy={"changed": "backslash_n nan", "refused": "carriage_return arrays"},
     published="asyncpg COPY FROM STDIN from Pandas delimited text",
 )
 async def write_pandas_copy_text(connection, frame, table):
@@ -130,6 +137,7 @@ async def write_pandas_copy_text(connection, frame, table):
     path="row fetch",
     payload="rows",
     requires=["polars", "asyncpg"],
+    lossy={"changed": "zero_rows", "refused": "first_10000_null far_dates"},
     published="asyncpg row fetch -> Polars dataframe",
 )
 async def read_polars_rows(connection, table):
@@ -153,6 +161,7 @@ async def read_polars_rows(connection, table):
     path="row fetch",
     payload="rows",
     requires=["pandas", "asyncpg"],
+    lossy={"changed": "zero_rows int64_beside_null", "refused": "far_dates"},
     published="asyncpg row fetch -> Pandas dataframe",
 )
 async def read_pandas_rows(connection, table):
@@ -176,6 +185,7 @@ async def read_pandas_rows(connection, table):
     path="prepared row fetch",
     payload="rows",
     requires=["polars", "asyncpg"],
+    lossy={"refused": "first_10000_null far_dates"},
     published="asyncpg prepared row fetch -> Polars dataframe",
 )
 async def read_polars_prepared_rows(connection, table):
@@ -200,6 +210,7 @@ async def read_polars_prepared_rows(connection, table):
     path="prepared row fetch",
     payload="rows",
     requires=["pandas", "asyncpg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
     published="asyncpg prepared row fetch -> Pandas dataframe",
 )
 async def read_pandas_prepared_rows(connection, table):

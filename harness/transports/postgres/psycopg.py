@@ -43,6 +43,7 @@ def _copy_to_stdout(connection, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "psycopg"],
+    lossy={"changed": "backslash_n", "refused": "far_dates arrays"},
     published="psycopg COPY FROM STDIN from Polars delimited text",
 )
 def write_polars_copy_text(connection, frame, table):
@@ -64,6 +65,7 @@ def write_polars_copy_text(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "psycopg"],
+    lossy={"changed": "backslash_n nan", "refused": "carriage_return arrays"},
     published="psycopg COPY FROM STDIN from Pandas delimited text",
 )
 def write_pandas_copy_text(connection, frame, table):
@@ -85,6 +87,7 @@ def write_pandas_copy_text(connection, frame, table):
     path="COPY TO STDOUT",
     payload="delimited text",
     requires=["polars", "psycopg"],
+    lossy={"changed": "empty_text backslash_n digits far_dates decimals arrays", "refused": "late_fraction"},
     published="psycopg COPY TO STDOUT delimited text -> Polars dataframe",
     control=True,
 )
@@ -110,6 +113,7 @@ def read_polars_copy_text(connection, table):
     path="COPY TO STDOUT",
     payload="delimited text",
     requires=["pandas", "psycopg"],
+    lossy={"changed": "empty_text backslash_n null_words digits int64_beside_null far_dates decimals arrays"},
     published="psycopg COPY TO STDOUT delimited text -> Pandas dataframe",
 )
 def read_pandas_copy_text(connection, table):
@@ -133,6 +137,7 @@ def read_pandas_copy_text(connection, table):
     path="row fetch",
     payload="rows",
     requires=["polars", "psycopg"],
+    lossy={"refused": "first_10000_null far_dates"},
     published="psycopg row fetch -> Polars dataframe",
 )
 def read_polars_rows(connection, table):
@@ -156,6 +161,7 @@ def read_polars_rows(connection, table):
     path="row fetch",
     payload="rows",
     requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
     published="psycopg row fetch -> Pandas dataframe",
 )
 def read_pandas_rows(connection, table):

@@ -29,6 +29,7 @@ def connect(uri):
     path="read_database",
     payload="rows",
     requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
+    lossy={"refused": "first_10000_null far_dates"},
     published="psycopg / SQLAlchemy -> polars.read_database",
 )
 def read_polars_read_database(engine, table):
@@ -48,6 +49,7 @@ def read_polars_read_database(engine, table):
     path="read_sql_query",
     payload="rows",
     requires=["pandas", "psycopg", "sqlalchemy"],
+    lossy={"changed": "int64_beside_null decimals", "refused": "far_dates"},
     published="psycopg / SQLAlchemy -> pandas.read_sql_query",
 )
 def read_pandas_read_sql_query(engine, table):
