@@ -61,6 +61,7 @@ COLUMNS = (
     ),
     Column("error", str, "", "one line of reason where the status is not ok"),
     Column("fidelity", str, "", "how values came back: exact, or converted with the columns and the dtypes they had"),
+    Column("lossy", str, "", "kinds of values the transport is declared not to bring through: kind=fate; kind=fate"),
     Column("seconds", float, "s", "wall time of the measured call"),
     Column("connect_seconds", float, "s", "wall time of connecting, not part of seconds"),
     Column("rows_per_s", float, "rows/s", "rows / seconds"),
@@ -101,7 +102,7 @@ OF_MEASUREMENT = (
     "peak_file_bytes",
 )
 NAMES = tuple(column.name for column in COLUMNS)
-_ADDED = {"details", "steal_seconds", "throttled_seconds"}  # that files from before there were these columns lack
+_ADDED = {"details", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
 _TYPES = {column.name: column.type for column in COLUMNS}
 
 

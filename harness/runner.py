@@ -87,6 +87,7 @@ def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> dic
         "status": outcome.status,
         "error": outcome.error,
         "fidelity": outcome.fidelity,
+        "lossy": "; ".join(f"{kind}={fate}" for kind, fate in entry.lossy.items()),
         "details": "; ".join(f"{name}={value}" for name, value in outcome.details.items()),
         "lab": session.rig.kind,
         "started_at": started_at,

@@ -42,6 +42,8 @@ ONE_WAY = "postgres.psycopg.write_polars_copy_text"
         (("report", "nowhere"), 'no run "nowhere"'),
         (("compare", "nowhere", "elsewhere"), 'no run "nowhere"'),
         (("compare", REFERENCE.format("matrix"), REFERENCE.format("scan")), "expected two runs of one suite"),
+        (("verify", "parquet.*"), "matches no way of a database"),
+        (("verify", "--kinds", "tabs"), 'no kind of values "tabs"; there are: one_row, '),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2_and_leaves_nothing(
@@ -189,6 +191,23 @@ def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_whe
         lines = list(csv.DictReader(file))
     assert {(line["ratio"], line["p"], line["shown"]) for line in lines} == {("1", "1", "~")}
     assert "~ no difference is shown" in (tmp_path / "new" / "compared.md").read_text()
+
+
+def test_verify_prints_the_matrix_and_writes_it(lab: Command, environment: dict[str, str], tmp_path: Path) -> None:
+    done = lab("verify", ONE_WAY, "--kinds", "one_row,tab,backslash_n", "--to", str(tmp_path / "to"), env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{ONE_WAY} · X ·" in done.stdout
+    assert done.stdout.startswith("lab: embedded (postgres 18.")
+    with (tmp_path / "to" / "fidelity.csv").open(newline="") as file:
+        rows = {row["kind"]: row for row in csv.DictReader(file)}
+    assert {kind: row["outcome"] for kind, row in rows.items()} == {
+        "one_row": "exact",
+        "backslash_n": "changed",
+        "tab": "exact",
+    }
+    assert rows["backslash_n"]["declared"] == "changed"
+    assert rows["backslash_n"]["detail"].endswith("expected '\\\\N', found None")
+    assert not Path(environment["LAB_RESULTS_DIR"]).exists()
 
 
 def test_serve_prints_addresses_that_work_and_ends_on_sigterm(environment: dict[str, str]) -> None:

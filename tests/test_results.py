@@ -11,7 +11,7 @@ from harness import results
 from harness.model import LabError, Status
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
-COUNT = 38  # columns of runs.csv
+COUNT = 39  # columns of runs.csv
 FULL = {column.name: EXAMPLES[column.type] for column in results.COLUMNS}
 
 
@@ -127,7 +127,7 @@ def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(path, left)
     assert results.load(path) == [FULL]
 
 
-@pytest.mark.parametrize("younger", [{"details"}, {"steal_seconds", "throttled_seconds"}, results._ADDED])
+@pytest.mark.parametrize("younger", [{"details"}, {"lossy"}, {"steal_seconds", "throttled_seconds"}, results._ADDED])
 def test_a_file_from_before_there_were_some_columns_is_read_without_them(path, younger):
     results.append(path, FULL)
     lines = [line.split(",") for line in path.read_text().splitlines()]

@@ -6,6 +6,8 @@ from typing import Any
 from harness.model import CONTROL, Origin
 from harness.report import ranks, stability
 
+LOSES = " †"
+
 
 def cells(summary: dict[str, Any]) -> dict[str, str]:
     """Return a summary's figures as text, by the head of their column in a ranking."""
@@ -32,11 +34,12 @@ def cells(summary: dict[str, Any]) -> dict[str, str]:
 def name(summary: dict[str, Any]) -> str:
     """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
 
-    A control is called so wherever it stands: it is no way of its own.
+    A control is called so wherever it stands: it is no way of its own. A mark at the end of a name says that the way is
+    declared to lose some kinds of values; see `losses`.
     """
     if summary["origin"] == Origin.CONTROL:
         return f"A/A control of {summary['transport'].removesuffix(CONTROL)}"
-    return summary["published_row"] or summary["transport"]
+    return (summary["published_row"] or summary["transport"]) + (LOSES if summary["lossy"] else "")
 
 
 def with_interval(summary: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from harness.report import control, failures
 from harness.report.beside import beside
 from harness.report.findings import findings
+from harness.report.losses import losses
 from harness.report.page_facts import headline
 from harness.report.text_tables import TextTable, text_tables
 from harness.suites import PublishedFigure, Suite
@@ -66,7 +67,8 @@ def report(
 
 def tables(summaries: Sequence[dict[str, Any]], best: int | None = None) -> str:
     """Return the tables of all summaries, of all their rows or the `best` ones with how many are left out."""
-    return "\n".join(text_table(table, best) for table in text_tables(summaries))
+    all_of_them = losses(summaries) if best is None else []
+    return "\n".join(text_table(table, best) for table in (*text_tables(summaries), *all_of_them))
 
 
 def published(summaries: Sequence[dict[str, Any]], figures: Iterable[PublishedFigure]) -> str:

@@ -13,6 +13,7 @@ from harness.report import control
 from harness.report.beside import beside
 from harness.report.failures import HEAD, not_ok
 from harness.report.findings import findings
+from harness.report.losses import losses
 from harness.report.page_facts import facts, headline, pinned
 from harness.report.page_tables import PageTable, every_case, from_texts, leaders
 from harness.report.pictures import Drawn
@@ -55,7 +56,7 @@ def page(
         facts=facts(environment),
         pinned=pinned(rows),
         failures=_failures(rows),
-        tables=[from_texts(table) for table in text_tables(summaries)],
+        tables=[from_texts(table) for table in (*text_tables(summaries), *losses(summaries))],
         published=[from_texts(table) for table in beside(summaries, suite.published)],
         every_case=every_case(summaries),
         pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],

@@ -32,6 +32,7 @@ COLUMNS = {
     "status": "ok when every run is; otherwise each status with its count",
     "error": "reason of the runs that are not ok; different ones are joined by |",
     "fidelity": "how values came back; several ways are joined by |",
+    "lossy": "kinds of values the transport is declared not to bring through: kind=fate; kind=fate",
     "n": "number of ok runs: the sample size of all figures here",
     "rank": "1 + the number of ways of the same experiment, parameters, system and operation whose whole interval of "
     "the median lies below this one's; bounds of writes and reads and controls have none",
@@ -131,6 +132,7 @@ def _summary(group: list[dict[str, Any]], published: Sequence[PublishedFigure]) 
     )
     reasons = dict.fromkeys(row["error"] for row in group if row["status"] is not Status.OK and row["error"])
     summary["error"] = " | ".join(reasons) or None
+    summary["lossy"] = group[0]["lossy"]
     summary["n"] = len(good)
     if good:
         summary |= _figures(good)

@@ -21,6 +21,7 @@ Case = dict[str, Any]
 _RANKING = ("#", "transport", "median s, 95 %", "avg s", "rows/s", "min", "max", "peak MB")
 OF_LIMIT = "of limit: how near a way comes to the fastest bound of this table, which has no rank: it is no way"
 _SET_OFF = "set off at a point: the ways of rank 1, none of which is shown to be faster than another there"
+MARKED = "† loses some kinds of values (nulls, quotes ...): see the report's table of what each way loses"
 _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
 
 
@@ -95,6 +96,7 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
             *((OF_LIMIT,) if bounded else ()),
             *ranks.notes(group),
             *stability.note(group),
+            *_marked(group),
             *reasons(group),
         ),
         wide=frozenset({1, len(head) - 1}),
@@ -102,11 +104,16 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
     )
 
 
+def _marked(group: list[Case]) -> tuple[str, ...]:
+    return (MARKED,) if any(case["lossy"] for case in group) else ()
+
+
 def _grids(title: str, group: list[Case], where: list[Point]) -> list[TextTable]:
     grid = _Grid({(case["transport"], case["parameters"]): case for case in group}, tuple(where))
     shared = in_common(point.label for point in where)
     notes = (
         *((f"the same at every point: {shared}",) if shared else ()),
+        *_marked(group),
         *(("* not every run is ok",) if any(case["n"] and case["status"] != Status.OK for case in group) else ()),
         *((_SET_OFF,) if any(case["rank"] == 1 and case["tie"] == ranks.SHARED for case in group) else ()),
         *stability.note(group, {point.label: point.name for point in where}),

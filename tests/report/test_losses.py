@@ -1,0 +1,44 @@
+"""What ways lose is marked at their names, and stands once in a table made from results alone."""
+
+from harness.report.losses import losses
+from harness.report.markdown import tables
+from harness.report.summary import summarise
+from harness.report.text_tables import MARKED, text_tables
+from tests.report.cases import row
+
+ROWS = [
+    row("postgres.a.write", seconds=0.5, lossy="nulls=changed; tab=refused; nan=changed"),
+    row("postgres.b.write", seconds=0.25, lossy="zero_rows=hangs"),
+    row("postgres.c.write", seconds=0.125),
+]
+SUMMARIES = summarise(ROWS, ())
+
+
+def test_the_table_has_a_column_for_each_fate_there_is_and_a_line_for_each_way_that_loses():
+    (table,) = losses(SUMMARIES)
+    assert table.head == ("transport", "changed", "refused", "hangs")
+    assert table.rows == (
+        ("postgres.a.write", "nulls, nan", "tab", ""),
+        ("postgres.b.write", "", "", "zero_rows"),
+    )
+
+
+def test_a_run_whose_ways_declare_nothing_has_no_table_no_mark_and_no_note():
+    plain = summarise([row("postgres.c.write", seconds=0.125)], ())
+    assert losses(plain) == []
+    assert "†" not in tables(plain)
+
+
+def test_the_name_of_a_way_that_loses_is_marked_and_the_mark_explained():
+    (table,) = text_tables(SUMMARIES)
+    assert [line[1] for line in table.rows] == ["postgres.c.write", "postgres.b.write †", "postgres.a.write †"]
+    assert MARKED in table.notes
+
+
+def test_the_report_has_the_table_and_an_extract_of_it_has_not():
+    assert "What each way loses" in tables(SUMMARIES)
+    assert "What each way loses" not in tables(SUMMARIES, best=5)
+
+
+def test_a_run_from_before_losses_were_declared_has_no_mark():
+    assert "†" not in tables(summarise([row("postgres.a.write", seconds=0.5, lossy=None)], ()))
