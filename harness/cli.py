@@ -1,8 +1,7 @@
 """The command `lab`: the only place that prints or exits.
 
-Exit codes: 0 all well; 1 a run ended with wrong values, an error, a timeout or a killed worker, or `verify` found what
-no way declares; 2 the command could not
-be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM.
+Exit codes: 0 all well; 1 a run is not ok, or a way loses other values than it declares; 2 the command could not be
+done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 import signal
@@ -184,31 +183,21 @@ def verify(
     pattern: Annotated[str, typer.Argument(help="glob over transport ids, or several with commas")] = "*",
     kinds: Annotated[str, typer.Option(help="only these kinds of values, with commas")] = "*",
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
-    to: Annotated[
-        Path | None, typer.Option(help="folder for fidelity.csv and fidelity.md; results/<id>-verify/")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="folder for fidelity.csv and .md; results/<id>-verify/")] = None,
 ) -> None:
     """Try hostile values on every way and print what each loses; fail where it is not what the way declares."""
     from harness import fidelity
     from harness.report import fidelity as matrix
-    from harness.suite_run import new_id
 
     chosen, console = settings.load(), _console()
-    run_id = f"{new_id(chosen.results_dir)}-verify"
     lab = "external" if external else chosen.kind
-    with fidelity.opened(chosen, lab, pattern, kinds, run_id, typer.echo) as exam:
-        conditions = fidelity.conditions(exam, run_id)
-        typer.echo(conditions)
-        with console.status("") as status:
-            findings = fidelity.examine(exam, lambda found: status.update(f"{found.transport.id}: {found.kind}"))
-    for line in matrix.grid(findings, console.width):
+    with console.status("") as status, fidelity.opened(chosen, lab, pattern, kinds, typer.echo) as exam:
+        typer.echo(exam.conditions)
+        findings = fidelity.examine(exam, lambda found: status.update(f"{found.transport.id}: {found.kind}"))
+    paths = matrix.write(to or chosen.results_dir / exam.run_id, findings, exam.conditions)
+    for line in (*matrix.grid(findings, console.width), *matrix.corrections(findings), *paths):
         typer.echo(line)
-    wrong = matrix.corrections(findings)
-    for line in wrong:
-        typer.echo(line)
-    for path in matrix.write(to or chosen.results_dir / run_id, findings, conditions):
-        typer.echo(path)
-    if wrong:
+    if not all(finding.as_wanted for finding in findings):
         raise typer.Exit(1)
 
 
@@ -236,9 +225,7 @@ def merge(
 def compare(
     run_a: Annotated[str, typer.Argument(help="id or folder of a run")],
     run_b: Annotated[str, typer.Argument(help="id or folder of the run to compare it with")],
-    to: Annotated[
-        Path | None, typer.Option(help="folder for compared.csv and compared.md; else none is written")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="folder for compared.csv and .md; else none is written")] = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data, versions or machine")] = False,
 ) -> None:
     """Say case by case how many times as long run B takes as run A, and whether that is shown."""

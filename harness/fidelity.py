@@ -30,6 +30,7 @@ from harness.model import Fate, Finding, LabError, Operation, Origin, Server, St
 from harness.object_stores import Objects
 from harness.rigs.databases import addresses, object_store, only_run_on_server
 from harness.settings import Settings
+from harness.suite_run import new_id
 from harness.systems import witness
 from harness.systems.address import redact
 from harness.systems.tables import SYSTEMS
@@ -55,12 +56,25 @@ class Examination:
     objects: Objects | str
     bucket: str
     chosen: Sequence[Transport]
+    run_id: str = ""
     kinds: Sequence[Kind] = tuple(KINDS.values())
     command: tuple[str, ...] = COMMAND
     time_limit: float = TIME_LIMIT
 
     @property
+    def conditions(self) -> str:
+        """Servers and client versions the transports are examined with, and the name of the run, in one line."""
+        servers = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
+        modules = {module.partition(".")[0] for entry in self.chosen for module in entry.requires}
+        providers = metadata.packages_distributions()
+        packages = {name.lower() for module in modules for name in providers.get(module, ())}
+        versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
+        extent = f"{len(self.chosen)} ways, {len(self.kinds)} kinds of values"
+        return f"lab: {self.lab.kind} ({servers}); {extent}; {versions}; {self.run_id}"
+
+    @property
     def secrets(self) -> list[str]:
+        """Texts that may stand in no detail."""
         store = [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
         return [*self.lab.endpoints.values(), *store]
 
@@ -73,7 +87,7 @@ def select(pattern: str) -> list[Transport]:
         if entry.system in SYSTEMS
         and entry.frame in ("pandas", "polars")
         and entry.operation in (Operation.WRITE, Operation.READ)
-        and entry.origin is not Origin.LIMIT
+        and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
     ]
     if not chosen:
         raise LabError(f'"{pattern}" matches no way of a database with a frame of pandas or polars')
@@ -89,13 +103,14 @@ def _kinds(names: str) -> list[Kind]:
 
 @contextmanager
 def opened(
-    settings: Settings, lab_kind: str, pattern: str, kinds: str, run_id: str, say: Callable[[str], None]
+    settings: Settings, lab_kind: str, pattern: str, kinds: str, say: Callable[[str], None]
 ) -> Iterator[Examination]:
     """Bring up a lab, alone on this machine, for the transports that match and these kinds of values.
 
     `kinds` are their names with commas, * for all. Raises LabError.
     """
     chosen, tried = select(pattern), _kinds(kinds)
+    run_id = f"{new_id(settings.results_dir)}-verify"
     with ExitStack() as stack:
         stack.enter_context(only_run(settings.state_dir, run_id))
         lab = stack.enter_context(labs.OPENED[lab_kind](settings))
@@ -103,18 +118,7 @@ def opened(
         stack.enter_context(only_run_on_server(lab, run_id))
         used = any("s3" in entry.needs for entry in chosen)
         objects, bucket = stack.enter_context(object_store(settings, used, run_id, say))
-        yield Examination(lab, servers, objects, bucket, chosen, tried)
-
-
-def conditions(exam: Examination, run_id: str) -> str:
-    """Say in one line with which servers and client versions the transports are examined."""
-    servers = ", ".join(f"{name} {server.version}" for name, server in exam.servers.items())
-    modules = {module.partition(".")[0] for entry in exam.chosen for module in entry.requires}
-    providers = metadata.packages_distributions()
-    packages = {name.lower() for module in modules for name in providers.get(module, ())}
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
-    extent = f"{len(exam.chosen)} ways, {len(exam.kinds)} kinds of values"
-    return f"lab: {exam.lab.kind} ({servers}); {extent}; {versions}; {run_id}"
+        yield Examination(lab, servers, objects, bucket, chosen, run_id, tried)
 
 
 def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
