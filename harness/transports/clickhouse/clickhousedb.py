@@ -16,7 +16,7 @@ def connect(uri):
     from sqlalchemy import create_engine, make_url
 
     url = make_url(uri)
-    database = url.query.get("database", "default")
+    database = str(url.query.get("database", "default"))
     # What stands behind the ? goes to the client: settings of the server with ch_ before their names.
     settings = {f"ch_{name}": value for name, value in INSERT_SETTINGS.items()}
     engine = create_engine(url.set(drivername="clickhousedb", database=database, query=settings))

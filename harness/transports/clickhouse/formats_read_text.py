@@ -78,8 +78,11 @@ def _columns(answer, separator):
     """Return a type by name, `Int32`, `Float64`, `Date` ... or `String`, from the two lines above the rows."""
     import csv
 
-    quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-    lines = csv.reader(io.TextIOWrapper(io.BytesIO(answer), "utf-8", newline=""), delimiter=separator, quoting=quoting)
+    text = io.TextIOWrapper(io.BytesIO(answer), "utf-8", newline="")
+    if separator == "\t":  # which is escaped, not quoted
+        lines = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        lines = csv.reader(text, delimiter=separator)
     names, kinds = next(lines), next(lines)
     kinds = [re.sub(r"^(LowCardinality\(|Nullable\()+|\)+$", "", kind) for kind in kinds]
     kinds = ["Date" if kind == "Date32" else kind for kind in kinds]
