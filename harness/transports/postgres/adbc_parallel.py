@@ -101,6 +101,22 @@ def read_pandas_ctid_snapshot(connections, table):
     """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.
 
     As to polars, a consistent read; Arrow hands the columns on to pandas. A uuid comes as a Python object (dtype
-    object), a date as datetime64[ms], an integer column with nulls as float64.
+    object), a date as datetime64[us], an integer column with nulls as Int64 and the like.
     """
-    return _read(connections, table).to_pandas(date_as_object=False)
+    return _as_pandas(_read(connections, table))
+
+
+def _as_pandas(table):
+    """Turn an Arrow table into a pandas frame that keeps whole numbers beside nulls, and days as datetime64[us]."""
+    import pandas as pd
+    import pyarrow as pa
+
+    for position, column in enumerate(table.columns):
+        if pa.types.is_date(column.type):
+            table = table.set_column(position, table.column_names[position], column.cast(pa.timestamp("us")))
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type) and column.null_count:
+            dtype = pd.api.types.pandas_dtype(str(column.type).capitalize())  # int32 -> Int32, which has room for NA
+            frame[name] = column.to_pandas(types_mapper={column.type: dtype}.get)
+    return frame

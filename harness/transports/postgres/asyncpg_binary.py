@@ -16,9 +16,13 @@ FIXED = {
     "float4": (4, "float32", "float32"),
     "float8": (8, "float64", "float64"),
     "date": (4, "int32", "date32"),
+    "timestamp": (8, "int64", "timestamp"),
+    "timestamptz": (8, "int64", "timestamp"),
+    "bool": (1, "bool", "bool_"),
 }
 TEXTS = ("text", "varchar", "bpchar", "name")
-DAYS_TO_2000 = 10_957  # Postgres counts days from 2000-01-01, Arrow from 1970-01-01
+# Postgres counts days and microseconds from 2000-01-01, Arrow from 1970-01-01.
+TO_2000 = {"date": 10_957, "timestamp": 946_684_800_000_000, "timestamptz": 946_684_800_000_000}
 
 
 @asynccontextmanager
@@ -123,11 +127,15 @@ def _array(data, starts, lengths, kind):
         octets = np.zeros((rows, width), np.uint8)
         fits = _compiled(_gather_fixed)(data, starts, lengths, octets)
         values = octets.reshape(-1).view(stored)
-        if kind == "date":
-            if np.isin(values, (-(2**31), 2**31 - 1)).any():
-                raise Unsupported("a date is infinite, which no date in Arrow can be")
-            values += DAYS_TO_2000
-        array = pa.Array.from_buffers(getattr(pa, arrow)(), rows, [valid, pa.py_buffer(values)])
+        if kind in TO_2000:
+            limits = np.iinfo(values.dtype)
+            if np.isin(values, (limits.min, limits.max)).any():
+                raise Unsupported(f"a {kind} is infinite, which none in Arrow can be")
+            values += TO_2000[kind]
+        if kind == "bool":
+            values = np.packbits(values, bitorder="little")
+        more = {"timestamp": ("us",), "timestamptz": ("us", "UTC")}.get(kind, ())
+        array = pa.Array.from_buffers(getattr(pa, arrow)(*more), rows, [valid, pa.py_buffer(values)])
     else:
         offsets = np.zeros(rows + 1, np.int64)
         np.cumsum(np.where(present, 36, 0) if kind == "uuid" else np.maximum(lengths, 0), out=offsets[1:])
@@ -184,12 +192,14 @@ async def _receive(connection, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["polars", "pyarrow", "numpy", "numba", "asyncpg"],
+    lossy={"refused": "far_dates decimals arrays"},
 )
 async def read_polars_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
 
     The server prints no text, and no Python object is made of any value. numba compiles at the first call, which takes
-    a few seconds in a new process. The decoder knows whole numbers, floats, dates, texts and uuids, which become text.
+    a few seconds in a new process. The decoder knows whole numbers, floats, dates, timestamps, truth values, texts, and
+    uuids, which become text.
     """
     import polars as pl
 
@@ -205,6 +215,7 @@ async def read_polars_copy_binary(connection, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "numpy", "numba", "asyncpg"],
+    lossy={"refused": "far_dates decimals arrays"},
 )
 async def read_pandas_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.

@@ -37,6 +37,17 @@ def _insert(table, columns):
     return f'INSERT INTO "{table}" ({names}) VALUES ({values})'
 
 
+def _python_rows(frame):
+    """Yield every row as a tuple of Python values: None for what is missing, but a NaN among floats stays NaN."""
+    columns = []
+    for _, series in frame.items():
+        values = series.tolist()
+        if str(series.dtype) != "float64" and (missing := series.isna()).any():
+            values = [None if gone else value for value, gone in zip(values, missing, strict=True)]
+        columns.append(values)
+    return zip(*columns, strict=True)
+
+
 def _arrow_keeping_nan(frame):
     """Turn a pandas frame into Arrow: what is missing becomes null, but a NaN among floats stays NaN."""
     import pyarrow as pa
@@ -68,27 +79,48 @@ async def _receive_csv(connection, table):
     return b"".join(blocks), types
 
 
-@transport("write", frame="polars", path="executemany", payload="rows", requires=["polars", "asyncpg"])
+@transport(
+    "write",
+    frame="polars",
+    path="executemany",
+    payload="rows",
+    requires=["polars", "asyncpg"],
+    lossy={"changed": "dates timestamps timestamps_tz", "refused": "far_dates"},
+)
 async def write_polars_executemany(connection, frame, table):
     """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
 
     The driver encodes each value in binary and does not wait for an answer between rows; all rows are one transaction.
-    It takes the text of a uuid as it is.
+    It takes the text of a uuid as it is, and Python's first and last date for infinite ones.
     """
     await connection.executemany(_insert(table, frame.columns), frame.iter_rows())
 
 
-@transport("write", frame="pandas", path="executemany", payload="rows", requires=["pandas", "asyncpg"])
+@transport(
+    "write",
+    frame="pandas",
+    path="executemany",
+    payload="rows",
+    requires=["pandas", "asyncpg"],
+    lossy={"changed": "dates timestamps timestamps_tz"},
+)
 async def write_pandas_executemany(connection, frame, table):
     """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
 
-    As from polars, from the tuples of itertuples. pandas marks a missing text with NaN, a float, which the driver
-    refuses in a text column.
+    As from polars. What is missing becomes None first, as the driver refuses pandas' own marks; but a NaN among floats
+    stays NaN.
     """
-    await connection.executemany(_insert(table, frame.columns), frame.itertuples(index=False, name=None))
+    await connection.executemany(_insert(table, frame.columns), _python_rows(frame))
 
 
-@transport("write", frame="polars", path="COPY FROM STDIN", payload="delimited text", requires=["polars", "asyncpg"])
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "asyncpg"],
+    lossy={"refused": "far_dates arrays"},
+)
 async def write_polars_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV text into COPY ... FROM STDIN with copy_to_table, without loss.
 
@@ -108,6 +140,7 @@ async def write_polars_copy_csv_lossless(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+    lossy={"refused": "arrays"},
 )
 async def write_pandas_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV text, which Arrow prints, into COPY ... FROM STDIN with copy_to_table, without loss.
@@ -127,11 +160,13 @@ async def write_pandas_copy_csv_lossless(connection, frame, table):
     path="COPY FROM STDIN, streamed",
     payload="delimited text",
     requires=["polars", "asyncpg"],
+    lossy={"refused": "arrays", "hangs": "far_dates"},
 )
 async def write_polars_copy_csv_streamed(connection, frame, table):
     """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.
 
-    As lossless as the whole text at once, which never stands in memory here.
+    As lossless as the whole text at once, which never stands in memory here. polars panics at dates that Python does
+    not have, and asyncpg then waits for ever for the end of the copy.
     """
 
     async def blocks():
@@ -147,6 +182,7 @@ async def write_polars_copy_csv_streamed(connection, frame, table):
     path="COPY FROM STDIN, streamed",
     payload="delimited text",
     requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+    lossy={"refused": "arrays"},
 )
 async def write_pandas_copy_csv_streamed(connection, frame, table):
     """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.
@@ -161,7 +197,14 @@ async def write_pandas_copy_csv_streamed(connection, frame, table):
     await connection.copy_to_table(table, source=blocks(), columns=list(frame.columns), format="csv")
 
 
-@transport("read", frame="polars", path="COPY TO STDOUT", payload="delimited text", requires=["polars", "asyncpg"])
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["polars", "asyncpg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
+)
 async def read_polars_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV through a coroutine and parse it with polars.read_csv and the table's types.
 
@@ -183,6 +226,7 @@ async def read_polars_copy_csv_lossless(connection, table):
     path="COPY TO STDOUT",
     payload="delimited text",
     requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
 )
 async def read_pandas_copy_csv_lossless(connection, table):
     """Collect COPY ... TO STDOUT as CSV through a coroutine, parse it with Arrow and the table's types, for pandas.

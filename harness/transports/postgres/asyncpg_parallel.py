@@ -112,6 +112,7 @@ def _parse_with_arrow(text, types):
     path="COPY TO STDOUT, parallel",
     payload="delimited text",
     requires=["polars", "asyncpg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
 )
 async def read_polars_copy_csv(connections, table):
     """Copy ranges of the table's pages as CSV over as many connections as cores, all under one exported snapshot.
@@ -131,6 +132,7 @@ async def read_polars_copy_csv(connections, table):
     path="COPY TO STDOUT, parallel",
     payload="delimited text",
     requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
 )
 async def read_pandas_copy_csv(connections, table):
     """Copy ranges of the table's pages as CSV over as many connections as cores, all under one exported snapshot.

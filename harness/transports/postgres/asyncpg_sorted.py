@@ -53,11 +53,13 @@ def _with_uuids(rows, positions):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows, sorted by key",
     requires=["polars", "asyncpg"],
+    lossy={"changed": "dates timestamps timestamps_tz", "refused": "far_dates"},
 )
 async def write_polars_copy_binary(connection, frame, table):
     """Sort the frame by the table's primary key, then send its rows into a binary COPY as the published way does.
 
-    All else is as published, with a UUID object of every uuid text. Rows in the order of the key go into the index
+    All else is as published, with a UUID object of every uuid text; asyncpg takes Python's first and last date for
+    infinite ones. Rows in the order of the key go into the index
     side by side: the server touches each of its pages once. Without a key the order stays.
     """
     with phase("encode"):

@@ -17,6 +17,7 @@ def connect(uri):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["polars", "pyarrow", "connectorx"],
+    lossy={"refused": "far_dates decimals"},
 )
 def read_polars_binary(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT in binary, its default protocol.
@@ -35,6 +36,7 @@ def read_polars_binary(uri, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "connectorx"],
+    lossy={"changed": "decimals", "refused": "far_dates arrays"},
 )
 def read_pandas_binary(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT in binary, its default protocol.
@@ -54,6 +56,7 @@ def read_pandas_binary(uri, table):
     path="COPY TO STDOUT",
     payload="delimited text",
     requires=["polars", "pyarrow", "connectorx"],
+    lossy={"changed": "empty_text", "refused": "far_dates decimals"},
 )
 def read_polars_csv(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT as CSV.
@@ -66,7 +69,14 @@ def read_polars_csv(uri, table):
     return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="polars", protocol="csv")
 
 
-@transport("read", frame="pandas", path="COPY TO STDOUT", payload="delimited text", requires=["pandas", "connectorx"])
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["pandas", "connectorx"],
+    lossy={"changed": "empty_text decimals", "refused": "far_dates arrays"},
+)
 def read_pandas_csv(uri, table):
     """Read the table with connectorx over COPY ... TO STDOUT as CSV.
 
@@ -78,7 +88,14 @@ def read_pandas_csv(uri, table):
     return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="pandas", protocol="csv")
 
 
-@transport("read", frame="polars", path="row fetch", payload="rows", requires=["polars", "pyarrow", "connectorx"])
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="rows",
+    requires=["polars", "pyarrow", "connectorx"],
+    lossy={"refused": "far_dates decimals"},
+)
 def read_polars_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.
 
@@ -90,7 +107,14 @@ def read_polars_cursor(uri, table):
     return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="polars", protocol="cursor")
 
 
-@transport("read", frame="pandas", path="row fetch", payload="rows", requires=["pandas", "connectorx"])
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["pandas", "connectorx"],
+    lossy={"changed": "decimals", "refused": "far_dates arrays"},
+)
 def read_pandas_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.
 
@@ -108,6 +132,7 @@ def read_pandas_cursor(uri, table):
     path="read_database_uri",
     payload="binary rows",
     requires=["polars", "pyarrow", "connectorx"],
+    lossy={"refused": "far_dates decimals"},
 )
 def read_polars_read_database_uri(uri, table):
     """Read the table with polars.read_database_uri and its default engine, which is connectorx.

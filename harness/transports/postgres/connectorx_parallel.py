@@ -78,6 +78,7 @@ def _by_pages(source, table, frame):
     path="COPY TO STDOUT (FORMAT binary), parallel",
     payload="binary rows",
     requires=["polars", "pyarrow", "psycopg", "connectorx"],
+    lossy={"refused": "far_dates decimals"},
 )
 def read_polars_partition_on(source, table):
     """Read ranges of an integer column over as many connections as cores, with connectorx's own partition_on.
@@ -95,6 +96,7 @@ def read_polars_partition_on(source, table):
     path="COPY TO STDOUT (FORMAT binary), parallel",
     payload="binary rows",
     requires=["pandas", "psycopg", "connectorx"],
+    lossy={"changed": "decimals", "refused": "far_dates arrays"},
 )
 def read_pandas_partition_on(source, table):
     """Read ranges of an integer column over as many connections as cores, with connectorx's own partition_on.
@@ -111,6 +113,7 @@ def read_pandas_partition_on(source, table):
     path="COPY TO STDOUT (FORMAT binary), parallel",
     payload="binary rows",
     requires=["polars", "pyarrow", "psycopg", "connectorx"],
+    lossy={"refused": "far_dates decimals"},
 )
 def read_polars_ctid_snapshot(source, table):
     """Read ranges of the table's pages over as many connections as cores, all under one exported snapshot.
@@ -128,6 +131,7 @@ def read_polars_ctid_snapshot(source, table):
     path="COPY TO STDOUT (FORMAT binary), parallel",
     payload="binary rows",
     requires=["pandas", "psycopg", "connectorx"],
+    lossy={"changed": "decimals", "refused": "far_dates arrays"},
 )
 def read_pandas_ctid_snapshot(source, table):
     """Read ranges of the table's pages over as many connections as cores, all under one exported snapshot.

@@ -26,12 +26,11 @@ def connect(uri):
 
 
 def _columns(connection, table):
-    """Ask the server for the table's columns with their types, whose names in the catalogue DuckDB knows."""
+    """Ask the server for the table's columns with their types, whose names DuckDB knows as well."""
     from psycopg import sql
 
     found = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(table)))
-    types = connection.adapters.types
-    return {column.name: types[column.type_code].name for column in found.description}
+    return {column.name: column.type_display for column in found.description}
 
 
 def _quoted(name):
@@ -87,6 +86,7 @@ def write_polars_postgres_binary(both, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner", "psycopg"],
+    lossy={"changed": "nan"},
 )
 def write_pandas_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.

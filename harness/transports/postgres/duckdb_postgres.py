@@ -56,6 +56,7 @@ def write_polars_insert(connection, frame, table):
     path="ATTACH, INSERT",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    lossy={"changed": "nan"},
 )
 def write_pandas_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
@@ -89,6 +90,7 @@ def read_polars_scan(connection, table):
     path="ATTACH, SELECT",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    lossy={"changed": "decimals", "refused": "far_dates"},
 )
 def read_pandas_scan(connection, table):
     """Read the attached table with DuckDB, over binary COPYs of page ranges, and hand it on to pandas.
@@ -154,6 +156,7 @@ def read_polars_postgres_query(connection, table):
     path="postgres_query",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    lossy={"changed": "decimals", "refused": "far_dates"},
 )
 def read_pandas_postgres_query(connection, table):
     """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to pandas.

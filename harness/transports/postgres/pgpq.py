@@ -132,6 +132,7 @@ def write_polars_copy_binary(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={"changed": "nan", "refused": "arrays"},
 )
 def write_pandas_copy_binary(connection, frame, table):
     """Turn the frame into Arrow, encode its batches with pgpq into binary rows and send them with psycopg's COPY.
@@ -173,6 +174,7 @@ def write_polars_copy_binary_sorted(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows, sorted by key",
     requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={"changed": "nan", "refused": "arrays"},
 )
 def write_pandas_copy_binary_sorted(connection, frame, table):
     """Turn the frame into Arrow, sort that by the table's primary key, then encode it with pgpq into a binary COPY.

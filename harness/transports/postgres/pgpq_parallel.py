@@ -141,6 +141,7 @@ def write_polars_copy_binary_sorted(connections, frame, table):
     path="COPY FROM STDIN (FORMAT binary), parallel",
     payload="binary rows, sorted by key",
     requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={"changed": "nan", "refused": "arrays"},
 )
 def write_pandas_copy_binary_sorted(connections, frame, table):
     """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections at once.

@@ -61,6 +61,7 @@ def _copy_slices(connections, frame, table):
     path="COPY FROM STDIN, parallel",
     payload="delimited text",
     requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates arrays"},
 )
 def write_polars_copy_csv(connections, frame, table):
     """Send slices of the frame as CSV over several connections at once.
@@ -80,6 +81,7 @@ def write_polars_copy_csv(connections, frame, table):
     path="COPY FROM STDIN, parallel",
     payload="delimited text, sorted by key",
     requires=["polars", "psycopg"],
+    lossy={"refused": "far_dates arrays"},
 )
 def write_polars_copy_csv_sorted(connections, frame, table):
     """Sort the frame by the table's primary key and send its slices as CSV over several connections at once.
