@@ -1,7 +1,6 @@
 """Our own best way into Postgres: rows in the order of the primary key, encoded by a compiled loop, from every core.
 
-Random keys make every row touch another page of the index: in key order, most rows go where the last one went. Two
-thirds of what the server spends on a large write into a table with a wide primary key is saved by that alone.
+With random keys every row touches another page of the index; in key order, most rows go where the last one went.
 """
 
 import os
