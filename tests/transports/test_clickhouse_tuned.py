@@ -1,0 +1,208 @@
+"""Our own ways into and out of ClickHouse: what is hard for an encoder of one's own, on a real engine."""
+
+import datetime
+import importlib
+import math
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import clickhouse_driver
+import pandas as pd
+import polars as pl
+import pytest
+
+from harness import registry
+from harness.embedded.lab import EmbeddedLab
+from harness.systems import clickhouse
+
+DATABASE = "dataframe_io_lab_tuned"
+SIZES = (0, 4, 5, 8, 12, 13, 31, 32, 33, 127, 128, 16_383, 16_384, 1_000_000)  # of texts: where a layout changes
+TEXTS = [None, r"\N", "a\tb\n'\"\\", "nul\0nul", "😀", "äöü" * 5, "€" * 4, "ß" * 3_000, *("x" * size for size in SIZES)]
+FLOATS = [None, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308]
+UUIDS = [None, "00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-fedc-ba9876543210"]
+COLUMNS = {
+    "place": ("Int32", pl.Int32, list(range(len(TEXTS)))),
+    "month": ("Date", pl.Date, [datetime.date(2025, 1, 31), datetime.date(2025, 3, 1), datetime.date(2025, 12, 31)]),
+    "key": ("Nullable(UUID)", pl.String, UUIDS),
+    "day": ("Nullable(Date)", pl.Date, [None, datetime.date(1970, 1, 1), datetime.date(2149, 6, 6)]),
+    "early": ("Nullable(Date32)", pl.Date, [datetime.date(1900, 1, 1), None, datetime.date(2299, 12, 31)]),
+    "number": ("Nullable(Int32)", pl.Int32, [None, -(2**31), 2**31 - 1, 0]),
+    "big": ("Nullable(Int64)", pl.Int64, [2**63 - 1, None, -(2**63)]),
+    "value": ("Nullable(Float64)", pl.Float64, FLOATS),
+    "te xt": ("Nullable(String)", pl.String, TEXTS),
+    "word": ("LowCardinality(Nullable(String))", pl.String, ["a", "", None, "more than twelve bytes"]),
+}
+
+
+def hostile_frame() -> pl.DataFrame:
+    rows = range(len(TEXTS))
+    return pl.DataFrame(
+        {name: pl.Series([v[row % len(v)] for row in rows], dtype=dtype) for name, (_, dtype, v) in COLUMNS.items()}
+    )
+
+
+def bits(value: object) -> object:
+    """Return a value so that equal means identical: a float by its bytes."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else struct.pack("<d", value)
+    return value
+
+
+def rows(frame: pl.DataFrame) -> list[tuple]:
+    return [tuple(map(bits, row)) for row in frame.sort("place").rows()]
+
+
+@pytest.fixture(scope="module")
+def server(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
+    with clickhouse_driver.Client.from_url(embedded_lab.endpoints["clickhouse_native"]) as client:
+        client.execute(f"CREATE DATABASE {DATABASE}")
+        client.execute(f"USE {DATABASE}")
+        yield client
+        client.execute(f"DROP DATABASE {DATABASE}")
+
+
+@pytest.fixture
+def call(embedded_lab: EmbeddedLab, server: clickhouse_driver.Client) -> Callable[..., Any]:
+    """Call one of the four ways with an open connection of its own."""
+    uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
+
+    def run(name: str, *arguments: Any) -> Any:
+        module = importlib.import_module(f"harness.transports.clickhouse.tuned_{name.partition('_')[0]}")
+        with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as connection:
+            return getattr(module, f"{name}_tuned")(connection, *arguments)
+
+    return run
+
+
+def make(server: clickhouse_driver.Client, columns: str, rest: str = "ENGINE = Memory", table: str = "odd") -> None:
+    server.execute(f"CREATE OR REPLACE TABLE {table} ({columns}) {rest}")
+
+
+@pytest.fixture(params=["PARTITION BY toYYYYMM(month)", "PARTITION BY month", "PARTITION BY word", ""])
+def table(request: pytest.FixtureRequest, server: clickhouse_driver.Client) -> str:
+    columns = ", ".join(f"`{name}` {kind}" for name, (kind, *_) in COLUMNS.items())
+    settings = "ORDER BY place SETTINGS allow_nullable_key = 1"
+    make(server, columns, f"ENGINE = MergeTree {request.param} {settings}", "hostile")
+    return "hostile"
+
+
+def test_hostile_values_of_polars_come_through_and_back(table, call):
+    frame = hostile_frame()
+    call("write_polars", frame, table)
+    found = call("read_polars", table)
+    assert found.schema == frame.schema
+    assert rows(found) == rows(frame)
+
+
+def test_hostile_values_of_pandas_come_through_and_back(table, call):
+    expected = hostile_frame().with_columns(pl.col("value").fill_null(math.nan))  # numpy has no null
+    texts = {name: pd.Series(expected[name].to_list(), dtype="str") for name in ("key", "te xt", "word")}
+    days = {name: pd.Series(expected[name].to_list(), dtype="datetime64[us]") for name in ("month", "day", "early")}
+    numbers = {"number": pd.Series(expected["number"].to_list(), dtype="Int32")}
+    numbers |= {"big": pd.Series(expected["big"].to_list(), dtype="Int64")}
+    plain = {name: expected[name].to_pandas() for name in ("place", "value")}
+    call("write_pandas", pd.DataFrame({name: (texts | days | numbers | plain)[name] for name in COLUMNS}), table)
+    found = call("read_pandas", table)
+    assert [str(found[name].dtype) for name in ("month", "te xt", "place")] == ["datetime64[us]", "str", "int32"]
+    days_again = [pl.col(name).cast(pl.Date) for name in days]
+    assert rows(pl.from_pandas(found, nan_to_null=False).with_columns(days_again)) == rows(expected)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_frame_of_no_or_one_row_comes_through_and_back(table, call, count, library):
+    frame = hostile_frame()[2 : 2 + count]
+    call(f"write_{library}", frame if library == "polars" else frame.to_pandas(), table)
+    found = call(f"read_{library}", table)
+    assert list(found.columns) == list(COLUMNS)
+    assert len(found) == count
+
+
+def test_a_frame_of_many_slices_partitions_and_blocks_comes_through_and_back(server, call, monkeypatch):
+    module = importlib.import_module("harness.transports.clickhouse.tuned_write")
+    monkeypatch.setattr(module, "SLICE_ROWS", 7_000)
+    make(server, "n UInt32, d Date, s String", "ENGINE = MergeTree PARTITION BY toYear(d) ORDER BY n")
+    numbers = pl.select(n=pl.int_range(100_000, dtype=pl.UInt32)).select("n", d=(pl.col("n") % 30_000).cast(pl.Date))
+    frame = numbers.with_columns(s=pl.lit("text of number ") + pl.col("n").cast(pl.String))
+    call("write_polars", frame, "odd")
+    assert call("read_polars", "odd").sort("n").equals(frame)
+
+
+def test_rows_that_no_table_promised_are_read_as_well(server, call):
+    server.execute("CREATE OR REPLACE VIEW unknown AS SELECT number, toString(number) AS text FROM numbers(200000)")
+    found = call("read_polars", "unknown")
+    assert found.equals(
+        pl.select(number=pl.int_range(200_000, dtype=pl.UInt64)).with_columns(text=pl.col("number").cast(pl.String))
+    )
+
+
+@pytest.mark.parametrize(
+    "column", [pl.Series("b", [[1]]), pl.Series("b", [1]), pl.Series("b", [None], dtype=pl.Int8), pl.Series("c", [1])]
+)
+def test_a_column_that_cannot_be_written_is_named_before_anything_is_sent(server, call, column):
+    make(server, "a Int8, b Int8")
+    with pytest.raises(registry.Unsupported, match=f"column {column.name}"):
+        call("write_polars", pl.DataFrame([pl.Series("a", [1], dtype=pl.Int8), column]), "odd")
+    assert server.execute("SELECT count() FROM odd") == [(0,)]
+
+
+def test_pandas_timestamps_with_a_time_of_day_are_refused(server, call):
+    make(server, "d Date")
+    with pytest.raises(registry.Unsupported, match="column d"):
+        call("write_pandas", pd.DataFrame({"d": pd.to_datetime(["2025-01-01 00:00:01"])}), "odd")
+
+
+def test_a_column_that_cannot_be_read_is_named(server, call):
+    make(server, "a Int8, b Array(Int8)")
+    for library in ("polars", "pandas"):
+        with pytest.raises(registry.Unsupported, match=r"column b: type Array\(Int8\)"):
+            call(f"read_{library}", "odd")
+
+
+@pytest.mark.parametrize(
+    "key", ["", "x" * 36, "01234567-89ab-cdef-fedc-ba987654321", "01234567089ab-cdef-fedc-ba9876543210"]
+)
+def test_a_text_that_is_no_uuid_fails_and_names_its_column(server, call, key):
+    make(server, "key UUID")
+    with pytest.raises(ValueError, match="column key: expected a UUID"):
+        call("write_polars", pl.DataFrame({"key": [UUIDS[2], key]}), "odd")
+
+
+def test_a_day_that_the_column_does_not_hold_fails(server, call):
+    make(server, "d Date")
+    with pytest.raises(ValueError, match="column d"):
+        call("write_polars", pl.DataFrame({"d": [datetime.date(1969, 12, 31)]}), "odd")
+
+
+def test_a_refused_insert_raises_what_the_server_says(server, call):
+    make(server, "a Int32, CONSTRAINT small CHECK a < 99000")
+    with pytest.raises(RuntimeError, match="VIOLATED_CONSTRAINT"):
+        call("write_polars", pl.select(a=pl.int_range(100_000, dtype=pl.Int32)), "odd")
+
+
+def test_a_failure_in_the_middle_of_an_answer_raises_what_the_server_says(server, call):
+    select = "SELECT number, throwIf(number = 2900000, 'broke late') AS thrown FROM numbers(3000000)"
+    server.execute(f"CREATE OR REPLACE VIEW breaking AS {select}")
+    for library in ("polars", "pandas"):
+        with pytest.raises(RuntimeError, match="broke late"):
+            call(f"read_{library}", "breaking")
+
+
+@pytest.mark.parametrize("text", ["unhex('ff')", "unhex('6162636465666768696a6b6c6d6e6f70c3')"])
+def test_a_string_that_is_no_utf_8_is_refused(server, call, text):
+    server.execute(f"CREATE OR REPLACE VIEW bytes AS SELECT {text} AS s")
+    with pytest.raises(Exception, match=r"(?i)utf-?8"):
+        call("read_polars", "bytes")
+
+
+def test_a_connection_serves_again_after_a_failure(embedded_lab, server):
+    module = importlib.import_module("harness.transports.clickhouse.tuned_write")
+    make(server, "a Int32, CONSTRAINT small CHECK a < 99000")
+    uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
+    with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as connection:
+        with pytest.raises(RuntimeError):
+            module.write_polars_tuned(connection, pl.select(a=pl.int_range(100_000, dtype=pl.Int32)), "odd")
+        server.execute("TRUNCATE TABLE odd")
+        module.write_polars_tuned(connection, pl.select(a=pl.int_range(10, dtype=pl.Int32)), "odd")
+    assert server.execute("SELECT count() FROM odd") == [(10,)]
