@@ -53,9 +53,7 @@ def test_a_write_from_polars_loses_no_hostile_value(entry: Transport, uri: str, 
 def test_a_write_from_pandas_loses_at_most_the_nan_among_floats(
     entry: Transport, uri: str, server: psycopg.Connection
 ) -> None:
-    frame = hostile()
-    if entry.id in OF_DATE_OBJECTS:  # executemany, which takes no missing value of pandas either
-        frame = without_extreme_dates(hostile().drop_nulls())
+    frame = without_extreme_dates(hostile()) if entry.id in OF_DATE_OBJECTS else hostile()
     run(entry, uri, for_pandas(frame), TABLE)
     keeps_nan = entry.client == "asyncpg"
     assert wrong(missing_floats_as(frame, float("nan") if keeps_nan else None), stored(server)) == []
@@ -192,6 +190,19 @@ def test_a_binary_copy_of_other_columns_than_expected_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="expected"):
         asyncpg_binary._decode(payload_of(server, "SELECT 1, 'text'"), types)
+
+
+def test_the_binary_decoder_knows_timestamps_and_truth_values(server: psycopg.Connection) -> None:
+    query = (
+        "SELECT '1969-12-31 23:59:59.000001'::timestamp, '0001-01-01 00:00+00'::timestamptz, true "
+        "UNION ALL SELECT NULL, NULL, NULL UNION ALL SELECT '2025-01-01', '2025-01-01 12:00+02', false"
+    )
+    decoded = asyncpg_binary._decode(payload_of(server, query), {"a": "timestamp", "b": "timestamptz", "c": "bool"})
+    assert [[str(value) for value in row.values()] for row in decoded.to_pylist()] == [
+        ["1969-12-31 23:59:59.000001", "0001-01-01 00:00:00+00:00", "True"],
+        ["None", "None", "None"],
+        ["2025-01-01 00:00:00", "2025-01-01 10:00:00+00:00", "False"],
+    ]
 
 
 def test_what_the_binary_decoder_does_not_know_is_unsupported(server: psycopg.Connection) -> None:
