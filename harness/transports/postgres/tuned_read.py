@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from itertools import chain, pairwise
+from typing import Any
 
 from harness.registry import Unsupported, transport
 
 CLIENT = "psycopg"
 ENDPOINT = "postgres"
-
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
@@ -29,14 +29,14 @@ _SLACK = 48  # the loop moves whole words, beyond the end of a text, and makes 3
 _BASE = 8  # where "all memory" begins: numpy makes no array at address 0
 _UUID, _TEXT = 16, 17
 # Type oid -> how the loop decodes it (a number or time: so many bytes), its Arrow type.
-_TYPES = dict.fromkeys((25, 1042, 1043), (_TEXT, "string_view")) | {2950: (_UUID, "string_view"), 16: (1, "bool")}
-_TYPES |= {21: (2, "int16"), 23: (4, "int32"), 20: (8, "int64"), 700: (4, "float32"), 701: (8, "float64")}
-_TYPES |= {1082: (4, "date32"), 1114: (8, "timestamp[us]")}
+_NUMBERS = {21: (2, "int16"), 23: (4, "int32"), 20: (8, "int64"), 700: (4, "float32"), 701: (8, "float64")}
+_TEXTS = dict.fromkeys((25, 1042, 1043), (_TEXT, "string_view")) | {2950: (_UUID, "string_view")}
+_TYPES = _NUMBERS | _TEXTS | {16: (1, "bool"), 1082: (4, "date32"), 1114: (8, "timestamp[us]")}
 _RAW = {"bool": "uint8", "date32": "int32", "timestamp[us]": "int64"}  # Arrow types as the loop leaves them
 _EPOCHS = {"date32": 10_957, "timestamp[us]": 946_684_800_000_000}  # the server counts from 2000, Arrow from 1970
 _PANDAS = {"string_view": "large_string", "date32": "timestamp[us]"}  # pandas has neither views nor dates
 # A line of a chunk's state: how, the addresses of values, nulls and texts, bytes of text so far, and at most.
-_HOW, _VALUES, _NULLS, _TEXTS, _USED, _LIMIT = range(6)
+_HOW, _VALUES, _NULLS, _DATA, _USED, _LIMIT = range(6)
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def _loop():
     from numba import njit
     from numba.extending import register_jitable
 
-    options = {"forceinline": True, "_nrt": False}  # counting references takes longer than the work, and is not needed
+    options: Any = {"forceinline": True, "_nrt": False}  # counting references takes longer than the work
     for part in (_swap, _value, _text, _uuid):
         register_jitable(**options)(part)
     # So one loop serves every table: its arrays are all memory, words of 1, 4 and 8 bytes at all addresses from _BASE.
@@ -108,7 +108,7 @@ def _value(memory, state, number, at, row):
     elif state[number, _USED] + length + _SLACK > state[number, _LIMIT]:
         return 0
     elif how == _UUID:
-        target = state[number, _TEXTS] + state[number, _USED]
+        target = state[number, _DATA] + state[number, _USED]
         _uuid(memory, at, target)
         _text(memory, state, number, target, 36, row)
     else:
@@ -123,7 +123,7 @@ def _text(memory, state, number, source, length, row):
     first, second = words[source], 0
     if length > 12:
         words[view], words[view + 8] = length | first << 32, used << 32
-        target = state[number, _TEXTS] + used
+        target = state[number, _DATA] + used
         for i in range(0, length, 8):
             words[target + i] = words[source + i]
         state[number, _USED] = used + length
@@ -220,7 +220,7 @@ def _chunks(wire, columns):
             begin, end = 0, len(rest)
             select.select([wire], [], [], _PATIENCE)
             with suppress(BlockingIOError):  # nothing came
-                end += wire.recv_into(memoryview(buffer)[end:-_SLACK])
+                end += wire.recv_into(buffer.data[end:-_SLACK])
                 if end == len(rest):
                     raise ConnectionError("the server closed the connection")
         else:

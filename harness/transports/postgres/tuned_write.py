@@ -7,12 +7,12 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from typing import Any
 
 from harness.registry import Unsupported, transport
 
 CLIENT = "psycopg"
 ENDPOINT = "postgres"
-
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _AHEAD = 32  # rows whose values are loaded from memory together
@@ -21,13 +21,13 @@ _SLACK = 64  # the loop moves whole words, beyond the end of a value
 _BASE = 8  # where "all memory" begins: numpy makes no array at address 0
 _UUID, _TEXT = 16, 17
 # Type oid -> how the loop encodes it (a number or time: so many bytes), its Arrow type.
-_TYPES = dict.fromkeys((25, 1042, 1043), (_TEXT, "string_view")) | {2950: (_UUID, "string_view"), 16: (1, "bool")}
-_TYPES |= {21: (2, "int16"), 23: (4, "int32"), 20: (8, "int64"), 700: (4, "float32"), 701: (8, "float64")}
-_TYPES |= {1082: (4, "date32"), 1114: (8, "timestamp[us]")}
+_NUMBERS = {21: (2, "int16"), 23: (4, "int32"), 20: (8, "int64"), 700: (4, "float32"), 701: (8, "float64")}
+_TEXTS = dict.fromkeys((25, 1042, 1043), (_TEXT, "string_view")) | {2950: (_UUID, "string_view")}
+_TYPES = _NUMBERS | _TEXTS | {16: (1, "bool"), 1082: (4, "date32"), 1114: (8, "timestamp[us]")}
 _EPOCHS = {"date32": ("int32", 10_957), "timestamp[us]": ("int64", 946_684_800_000_000)}  # the server counts from 2000
 _EXACT = {20, 21, 23, 1082, 1114, 2950}  # types whose values are equal only if they are the same bytes
 # What the loop knows of a column: how, the addresses of values, nulls and addresses of texts, rows before the first.
-_HOW, _VALUES, _NULLS, _TEXTS, _FIRST, _TOUCHED = range(6)
+_HOW, _VALUES, _NULLS, _DATA, _FIRST, _TOUCHED = range(6)
 # The first column of the primary key, or else of a unique index, and whether several connections may write.
 _KEY = """
 SELECT a.attname, t.relkind = 'r' AND NOT t.relhastriggers AND (i.indexrelid IS NULL) = (a.attname IS NULL)
@@ -59,7 +59,7 @@ def _loop(function):
     from numba import njit
     from numba.extending import register_jitable
 
-    options = {"forceinline": True, "_nrt": False}  # counting references takes longer than the work, and is not needed
+    options: Any = {"forceinline": True, "_nrt": False}  # counting references takes longer than the work
     for part in (_swap, _touch, _field, _is_null, _number, _text, _uuid):
         register_jitable(**options)(part)
     # So one loop serves every table: its arrays are all memory, words of 1 to 8 bytes at all addresses from _BASE on.
@@ -162,7 +162,7 @@ def _text(memory, columns, number, row):
     """Return where a text lies: up to 12 bytes stand in Arrow's string view itself, others in one of its buffers."""
     _, _, ints, words = memory
     view = columns[number, _VALUES] + 16 * row
-    buffers = columns[number, _TEXTS]
+    buffers = columns[number, _DATA]
     return view + 4 if ints[view] <= 12 else words[buffers + 8 * ints[view + 8]] + ints[view + 12]
 
 
@@ -241,7 +241,7 @@ def _send(statement, names, lines, order, connection, row, end):
             position, row, wrong = _loop(_encode)(lines, order, row, end, address, address + len(block))
             if wrong >= 0:
                 raise ValueError(f'column "{names[wrong]}": found a text that is no uuid of 36 characters')
-            copy.write(memoryview(block)[: position - address])
+            copy.write(block.data[: position - address])
             if position == address:  # one long row
                 block = np.empty(2 * len(block), np.uint8)
         copy.write(b"\xff\xff")
