@@ -26,10 +26,13 @@ class Witness:
         self._connection = self._module.open_connection(endpoints)
         self._module.ensure_namespace(self._connection)
         self._verdicts: dict[str, str] = {}
+        self._rows: dict[str, pl.DataFrame] = {}
 
     def rows(self, kind: Kind) -> pl.DataFrame:
         """Return the rows of a kind as they should be."""
-        return tables.rows(kind, self._system)
+        if kind.name not in self._rows:
+            self._rows[kind.name] = tables.rows(kind, self._system)
+        return self._rows[kind.name]
 
     def file(self, kind: Kind) -> Path:
         """Return the Parquet file with the rows of a kind."""
