@@ -65,11 +65,11 @@ class Worker:
         self.ended = False
 
     def ask(self, job: dict[str, Any], time_limit: float, server_died: Callable[[], bool] = lambda: False) -> Execution:
-        """Hand it a job and return what came out, see `execute`; it goes on living only after a job that `stays`."""
+        """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
         output, ended, stays = b"", "", False
         try:
             samples, output, ended = _watch(self._process, job, time_limit, server_died)
-            stays = job.get("stays", False) and output.endswith(b"\n")
+            stays = output.endswith(b"\n") and _parsed(output).get("stays", False)
         finally:
             ended_itself = False if stays else self.end()
         if ended == "closed" and not ended_itself:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
@@ -38,6 +38,7 @@ from harness.systems.witness import Witness
 
 TIME_LIMIT = 20.0  # seconds for one pair, importing the client included: nearly all take a small part of one
 DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
+_CONTROL = KINDS["one_row"]  # a way that does not support an ordinary row is unavailable here, whatever the values
 _LONGEST_DETAIL = 300  # characters
 _FATES = {
     Status.OK: Fate.EXACT,
@@ -182,13 +183,19 @@ def _of_module(exam: Examination, entries: list[Transport], of_system: Witness) 
     with tempfile.TemporaryDirectory(prefix="lab-verify-") as folder, ExitStack() as stack:
         worker: Worker | None = None
         for entry in entries:
-            for kind in pairs(entry, exam.kinds):
+            unsupported = ""
+            for kind in (_CONTROL, *(kind for kind in pairs(entry, exam.kinds) if kind is not _CONTROL)):
+                if unsupported:
+                    yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), unsupported)
+                    continue
                 if worker is None or worker.ended:
                     worker = Worker(Path(folder) / "log", exam.command)
                     stack.callback(worker.end)
                 finding = _finding(exam, entry, kind, of_system, worker, Path(folder))
-                text = " ".join(redact(finding.detail, exam.secrets).split())[:_LONGEST_DETAIL]
-                yield replace(finding, detail=text)
+                if finding.fate is Fate.UNAVAILABLE:
+                    unsupported = finding.detail
+                if kind in exam.kinds:
+                    yield finding
                 if entry.system in exam.lab.dead():
                     raise LabError(f"{entry.system} died of {entry.id} with {kind.name}; see its log")
                 if worker.ended:
@@ -204,7 +211,7 @@ def _finding(
 ) -> Finding:
     wanted = _wanted(entry, kind)
     if entry.system not in kind.forbidden and (reason := of_system.verdict(kind)):
-        return Finding(entry, kind.name, Fate.UNVERIFIABLE, wanted, reason)
+        return Finding(entry, kind.name, Fate.UNVERIFIABLE, wanted, _short(reason, exam))
     writes = entry.operation is Operation.WRITE
     job = {
         "stays": True,
@@ -219,10 +226,17 @@ def _finding(
     }
     answer = worker.ask(job, DECLARED_LIMIT if wanted == Fate.HANGS else exam.time_limit).answer
     if answer["status"] != Status.OK:
-        return Finding(entry, kind.name, _FATES.get(answer["status"], Fate.REFUSED), wanted, answer["error"])
+        fate = _FATES.get(answer["status"], Fate.REFUSED)
+        if kind is _CONTROL and answer["status"] == Status.UNSUPPORTED:
+            fate = Fate.UNAVAILABLE
+        return Finding(entry, kind.name, fate, wanted, _short(answer["error"], exam))
     found = of_system.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
     fate, detail = judge(kind, of_system.rows(kind), found, entry.frame, answer["converted"])
-    return Finding(entry, kind.name, fate, wanted, detail)
+    return Finding(entry, kind.name, fate, wanted, _short(detail, exam))
+
+
+def _short(text: str, exam: Examination) -> str:
+    return " ".join(redact(text, exam.secrets).split())[:_LONGEST_DETAIL]
 
 
 def judge(

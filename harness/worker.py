@@ -32,10 +32,10 @@ def main() -> None:
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     stays = True
     while stays:
-        job = jobs.get()
-        answers.write(json.dumps(_answer(job)) + "\n")
+        answer = _answer(jobs.get())
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
-        stays = job.get("stays", False)
+        stays = answer.get("stays", False)
         if not gc.get_freeze_count():
             gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
     sys.stderr.flush()
@@ -50,15 +50,19 @@ def _receive(jobs: queue.SimpleQueue[dict[str, Any]]) -> None:
 
 
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a job and return its answer, whatever happens; it also says where this process stays for another job."""
+    stays = {"stays": True} if job.get("stays") else {}
     try:
-        return run(job)
+        return run(job) | stays
     except registry.Unsupported as error:
-        return {"status": Status.UNSUPPORTED, "error": str(error)}
+        return {"status": Status.UNSUPPORTED, "error": str(error)} | stays
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # a panic of a client in Rust is no Exception
+    except BaseException as error:
         traceback.print_exc()
-        return {"status": Status.ERROR, "error": f"{type(error).__name__}: {error}"}
+        # A panic of a client in Rust is no Exception, and leaves the client in a state that nobody knows.
+        answer = {"status": Status.ERROR, "error": f"{type(error).__name__}: {error}"}
+        return answer | stays if isinstance(error, Exception) else answer
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:

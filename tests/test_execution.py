@@ -120,7 +120,7 @@ STAYS = "import json, sys, time\nfor line in sys.stdin:\n    job = json.loads(li
 
 
 def test_a_worker_that_stays_lives_until_it_is_ended_or_a_job_takes_too_long(tmp_path):
-    code = STAYS + "    print(json.dumps({'status': 'ok', 'job': job}), flush=True)"
+    code = STAYS + "    print(json.dumps({'status': 'ok', 'stays': True}), flush=True)"
     worker = Worker(tmp_path / "log", (sys.executable, "-S", "-E", "-c", code))
     for sleep in (0, 0.01):
         assert worker.ask({"stays": True, "sleep": sleep}, 20).answer["status"] == "ok"

@@ -260,6 +260,9 @@ def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(la
         assert [answer["status"] for answer in answers] == [Status.OK, Status.ERROR, Status.OK]
         assert lab.events()[0].count("import") == 1
         assert not worker.ended
+        panicked = worker.ask(job | {"transport": "made.up.read_panic"}, 30)
+        assert panicked.answer == {"status": Status.ERROR, "error": "Panic: out of range"}
+        assert worker.ended  # nobody knows in what state a panic leaves a client
     finally:
         worker.end()
     assert worker.ended
