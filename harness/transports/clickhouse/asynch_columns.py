@@ -64,6 +64,7 @@ async def _insert_columns(connection, frame, table, columns):
     payload="rows",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "nested"},
 )
 async def write_polars_executemany(connection, frame, table):
     """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
@@ -79,6 +80,7 @@ async def write_polars_executemany(connection, frame, table):
     payload="rows",
     requires=[*OF_CONNECT, "pandas"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "nested"},
 )
 async def write_pandas_executemany(connection, frame, table):
     """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
@@ -94,6 +96,7 @@ async def write_pandas_executemany(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=COMPRESSED_INSERT_SETTINGS,
+    lossy={"refused": "nested"},
 )
 async def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -113,6 +116,7 @@ async def write_polars_columnar_lz4(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=COMPRESSED_INSERT_SETTINGS,
+    lossy={"refused": "nested"},
 )
 async def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
@@ -132,6 +136,7 @@ async def write_polars_columnar_zstd(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "pandas"],
     settings=COMPRESSED_INSERT_SETTINGS,
+    lossy={"refused": "nested"},
 )
 async def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.

@@ -96,6 +96,7 @@ def _pandas_tsv(frame):
     payload="delimited text",
     requires=["asynch", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "booleans arrays nested", "hangs": "zero_rows"},
 )
 async def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
@@ -115,6 +116,7 @@ async def write_polars_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["asynch", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
 )
 async def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
@@ -134,6 +136,7 @@ async def write_polars_insert_tsv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["asynch", "pandas", "pyarrow.csv"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "arrays nested", "hangs": "zero_rows"},
 )
 async def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
@@ -153,6 +156,7 @@ async def write_pandas_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["asynch", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
 )
 async def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.

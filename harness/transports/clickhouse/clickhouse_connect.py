@@ -121,6 +121,7 @@ def write_pandas_arrow(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "nan"},
 )
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df, which packs it into Native blocks and compresses them with lz4.
@@ -138,6 +139,7 @@ def write_pandas_df(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "nan"},
 )
 def write_pandas_df_uncompressed(connection, frame, table):
     """Send the frame with insert_df in uncompressed Native blocks; all else as write_pandas_df."""

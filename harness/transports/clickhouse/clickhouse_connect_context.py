@@ -46,6 +46,7 @@ def connect(uri):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "nan"},
 )
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df and a context that was made before: no DESCRIBE goes ahead of the rows.

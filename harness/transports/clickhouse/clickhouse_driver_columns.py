@@ -73,6 +73,7 @@ def _pandas_arrays(frame):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz", "refused": "arrays nested"},
 )
 def write_polars_numpy(connection, frame, table):
     """Send every column as a NumPy array to a client that was made with use_numpy.
@@ -93,6 +94,7 @@ def write_polars_numpy(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def write_pandas_numpy(connection, frame, table):
     """Send every column as a NumPy array to a client that was made with use_numpy.
@@ -112,6 +114,7 @@ def write_pandas_numpy(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz", "refused": "arrays nested"},
 )
 def write_polars_numpy_lz4(connection, frame, table):
     """Send every column as a NumPy array in blocks compressed with lz4; all else as write_polars_numpy."""
@@ -151,6 +154,7 @@ def write_pandas_insert_dataframe(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -170,6 +174,7 @@ def write_polars_columnar_lz4(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
@@ -189,6 +194,7 @@ def write_polars_columnar_zstd(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -207,6 +213,7 @@ def write_pandas_columnar_lz4(connection, frame, table):
     payload="rows",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def write_polars_rows(connection, frame, table):
     """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
@@ -223,6 +230,7 @@ def write_polars_rows(connection, frame, table):
     payload="rows",
     requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def write_pandas_rows(connection, frame, table):
     """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""

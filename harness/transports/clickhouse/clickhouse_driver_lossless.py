@@ -89,6 +89,7 @@ def _pandas_tsv(frame):
     payload="delimited text",
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "booleans arrays nested", "hangs": "zero_rows"},
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
@@ -109,6 +110,7 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
@@ -129,6 +131,7 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "pandas", "pyarrow.csv"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "arrays nested", "hangs": "zero_rows"},
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
@@ -149,6 +152,7 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.

@@ -203,6 +203,7 @@ def _from_pandas(frame):
     payload="native columns",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_polars_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
@@ -220,6 +221,7 @@ def write_polars_native(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_polars_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_polars_native."""
@@ -233,6 +235,7 @@ def write_polars_native_lz4(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_polars_native_zstd(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding zstd; all else as write_polars_native."""
@@ -246,6 +249,7 @@ def write_polars_native_zstd(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_pandas_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
@@ -263,6 +267,7 @@ def write_pandas_native(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_pandas_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_pandas_native."""

@@ -209,6 +209,7 @@ def _from_pandas(frame):
     payload="binary rows",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_polars_rowbinary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
@@ -226,6 +227,7 @@ def write_polars_rowbinary(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_polars_rowbinary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_polars_rowbinary."""
@@ -239,6 +241,7 @@ def write_polars_rowbinary_lz4(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_polars_rowbinary_zstd(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding zstd; all else as write_polars_rowbinary."""
@@ -252,6 +255,7 @@ def write_polars_rowbinary_zstd(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_pandas_rowbinary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
@@ -269,6 +273,7 @@ def write_pandas_rowbinary(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
 )
 def write_pandas_rowbinary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_pandas_rowbinary."""

@@ -76,6 +76,7 @@ def _arrow_table(frame):
     payload="delimited text",
     requires=["httpx", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "booleans arrays nested"},
 )
 def write_polars_csv_with_names(connection, frame, table):
     r"""Send the frame as CSV with a header, all texts quoted and nulls as a bare \N, in the body of a POST request.
@@ -94,6 +95,7 @@ def write_polars_csv_with_names(connection, frame, table):
     payload="delimited text",
     requires=["httpx", "pandas", "pyarrow.csv"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "arrays nested"},
 )
 def write_pandas_csv_with_names(connection, frame, table):
     """Send the frame as CSV with a header, written by pyarrow, in the body of a POST request.
@@ -141,6 +143,7 @@ def write_polars_json(connection, frame, table):
     payload="JSON",
     requires=["httpx", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz"},
 )
 def write_pandas_json(connection, frame, table):
     """Send the frame as one JSON object per row in the body of a POST request.

@@ -99,6 +99,7 @@ def _pandas_tsv(frame):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "booleans arrays nested", "hangs": "zero_rows"},
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
@@ -118,6 +119,7 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
@@ -137,6 +139,7 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow.csv", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "arrays nested", "hangs": "zero_rows"},
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
@@ -156,6 +159,7 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.

@@ -169,7 +169,7 @@ def read_polars_fetch(connection, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "int64_beside_null arrays", "refused": "far_dates"},
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_fetch(connection, table):
     """Read the table with fetch_df: the driver makes Arrow batches, pyarrow makes them a pandas frame.
@@ -212,7 +212,7 @@ def read_polars_fetch_without_copy(connection, table):
     path="row fetch",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "int64_beside_null arrays", "refused": "far_dates"},
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_fetch_without_copy(connection, table):
     """Read the table with fetch_df and the option use_copy off: an ordinary query instead of a COPY.
