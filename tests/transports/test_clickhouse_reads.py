@@ -28,7 +28,8 @@ OURS = [
 ]
 CONNECTORX = [entry for entry in OURS if entry.client == "connectorx"]
 READS = [entry for entry in OURS if entry not in CONNECTORX]
-WHOLE = [entry for entry in READS if not entry.lossy]
+# Kinds of values that are in the table below and that some ways are known to lose.
+LOSSES = {"int64_beside_null", "nul_character"}
 KINDS = {
     "id": "int64", "u": "uuid", "d": "date", "i": "int32", "b": "int64", "t": "text", "f": "float64", "f2": "float64",
     "t2": "text", "lc": "text", "lcn": "text", "un": "uuid", "d32": "date",
@@ -118,13 +119,20 @@ def read(entry, uri, table):
 
 
 def every(entries):
-    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
+    return pytest.mark.parametrize("entry", list(entries), ids=lambda entry: entry.id)
 
 
-@every(WHOLE)
-def test_every_hostile_value_comes_through_a_read_that_is_not_declared_lossy(entry, uris, hostile):
-    canonical, _ = canonicalise(read(entry, uris[entry.endpoint], "hostile"), KINDS)
-    assert differences(hostile, canonical, ("id",)) == []
+def lost(entry, uri, expected):
+    """Read the table and return what differs; to pandas a NaN says missing as well, where no more is promised."""
+    canonical, _ = canonicalise(read(entry, uri, "hostile"), KINDS)
+    if entry.frame == "pandas" and not entry.id.endswith("_lossless"):
+        expected, canonical = (frame.with_columns(pl.col("f").fill_null(math.nan)) for frame in (expected, canonical))
+    return differences(expected, canonical, ("id",))
+
+
+@every(entry for entry in READS if not LOSSES & entry.lossy.keys())
+def test_every_hostile_value_comes_through_a_read_that_is_not_declared_to_lose_its_kind(entry, uris, hostile):
+    assert lost(entry, uris[entry.endpoint], hostile) == []
 
 
 @every(READS)
@@ -179,10 +187,9 @@ def with_lz4(uris):
     relay.wait()
 
 
-@every([entry for entry in CONNECTORX if not entry.lossy])
+@every(CONNECTORX)
 def test_connectorx_brings_every_hostile_value_through_where_the_server_compresses_with_lz4(entry, with_lz4, hostile):
-    canonical, _ = canonicalise(read(entry, with_lz4, "hostile"), KINDS)
-    assert differences(hostile, canonical, ("id",)) == []
+    assert lost(entry, with_lz4, hostile) == []
 
 
 @pytest.fixture

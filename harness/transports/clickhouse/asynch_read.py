@@ -37,6 +37,7 @@ def _typed(values, kind):
     path="native columnar fetch",
     payload="columns",
     requires=["asynch", "pandas", "pyarrow"],
+    lossy={"changed": "timestamps timestamps_tz"},
 )
 async def read_pandas_columnar_lossless(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.
@@ -49,7 +50,7 @@ async def read_pandas_columnar_lossless(connection, table):
     data, columns_with_types = await connection._connection.execute(
         f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
     )
-    columns = zip(columns_with_types, data, strict=True)
+    columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
     return pd.DataFrame({name: _typed(values, kind) for (name, kind), values in columns})
 
 
@@ -59,6 +60,7 @@ async def read_pandas_columnar_lossless(connection, table):
     path="row fetch",
     payload="rows",
     requires=["asynch", "pandas", "pyarrow"],
+    lossy={"changed": "timestamps timestamps_tz"},
 )
 async def read_pandas_rows_lossless(connection, table):
     """Fetch all rows as tuples through a cursor, turn them into columns and keep nulls among numbers: nothing is lost.

@@ -14,9 +14,6 @@ from harness.registry import phase, transport
 CLIENT = "chdb"
 ENDPOINT = "clickhouse_native"
 
-# pandas has one value for a null and for a NaN among floats.
-NULLS_AMONG_FLOATS = {"changed": "nulls"}
-
 
 @contextmanager
 def connect(uri):
@@ -95,7 +92,7 @@ def read_pandas_remote_arrow(connection, table):
     path="native SELECT through remote()",
     payload="native columns",
     requires=["chdb", "pandas"],
-    lossy=NULLS_AMONG_FLOATS,
+    lossy={"changed": "timestamps timestamps_tz decimals nested"},
 )
 def read_pandas_remote_dataframe(connection, table):
     """Let chdb fetch the table through remote() and make the pandas frame itself.

@@ -13,8 +13,6 @@ ARROW_SETTINGS = {"output_format_arrow_compression_method": "lz4_frame"}
 ARROW_UNCOMPRESSED = {"output_format_arrow_compression_method": "none"}
 ARROW_ZSTD = {"output_format_arrow_compression_method": "zstd"}
 
-NULLS_AMONG_NUMBERS = {"changed": "nulls"}
-
 
 @contextmanager
 def connect(uri):
@@ -122,7 +120,7 @@ def read_polars_query_arrow_zstd(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
-    lossy=NULLS_AMONG_NUMBERS,
+    lossy={"changed": "int64_beside_null"},
 )
 def read_pandas_query_arrow(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and turn it into pandas' own types.
@@ -181,7 +179,7 @@ def read_polars_query_arrow_stream(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
-    lossy=NULLS_AMONG_NUMBERS,
+    lossy={"changed": "int64_beside_null"},
 )
 def read_pandas_query_arrow_stream(connection, table):
     """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and turn them into pandas' own types.
@@ -236,6 +234,7 @@ def read_pandas_query_df_arrow(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_SETTINGS,
+    lossy={"refused": "zero_rows"},
 )
 def read_polars_query_df_arrow_stream(connection, table):
     """Fetch the table as a stream of polars frames with query_df_arrow_stream and put them together.
@@ -259,6 +258,7 @@ def read_polars_query_df_arrow_stream(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
+    lossy={"refused": "zero_rows"},
 )
 def read_pandas_query_df_arrow_stream(connection, table):
     """Fetch the table as a stream of pandas frames with query_df_arrow_stream and put them together.

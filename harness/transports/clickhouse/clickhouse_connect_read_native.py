@@ -8,9 +8,6 @@ from harness.registry import Unsupported, transport
 CLIENT = "clickhouse_connect"
 ENDPOINT = "clickhouse_http"
 
-# pandas has one value for a null and for a NaN among floats.
-NULLS_AMONG_FLOATS = {"changed": "nulls"}
-
 
 @contextmanager
 def connect(uri):
@@ -36,6 +33,14 @@ def _select(table):
     return f"SELECT * FROM `{table}`"
 
 
+def _objects(values):
+    """Return what polars takes of a column of Python objects: dates beside nulls are numpy's own, which it refuses."""
+    import numpy as np
+
+    first = next((value for value in values if value is not None), None)
+    return values.astype(first.dtype) if isinstance(first, np.datetime64) else values.tolist()
+
+
 def _named(array):
     if array.dtype.names is None:
         raise Unsupported("columns of one and the same type, or no rows at all, come from query_np without names")
@@ -48,7 +53,7 @@ def _named(array):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "pandas"],
-    lossy=NULLS_AMONG_FLOATS,
+    lossy={"changed": "zero_rows arrays"},
 )
 def read_pandas_query_df(connection, table):
     """Fetch native blocks with query_df, the client's own way to pandas.
@@ -66,7 +71,7 @@ def read_pandas_query_df(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "numpy", "pandas"],
-    lossy=NULLS_AMONG_FLOATS,
+    lossy={"changed": "zero_rows arrays"},
 )
 def read_pandas_query_df_lz4(connection, table):
     """Fetch native blocks with query_df, compressed with lz4.
@@ -82,7 +87,7 @@ def read_pandas_query_df_lz4(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "pandas"],
-    lossy=NULLS_AMONG_FLOATS,
+    lossy={"changed": "zero_rows arrays"},
 )
 def read_pandas_query_df_uncompressed(connection, table):
     """Fetch native blocks with query_df, uncompressed.
@@ -98,7 +103,7 @@ def read_pandas_query_df_uncompressed(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "pandas"],
-    lossy=NULLS_AMONG_FLOATS,
+    lossy={"changed": "arrays", "refused": "zero_rows"},
 )
 def read_pandas_query_df_stream(connection, table):
     """Fetch native blocks as a stream of pandas frames with query_df_stream and put them together.
@@ -119,22 +124,20 @@ def read_pandas_query_df_stream(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "polars"],
-    lossy={"refused": "nulls"},
+    lossy={"refused": "zero_rows"},
 )
 def read_polars_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to polars.
 
     The client offers every compression it finds installed and ClickHouse prefers zstd. Every text is a Python object on
-    its way. UUIDs arrive as uuid.UUID, for which polars has only the Object type; dates beside nulls arrive as objects
-    that polars refuses.
+    its way. UUIDs arrive as uuid.UUID, for which polars has only the Object type.
     """
     import polars as pl
 
     array = _named(connection.query_np(_select(table)))
-    # polars takes lists of Python objects for what they are; arrays of them now and then become its Object type.
     columns = {name: array[name] for name in array.dtype.names}
     return pl.DataFrame(
-        {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
+        {name: _objects(values) if values.dtype == object else values for name, values in columns.items()}
     )
 
 
@@ -144,6 +147,7 @@ def read_polars_query_np(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy={"refused": "zero_rows"},
 )
 def read_pandas_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to pandas.
@@ -162,6 +166,7 @@ def read_pandas_query_np(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "polars"],
+    lossy={"changed": "zero_rows"},
 )
 def read_polars_query_columns(connection, table):
     """Fetch native blocks as one sequence of Python objects per column with query() and build the frame from them.
@@ -181,6 +186,7 @@ def read_polars_query_columns(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "polars"],
+    lossy={"changed": "zero_rows"},
 )
 def read_polars_query_columns_uuid_text(connection, table):
     """Fetch native blocks as one sequence of Python objects per column with query() and UUIDs as text.

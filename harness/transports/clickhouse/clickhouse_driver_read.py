@@ -7,9 +7,6 @@ from harness.registry import transport
 CLIENT = "clickhouse_driver"
 ENDPOINT = "clickhouse_native"
 
-# A null among numbers is a NaN in numpy, which pandas cannot tell from a real one, and makes floats of integers.
-NULLS_AMONG_NUMBERS = {"changed": "nulls"}
-
 
 @contextmanager
 def connect(uri):
@@ -38,6 +35,7 @@ def _typed(values, kind):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def read_polars_query_arrow(connection, table):
     """Fetch native blocks with query_arrow, which makes Arrow columns of them, and hand them to polars.
@@ -55,6 +53,7 @@ def read_polars_query_arrow(connection, table):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def read_pandas_query_arrow(connection, table):
     """Fetch native blocks with query_arrow, which makes Arrow columns of them, and keep these in pandas.
@@ -73,6 +72,7 @@ def read_pandas_query_arrow(connection, table):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def read_polars_query_arrow_stream(connection, table):
     """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and let polars take them one by one.
@@ -82,7 +82,7 @@ def read_polars_query_arrow_stream(connection, table):
     import polars as pl
 
     with connection.query_arrow_stream(f"SELECT * FROM `{table}`") as reader:
-        return pl.from_arrow(reader)
+        return pl.DataFrame(reader)
 
 
 @transport(
@@ -91,6 +91,7 @@ def read_polars_query_arrow_stream(connection, table):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def read_pandas_query_arrow_stream(connection, table):
     """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and put frames of them together.
@@ -113,7 +114,7 @@ def read_pandas_query_arrow_stream(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy=NULLS_AMONG_NUMBERS,
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
 )
 def read_pandas_query_dataframe(connection, table):
     """Fetch native blocks with query_dataframe: one sequence of Python objects per column, and a frame of them.
@@ -130,7 +131,7 @@ def read_pandas_query_dataframe(connection, table):
     path="native columnar fetch",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy=NULLS_AMONG_NUMBERS,
+    lossy={"changed": "nul_character int64_beside_null timestamps timestamps_tz nested"},
 )
 def read_pandas_query_dataframe_numpy(connection, table):
     """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.
@@ -148,6 +149,7 @@ def read_pandas_query_dataframe_numpy(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "pandas", "pyarrow"],
+    lossy={"changed": "timestamps timestamps_tz"},
 )
 def read_pandas_columnar_lossless(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.
@@ -158,5 +160,5 @@ def read_pandas_columnar_lossless(connection, table):
     import pandas as pd
 
     data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
-    columns = zip(columns_with_types, data, strict=True)
+    columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
     return pd.DataFrame({name: _typed(values, kind) for (name, kind), values in columns})

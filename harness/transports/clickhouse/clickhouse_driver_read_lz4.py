@@ -11,9 +11,6 @@ METHOD = "lz4"
 # The server compresses with a method of its own choice (zstd by default since 26.9) unless it is told which.
 SETTINGS = {"network_compression_method": METHOD}
 
-# A null among numbers is a NaN in numpy, which pandas cannot tell from a real one, and makes floats of integers.
-NULLS_AMONG_NUMBERS = {"changed": "nulls"}
-
 
 @contextmanager
 def connect(uri):
@@ -32,6 +29,7 @@ def connect(uri):
     payload="native columns",
     requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "polars", "pyarrow"],
     settings=SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
 )
 def read_polars_query_arrow_lz4(connection, table):
     """Fetch native blocks in lz4 with query_arrow, which makes Arrow columns of them, and hand them to polars.
@@ -50,7 +48,7 @@ def read_polars_query_arrow_lz4(connection, table):
     payload="columns",
     requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "pandas"],
     settings=SETTINGS,
-    lossy=NULLS_AMONG_NUMBERS,
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
 )
 def read_pandas_columnar_lz4(connection, table):
     """Fetch native blocks in lz4 as one sequence of Python objects per column and build the frame from them.
@@ -62,4 +60,9 @@ def read_pandas_columnar_lz4(connection, table):
     data, columns_with_types = connection.execute(
         f"SELECT * FROM `{table}`", with_column_types=True, columnar=True, settings=SETTINGS
     )
-    return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+    return pd.DataFrame(
+        {
+            name: values
+            for (name, _), values in zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
+        }
+    )

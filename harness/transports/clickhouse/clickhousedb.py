@@ -33,7 +33,7 @@ def connect(uri):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
-    lossy={"changed": "nulls"},
+    lossy={"changed": "int64_beside_null decimals"},
 )
 def read_pandas_sql(connection, table):
     """Fetch the table with pandas.read_sql, the first way most people try.
@@ -53,6 +53,7 @@ def read_pandas_sql(connection, table):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "polars", "sqlalchemy"],
+    lossy={"refused": "decimals nested"},
 )
 def read_polars_database(connection, table):
     """Fetch the table with polars.read_database over a SQLAlchemy connection.
@@ -73,14 +74,14 @@ def read_polars_database(connection, table):
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "nan"},
+    lossy={"changed": "nan"},
 )
 def write_pandas_to_sql(connection, frame, table):
     """Send the frame with pandas.to_sql, the first way most people try.
 
     pandas makes one dictionary of Python objects per row; the dialect turns all of them into one insert of native
     columns. The table is looked up first. method="multi", which puts the values into the text of the query, took 70
-    times as long and is not measured. A NaN goes as a null and is refused unless the column is Nullable.
+    times as long and is not measured. A NaN goes as a null, and is refused where the column is not Nullable.
     """
     frame.to_sql(table, connection, if_exists="append", index=False)
 
@@ -92,12 +93,12 @@ def write_pandas_to_sql(connection, frame, table):
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "polars", "pyarrow", "sqlalchemy"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "nan"},
+    lossy={"changed": "nan arrays"},
 )
 def write_polars_database(connection, frame, table):
     """Send the frame with polars.write_database over a SQLAlchemy connection, which is pandas.to_sql underneath.
 
     polars hands pandas its Arrow columns, pandas makes one dictionary of Python objects per row, and the dialect turns
-    all of them into one insert of native columns. A NaN goes as a null and is refused unless the column is Nullable.
+    all of them into one insert of native columns. A NaN goes as a null and is refused where the column is not Nullable.
     """
     frame.write_database(table, connection, if_table_exists="append")

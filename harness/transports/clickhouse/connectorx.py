@@ -10,9 +10,6 @@ ENDPOINT = "clickhouse_http"
 
 PARTITIONS = 2
 
-# pandas has one value for a null and for a NaN among floats.
-NULLS_AMONG_FLOATS = {"changed": "nulls"}
-
 
 @contextmanager
 def connect(uri):
@@ -79,7 +76,6 @@ def read_polars_sql(connection, table):
     path="HTTP SELECT FORMAT RowBinary",
     payload="binary rows",
     requires=["connectorx", "pandas"],
-    lossy=NULLS_AMONG_FLOATS,
 )
 def read_pandas_sql(connection, table):
     """Let connectorx read the table with one query and return it as a pandas frame.

@@ -26,10 +26,12 @@ ENDPOINT = "clickhouse_http"
 # A socket that is silent for so long is broken (the native clients have the same default).
 TIMEOUT_SECONDS = 300
 
-# httpx offers every compression it finds installed, and since 25.10 a server takes the offer: without this the bytes on
-# the wire would depend on which other packages are there.
+# httpx offers every compression it finds installed; without this the wire would depend on which packages are there.
 PLAIN = {"enable_http_compression": "0"}
 HTTP_COMPRESSED = {"enable_http_compression": "1"}
+
+# What the decoder here does not know.
+REFUSED = {"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested"}
 
 # ClickHouse's types of fixed width -> numpy's, which are Arrow's as well.
 NUMBERS = {f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
@@ -69,8 +71,7 @@ def _send(client, query, settings=None, encoding="identity", unpack=bytes):
 def _raise_if_broken_off(answer, tag):
     """Raise RuntimeError when the answer ends with the server's mark of a failure after the first rows.
 
-    The status is sent before the rows. A server that fails later breaks off the answer (post() raises), and since 25.11
-    it also ends it with a message between two marks that repeat a header.
+    A server that fails later breaks off the answer (post() raises), and since 25.11 says why between two marks.
     """
     if tag and tag.encode() in answer[-64:]:
         raise RuntimeError(f"ClickHouse failed in the middle of its answer: {answer[-2000:].decode(errors='replace')}")
@@ -211,6 +212,7 @@ def _table(answer):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
     settings=PLAIN,
+    lossy=REFUSED,
 )
 def read_polars_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for polars.
@@ -234,13 +236,12 @@ def read_polars_native(connection, table):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
     settings=PLAIN,
+    lossy=REFUSED,
 )
 def read_pandas_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for pandas.
 
-    Native has no end mark: that the answer is whole is known from HTTP alone. numba compiles the walk over the texts in
-    the first call. Types beyond numbers, dates, String, UUID, Nullable and LowCardinality are refused. The columns stay
-    Arrow (pandas.ArrowDtype); a UUID arrives as 16 bytes.
+    As in read_polars_native. The columns stay Arrow (pandas.ArrowDtype); a UUID arrives as 16 bytes.
     """
     import pandas as pd
 
@@ -257,6 +258,7 @@ def read_pandas_native(connection, table):
     payload="native columns",
     requires=["httpx", "lz4.frame", "numba", "numpy", "polars", "pyarrow"],
     settings=HTTP_COMPRESSED,
+    lossy=REFUSED,
 )
 def read_polars_native_http_lz4(connection, table):
     """Fetch native blocks in HTTP compression lz4 and decode them here, with numpy and numba, for polars.
@@ -282,6 +284,7 @@ def read_polars_native_http_lz4(connection, table):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow", "zstandard"],
     settings=HTTP_COMPRESSED,
+    lossy=REFUSED,
 )
 def read_polars_native_http_zstd(connection, table):
     """Fetch native blocks in HTTP compression zstd and decode them here, with numpy and numba, for polars.

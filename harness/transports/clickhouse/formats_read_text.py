@@ -79,10 +79,7 @@ def _columns(answer, separator):
     import csv
 
     text = io.TextIOWrapper(io.BytesIO(answer), "utf-8", newline="")
-    if separator == "\t":  # which is escaped, not quoted
-        lines = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE)
-    else:
-        lines = csv.reader(text, delimiter=separator)
+    lines = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE) if separator == "\t" else csv.reader(text)
     names, kinds = next(lines), next(lines)
     kinds = [re.sub(r"^(LowCardinality\(|Nullable\()+|\)+$", "", kind) for kind in kinds]
     kinds = ["Date" if kind == "Date32" else kind for kind in kinds]
@@ -119,6 +116,7 @@ def _unescaped(column):
     payload="delimited text",
     requires=["httpx", "polars"],
     settings=NULL_IS_NOTHING,
+    lossy={"changed": "arrays nested"},
 )
 def read_polars_csv_lossless(connection, table):
     """Fetch the table as CSV with names and types and let polars decode it by these: every value comes through.
@@ -142,6 +140,7 @@ def read_polars_csv_lossless(connection, table):
     payload="delimited text",
     requires=["httpx", "polars", "zstandard"],
     settings=HTTP_COMPRESSED,
+    lossy={"changed": "arrays nested"},
 )
 def read_polars_csv_lossless_http_zstd(connection, table):
     """Fetch the table as CSV in HTTP compression zstd and let polars decode it: every value comes through.
@@ -164,6 +163,7 @@ def read_polars_csv_lossless_http_zstd(connection, table):
     payload="delimited text",
     requires=["httpx", "pandas", "pyarrow.csv"],
     settings=PLAIN,
+    lossy={"changed": "arrays nested"},
 )
 def read_pandas_csv_lossless(connection, table):
     r"""Fetch the table as CSV with names and types and let pyarrow decode it by these: every value comes through.
@@ -194,6 +194,7 @@ def read_pandas_csv_lossless(connection, table):
     payload="delimited text",
     requires=["httpx", "polars"],
     settings=PLAIN,
+    lossy={"changed": "arrays nested"},
 )
 def read_polars_tsv_lossless(connection, table):
     """Fetch the table as TSV with names and types and let polars decode it and undo the escapes: nothing is lost.
@@ -225,6 +226,7 @@ def read_polars_tsv_lossless(connection, table):
     payload="delimited text",
     requires=["httpx", "pandas", "pyarrow.compute", "pyarrow.csv"],
     settings=PLAIN,
+    lossy={"changed": "arrays nested"},
 )
 def read_pandas_tsv_lossless(connection, table):
     """Fetch the table as TSV with names and types and let pyarrow decode it, then undo the escapes: nothing is lost.
