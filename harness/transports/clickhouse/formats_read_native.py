@@ -30,12 +30,13 @@ TIMEOUT_SECONDS = 300
 PLAIN = {"enable_http_compression": "0"}
 HTTP_COMPRESSED = {"enable_http_compression": "1"}
 
-# What the decoder here does not know.
 REFUSED = {"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested"}
 
 # ClickHouse's types of fixed width -> numpy's, which are Arrow's as well.
-NUMBERS = {f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
-NUMBERS |= {"Float32": "<f4", "Float64": "<f8", "Date": "<u2", "Date32": "<i4"}
+NUMBERS = {
+    **{f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
+    **{"Float32": "<f4", "Float64": "<f8", "Date": "<u2", "Date32": "<i4"},
+}
 
 
 @contextmanager
@@ -159,7 +160,7 @@ def _low_cardinality(source, inner, rows):
     nullable = inner.startswith("Nullable(")
     values = _values(source, inner[9:-1] if nullable else inner, keys)
     if source.number() != rows:
-        raise RuntimeError("expected as many indexes in a LowCardinality column as rows")
+        raise RuntimeError("expected as many LowCardinality indexes as rows")
     indexes = source.take(rows * width).view(f"<u{width}")
     return values.take(pa.array(indexes, mask=indexes == 0 if nullable else None))
 
@@ -217,9 +218,8 @@ def _table(answer):
 def read_polars_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for polars.
 
-    Native has no end mark: that the answer is whole is known from HTTP alone. numba compiles the walk over the texts in
-    the first call. Types beyond numbers, dates, String, UUID, Nullable and LowCardinality are refused. A UUID arrives
-    as 16 bytes of Binary.
+    Native has no end mark: HTTP alone says that the answer is whole. numba compiles a walk in the first call. Types
+    beyond numbers, dates, String, UUID, Nullable and LowCardinality are refused. A UUID arrives as 16 bytes of Binary.
     """
     import polars as pl
 

@@ -27,8 +27,14 @@ TIMEOUT_SECONDS = 300
 PLAIN = {"enable_http_compression": "0"}
 
 # ClickHouse's types of fixed width -> numpy's, which are Arrow's as well.
-FIXED = {f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
-FIXED |= {"Float32": "<f4", "Float64": "<f8", "Date": "<u2", "Date32": "<i4", "UUID": "V16"}
+FIXED = {
+    **{f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
+    "Float32": "<f4",
+    "Float64": "<f8",
+    "Date": "<u2",
+    "Date32": "<i4",
+    "UUID": "V16",
+}
 
 
 @contextmanager
