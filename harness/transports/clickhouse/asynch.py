@@ -10,8 +10,7 @@ ENDPOINT = "clickhouse_native"
 INSERT_SETTINGS = {"async_insert": "0"}
 
 # Rows inside the query text: since 26.5 a server parses them itself when it is told not to send the table's structure
-# first; otherwise it waits for native blocks, which never come. (Before 26.5 it parsed them for async_insert=1 only.)
-# precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its last bit.
+# first; otherwise it waits for native blocks. A double parsed from text could lose its last bit before 26.7.
 TEXT_INSERT_SETTINGS = {
     **INSERT_SETTINGS,
     "send_table_structure_on_insert_with_inline_data": "0",
@@ -24,9 +23,7 @@ async def connect(uri):
     """Yield an open, uncompressed connection.
 
     Columns go through its protocol connection, `connection._connection`: the cursors of asynch 0.4.0 know only rows.
-
-    Settings are marked important: a server older than 26.5 refuses the inline inserts with code 115 (UNKNOWN_SETTING)
-    instead of ignoring a setting it does not know and waiting forever.
+    Settings are marked important: a server before 26.5 refuses inline inserts (code 115) instead of waiting forever.
     """
     import asynch
 
@@ -57,10 +54,9 @@ async def _insert_text(connection, query):
 async def write_polars_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    The published code went through an async SQLAlchemy engine, which does not work with asynch 0.4.0: this is asynch
-    itself. Client and server both hold the whole payload as one query string; the server parses every value again.
-    Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
-    a null arrive as the column's default.
+    The published code went through an async SQLAlchemy engine, which asynch 0.4.0 breaks: this is asynch itself. Client
+    and server both hold the whole payload as one query string; the server, 26.5 or newer, parses every value again.
+    polars quotes only where CSV must: spaces around a text are cut off, \N and null arrive as the column's default.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
@@ -111,10 +107,9 @@ async def write_polars_insert_tsv(connection, frame, table):
 async def write_pandas_insert_csv(connection, frame, table):
     r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
 
-    The published code went through an async SQLAlchemy engine, which does not work with asynch 0.4.0: this is asynch
-    itself. Client and server both hold the whole payload as one query string; the server parses every value again.
-    Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
-    NaN and a missing value arrive as the column's default.
+    The published code went through an async SQLAlchemy engine, which asynch 0.4.0 breaks: this is asynch itself. Client
+    and server both hold the whole payload as one query string; the server, 26.5 or newer, parses every value again.
+    pandas quotes only where CSV must: spaces are cut off, \N, NaN and a missing value arrive as the default.
     """
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
