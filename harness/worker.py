@@ -78,7 +78,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     meters = Meters(job.get("server_pids", []))
     release_unused_memory()
     if entry.style == "async":
-        stopwatch, connect_seconds, returned = asyncio.run(_measure_async(entry, calls, meters))
+        stopwatch, connect_seconds, returned = _run_async(entry, calls, meters)
     else:
         stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters)
     answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
@@ -103,6 +103,21 @@ def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopw
         with meters, Stopwatch() as stopwatch:
             returned = entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
+
+
+def _run_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
+    """Run the call in an event loop; what it returns is not the result of a task.
+
+    asyncio.run asks for the SIGINT handler, for which Python prints the handler, its task and the task's result: polars
+    2.1 panics when it prints a frame with a date after the year 262143.
+    """
+    outcome = []
+
+    async def keep() -> None:
+        outcome.append(await _measure_async(entry, calls, meters))
+
+    asyncio.run(keep())
+    return outcome[0]
 
 
 async def _measure_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:

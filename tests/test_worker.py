@@ -98,6 +98,12 @@ async def read_polars(connection, table):
     await asyncio.sleep(0)
     log("read", connection, table)
     return polars.DataFrame({"k": ["a"], "i": [7]})
+
+@transport("read", frame="polars", path="", payload="", requires=["polars"])
+async def read_watched(connection, table):
+    import polars
+    polars.DataFrame.__repr__ = lambda frame: log("printed") or "a frame"
+    return polars.DataFrame({"k": ["a"], "i": [7]})
 """
 
 
@@ -156,6 +162,11 @@ def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(l
     assert words == ["import", "connect made://up", "read connection warmup", "read connection measured", "close"]
     assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
     assert answer["connect_seconds"] < 1
+
+
+def test_no_frame_is_printed_which_polars_cannot_do_with_every_date(lab):
+    assert lab.measure("read_watched", "up_async")["status"] == Status.OK
+    assert lab.events()[0] == ["connect made://up", "close"]
 
 
 def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(lab):

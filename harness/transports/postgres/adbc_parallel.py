@@ -96,7 +96,7 @@ def read_polars_ctid_snapshot(connections, table):
     path="COPY TO STDOUT (FORMAT binary), parallel",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+    lossy={"refused": "far_dates"},
 )
 def read_pandas_ctid_snapshot(connections, table):
     """Read ranges of the table's pages with ADBC over as many connections as cores, all under one exported snapshot.

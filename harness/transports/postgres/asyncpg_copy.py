@@ -102,10 +102,7 @@ async def write_polars_executemany(connection, frame, table):
     path="executemany",
     payload="rows",
     requires=["pandas", "asyncpg"],
-    lossy={
-        "changed": "dates timestamps timestamps_tz",
-        "refused": "nulls null_text first_10000_null int64_beside_null",
-    },
+    lossy={"changed": "dates timestamps timestamps_tz"},
 )
 async def write_pandas_executemany(connection, frame, table):
     """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.

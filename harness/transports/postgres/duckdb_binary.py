@@ -70,7 +70,6 @@ def _write(both, frame, table):
         "duckdb_extension_postgres_scanner",
         "psycopg",
     ],
-    lossy={"refused": "decimals arrays"},
 )
 def write_polars_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.
@@ -87,7 +86,7 @@ def write_polars_postgres_binary(both, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner", "psycopg"],
-    lossy={"changed": "nan", "refused": "decimals arrays"},
+    lossy={"changed": "nan"},
 )
 def write_pandas_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.
@@ -110,7 +109,6 @@ def write_pandas_postgres_binary(both, frame, table):
         "duckdb_extension_postgres_scanner",
         "psycopg",
     ],
-    lossy={"changed": "decimals arrays"},
 )
 def read_polars_postgres_binary(both, table):
     """Save a binary COPY of psycopg as a file, read it with DuckDB's read_postgres_binary and hand it on to polars.
