@@ -15,8 +15,9 @@ ENDPOINT = "clickhouse_http"
 # A socket that is silent for so long is broken (the native clients have the same default).
 TIMEOUT_SECONDS = 300
 
-READ_SETTINGS = {"enable_http_compression": "0"}
-PATH = "HTTP SELECT FORMAT Native"
+PINNED = {"enable_http_compression": "0"}
+PATH, PAYLOAD = "HTTP SELECT FORMAT Native", "native columns"
+REFUSED = {"refused": "booleans timestamps timestamps_tz decimals arrays nested"}
 FOR_POLARS = ["numba", "numpy", "polars", "pyarrow"]
 FOR_PANDAS = ["numba", "numpy", "pandas", "pyarrow"]
 
@@ -49,7 +50,7 @@ def connect(uri):
 def _post(connection, query, **parameters):
     """Send a query and return the answer, still to be read; a refusal raises RuntimeError with its text."""
     client, headers, defaults = connection
-    client.request("POST", "/?" + urlencode(defaults | READ_SETTINGS | parameters), query.encode(), headers)
+    client.request("POST", "/?" + urlencode(defaults | PINNED | parameters), query.encode(), headers)
     response = client.getresponse()
     if response.status != 200:
         raise RuntimeError(f"ClickHouse answered {response.status}: {response.read().decode(errors='replace')}")
@@ -263,7 +264,7 @@ def _read(connection, table):
         raise
 
 
-@transport("read", frame="polars", path=PATH, payload="native columns", requires=FOR_POLARS, settings=READ_SETTINGS)
+@transport("read", frame="polars", path=PATH, payload=PAYLOAD, requires=FOR_POLARS, settings=PINNED, lossy=REFUSED)
 def read_polars_tuned(connection, table):
     """Fetch the table as Native blocks; compiled loops decode them on arrival into memory that polars takes over.
 
@@ -276,7 +277,7 @@ def read_polars_tuned(connection, table):
     return pl.DataFrame({column.name: pl.from_arrow(column.arrow(rows)) for column in columns})
 
 
-@transport("read", frame="pandas", path=PATH, payload="native columns", requires=FOR_PANDAS, settings=READ_SETTINGS)
+@transport("read", frame="pandas", path=PATH, payload=PAYLOAD, requires=FOR_PANDAS, settings=PINNED, lossy=REFUSED)
 def read_pandas_tuned(connection, table):
     """Do as read_polars_tuned; then texts become str columns (a copy), days datetime64[us], numbers numpy's.
 

@@ -20,14 +20,14 @@ ENDPOINT = "clickhouse_http"
 TIMEOUT_SECONDS = 300
 
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
-INSERT_SETTINGS = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
-PATH = "HTTP INSERT FORMAT Native"
+PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
+PATH, PAYLOAD = "HTTP INSERT FORMAT Native", "native columns"
+REFUSED = {"refused": "booleans timestamps timestamps_tz decimals arrays nested"}
 FOR_POLARS = ["numba", "numpy", "polars", "pyarrow"]
 FOR_PANDAS = ["pandas", *FOR_POLARS]
 
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
-PIECE_BYTES = 100_000  # sent at a time: http.client copies each piece, and memory of this size is reused
 SLACK = 32  # bytes that a loop may write behind the end of a value
 
 # Type in the frame -> types in the table that hold all its values (but not all days), and stand for it on the wire.
@@ -55,11 +55,12 @@ def connect(uri):
             client.close()
 
 
-def _post(connection, client, query, settings=None, body=b""):
-    """Send a query, then a body that may be made on the way; a refusal raises RuntimeError with its text."""
-    _, user, parameters = connection
+def _post(connection, client, query, settings=None, chunks=None):
+    """Send a query, perhaps with a body in chunks made on the way; a refusal raises RuntimeError with its text."""
+    _, headers, parameters = connection
+    headers = headers | {"Transfer-Encoding": "chunked"} if chunks else headers
     with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
-        client.request("POST", "/?" + urlencode({**parameters, **(settings or {}), "query": query}), body, user)
+        client.request("POST", "/?" + urlencode({**parameters, **(settings or {}), "query": query}), chunks, headers)
     answer = (response := client.getresponse()).read().decode(errors="replace")
     if response.status != 200:
         raise RuntimeError(f"ClickHouse answered {response.status}: {answer}")
@@ -141,7 +142,7 @@ def _write(connection, frame, table):
     def insert(client):
         try:
             if (first := take()) is not None:
-                _post(connection, client, query, INSERT_SETTINGS, _pieces(first, take))
+                _post(connection, client, query, PINNED, _chunks(first, take))
         except BaseException as error:
             failures.append(error)
             client.close()
@@ -153,13 +154,14 @@ def _write(connection, frame, table):
         raise failures[0]
 
 
-def _pieces(block, take):
-    """Yield a block and all that can be taken, in pieces of a size that is good to send."""
+def _chunks(block, take):
+    """Yield a block and all that can be taken as chunks of a request's body, without a copy."""
     while block is not None:
         for buffer in block:
-            for start in range(0, len(buffer), PIECE_BYTES):
-                yield buffer[start : start + PIECE_BYTES]
+            if len(buffer):
+                yield from (b"%x\r\n" % len(buffer), buffer, b"\r\n")
         block = take()
+    yield b"0\r\n\r\n"
 
 
 def _wire_type(column, types):
@@ -171,7 +173,7 @@ def _wire_type(column, types):
     raise Unsupported(f"column {column.name}: {column.dtype}, {column.null_count()} nulls in the frame, table: {found}")
 
 
-def _groups(arrays, wire, partition_key, parts):
+def _groups(part, wire, partition_key, parts):
     """Return a number for every row: of its partition, or of one of `parts` equal parts.
 
     This is about speed alone, the server splits and sorts what it gets: blocks of one partition need no splitting.
@@ -180,15 +182,13 @@ def _groups(arrays, wire, partition_key, parts):
     import numpy as np
 
     found = re.fullmatch(r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?", partition_key)
-    column = arrays.get(found[2]) if found else None
-    if found and column is not None and wire[found[2]] in DAYS and not column.null_count:
-        days, unit = column.to_numpy(), {"toYYYYMM": "M", "toYear": "Y"}.get(found[1], "D")
+    if found and wire.get(found[2]) in DAYS and not part[found[2]].null_count():
+        days, unit = part[found[2]].to_numpy(), {"toYYYYMM": "M", "toYear": "Y"}.get(found[1], "D")
         span = np.arange(days.min(), min(int(days.max()), int(days.min()) + 366 * MOST_GROUPS) + 1)
         numbers = span.astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
         if span[-1] == days.max() and parts <= numbers[-1] - numbers[0] + 1 <= MOST_GROUPS:
             return (numbers - numbers[0]).astype(np.uint8)[days - span[0]]
-    rows = len(next(iter(arrays.values())))
-    return (np.arange(rows) * parts // rows).astype(np.uint8)
+    return (np.arange(len(part)) * parts // len(part)).astype(np.uint8)
 
 
 def _blocks(frame, wire, partition_key, pool, parts):
@@ -196,31 +196,30 @@ def _blocks(frame, wire, partition_key, pool, parts):
     import numpy as np
     import polars as pl
 
-    oldest = pl.CompatLevel.oldest()  # texts as offsets and bytes, not as views
     for part in frame.with_columns(pl.col(pl.Date).to_physical()).iter_slices(SLICE_ROWS):
-        arrays = dict(zip(wire, pool.map(lambda column: column.to_arrow(compat_level=oldest), part), strict=True))
-        groups = _groups(arrays, wire, partition_key, parts)
+        groups = _groups(part, wire, partition_key, parts)
         rows, order = np.bincount(groups), np.argsort(groups, kind="stable")
-        columns = list(pool.map(_column, wire.items(), arrays.values(), repeat(groups), repeat(order), repeat(rows)))
+        columns = list(pool.map(_column, part, wire.values(), repeat(groups), repeat(order), repeat(rows)))
         for group in np.flatnonzero(rows).tolist():
             yield [_number(len(wire)) + _number(int(rows[group])), *chain(*(column[group] for column in columns))]
 
 
-def _column(item, array, groups, order, rows):
+def _column(column, wire, groups, order, rows):
     """Return the buffers of a column for each group: name and type, perhaps a byte a row that says null, the values."""
     import numpy as np
+    import polars as pl
 
     def split(values):
         moved = np.split(values.take(order, axis=0), np.cumsum(rows)[:-1])
         return [[part.reshape(-1).view(np.uint8).data] for part in moved]
 
-    name, wire = item
+    array = column.to_arrow(compat_level=pl.CompatLevel.oldest())  # texts as offsets and bytes, not as views
     masks = split(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else [[] for _ in rows]
     kind = f"Nullable({wire})" if array.null_count else wire
     if array.null_count:
         array = array.fill_null({"String": "", "UUID": "00000000-0000-0000-0000-000000000000"}.get(wire, 0))
-    head = b"".join(_number(len(text)) + text for text in (name.encode(), kind.encode()))
-    values = _texts(array, groups, len(rows)) if wire == "String" else split(_numbers(name, wire, array))
+    head = b"".join(_number(len(text)) + text for text in (column.name.encode(), kind.encode()))
+    values = _texts(array, groups, len(rows)) if wire == "String" else split(_numbers(column.name, wire, array))
     return [[head, *mask, *part] for mask, part in zip(masks, values, strict=True)]
 
 
@@ -270,7 +269,7 @@ def _number(number):
     return bytes([*head, number >> 7 * len(head)])
 
 
-@transport("write", frame="polars", path=PATH, payload="native columns", requires=FOR_POLARS, settings=INSERT_SETTINGS)
+@transport("write", frame="polars", path=PATH, payload=PAYLOAD, requires=FOR_POLARS, settings=PINNED, lossy=REFUSED)
 def write_polars_tuned(connection, frame, table):
     """Send Native blocks of one partition each over several HTTP connections, made by compiled loops meanwhile.
 
@@ -282,7 +281,7 @@ def write_polars_tuned(connection, frame, table):
     _write(connection, frame, table)
 
 
-@transport("write", frame="pandas", path=PATH, payload="native columns", requires=FOR_PANDAS, settings=INSERT_SETTINGS)
+@transport("write", frame="pandas", path=PATH, payload=PAYLOAD, requires=FOR_PANDAS, settings=PINNED, lossy=REFUSED)
 def write_pandas_tuned(connection, frame, table):
     """Let polars take over the columns of the frame, then do as write_polars_tuned.
 
