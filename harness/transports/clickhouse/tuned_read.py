@@ -286,14 +286,14 @@ def read_pandas_tuned(connection, table):
     import pandas as pd
     import pyarrow as pa
 
-    columns, rows = _read(connection, table)
-
-    def series(column):
-        array = column.arrow(rows)
+    (columns, rows), series = _read(connection, table), {}
+    while columns:  # what a column took is free again before the next one is copied
+        array = (column := columns.pop(0)).arrow(rows)
         if column.kind not in FIXED:
-            return pd.Series(pa.chunked_array([array.cast(pa.large_string())]), dtype="str")
-        if column.kind in DAYS:
-            return pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"))
-        return pd.Series(array, dtype=pd.ArrowDtype(array.type)) if array.null_count else column.values[:rows]
-
-    return pd.DataFrame({column.name: series(column) for column in columns}, copy=False)
+            series[column.name] = pd.Series(pa.chunked_array([array.cast(pa.large_string())]), dtype="str")
+        elif column.kind in DAYS:
+            series[column.name] = pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"))
+        else:
+            numbers = pd.Series(array, dtype=pd.ArrowDtype(array.type)) if array.null_count else column.values[:rows]
+            series[column.name] = numbers
+    return pd.DataFrame(series, copy=False)
