@@ -23,6 +23,7 @@ from tests.commands import refused
 Command = Callable[..., subprocess.CompletedProcess[str]]
 REFERENCE = f"{ROOT}/results/reference/{{}}"
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
+OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,8 @@ def test_half_of_the_clickhouse_addresses_is_refused(lab: Command, on_embedded_l
 def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
     lab: Command, on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab
 ) -> None:
-    done = lab("run", "--external", "--rows", "500", "--passes", "1", "--only", "*.write_polars_*", env=on_embedded_lab)
+    chosen = (*OF_THE_ARTICLE, "--only", "*.write_polars_*")
+    done = lab("run", "--external", "--rows", "500", "--passes", "1", *chosen, env=on_embedded_lab)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     rows = results.load(folder / "runs.csv")
@@ -168,7 +170,7 @@ def test_list_prints_a_part_of_the_catalogue(lab: Command, environment: dict[str
 
 
 def test_the_summary_is_written_again_from_results_alone(lab: Command, environment: dict[str, str]) -> None:
-    lab("run", "--rows", "100", "--passes", "2", "--only", "postgres.psycopg.*", env=environment)
+    lab("run", *OF_THE_ARTICLE, "--rows", "100", "--passes", "2", "--only", "postgres.psycopg.*", env=environment)
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     first = (folder / "summary.csv").read_text()
     (folder / "summary.csv").unlink()

@@ -16,10 +16,11 @@ from tests.commands import refused, wait_for_rows
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
+OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
 
 
 def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command, environment: dict[str, str]) -> None:
-    arguments = ("run", "--rows", "500", "--passes", "3", "--only", "postgres.psycopg.*")
+    arguments = ("run", *OF_THE_ARTICLE, "--rows", "500", "--passes", "3", "--only", "postgres.psycopg.*")
     first = subprocess.Popen((sys.executable, "-m", "harness.cli", *arguments), env=environment, stdout=subprocess.PIPE)
     results_dir = Path(environment["LAB_RESULTS_DIR"])
     wait_for_rows(results_dir, 4)
@@ -78,7 +79,7 @@ def test_a_disk_too_small_for_the_rows_is_refused_before_anything_is_made(
 def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_completed(
     lab: Command, environment: dict[str, str], small_results_disk: Path
 ) -> None:
-    arguments = ("run", "--rows", "200", "--passes", "3", "--only", "postgres.psycopg.*")
+    arguments = ("run", *OF_THE_ARTICLE, "--rows", "200", "--passes", "3", "--only", "postgres.psycopg.*")
     command = (sys.executable, "-m", "harness.cli", *arguments)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         wait_for_rows(small_results_disk, 4)
