@@ -5,6 +5,7 @@ own messages (https://www.postgresql.org/docs/current/protocol-message-formats.h
 asked for as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
 """
 
+import mmap
 import os
 import select
 import socket
@@ -18,13 +19,12 @@ from typing import Any
 from harness.registry import Unsupported, transport
 
 CLIENT = "psycopg"
-ENDPOINT = "postgres"
+
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
 _WAKE_UP = 1 << 18  # the kernel wakes us for no less: waking up for every packet costs more than decoding it
-_PATIENCE = 0.002  # seconds after which less is fetched too, as at the end of a slice
-_ROWS, _TEXT_BYTES = 1 << 18, 1 << 24  # room in a chunk, and in each of its text columns
+_ROWS, _TEXT_BYTES = 1 << 19, 1 << 25  # room in a chunk, and in each of its text columns
 _SLACK = 48  # the loop moves whole words, beyond the end of a text, and makes 36 characters of the 16 bytes of a uuid
 _BASE = 8  # where "all memory" begins: numpy makes no array at address 0
 _UUID, _TEXT = 16, 17
@@ -35,8 +35,8 @@ _TYPES = _NUMBERS | _TEXTS | {16: (1, "bool"), 1082: (4, "date32"), 1114: (8, "t
 _RAW = {"bool": "uint8", "date32": "int32", "timestamp[us]": "int64"}  # Arrow types as the loop leaves them
 _EPOCHS = {"date32": 10_957, "timestamp[us]": 946_684_800_000_000}  # the server counts from 2000, Arrow from 1970
 _PANDAS = {"string_view": "large_string", "date32": "timestamp[us]"}  # pandas has neither views nor dates
-# A line of a chunk's state: how, the addresses of values, nulls and texts, bytes of text so far, and at most.
-_HOW, _VALUES, _NULLS, _DATA, _USED, _LIMIT = range(6)
+# A line of a chunk's state: how, the addresses of values, nulls and texts, bytes of text so far and at most, views?
+_HOW, _VALUES, _NULLS, _DATA, _USED, _LIMIT, _VIEWS = range(7)
 
 
 @contextmanager
@@ -49,8 +49,6 @@ def connect(uri):
         connections = [stack.enter_context(connection) for connection in opened]
         if connections[0].pgconn.ssl_in_use:
             raise Unsupported("rows are read off the socket itself, which TLS encrypts; sslmode=disable avoids it")
-        for connection in connections:
-            connection.execute("SET jit = off")  # compiling a query takes the server longer than a slice saves by it
         _loop()(_Chunk([]).state, 0, 0, 0, 0)
         yield connections
 
@@ -102,6 +100,8 @@ def _value(memory, state, number, at, row):
     at += 4
     if length < 0:
         octets[state[number, _NULLS] + (row >> 3)] &= ~(1 << (row & 7))
+        if how >= _UUID:
+            _text(memory, state, number, at, 0, row)
         return at
     if how < _UUID:  # a whole word: what it says of the next rows is overwritten by them
         words[state[number, _VALUES] + how * row] = _swap(words[at]) >> (64 - 8 * how)
@@ -117,22 +117,23 @@ def _value(memory, state, number, at, row):
 
 
 def _text(memory, state, number, source, length, row):
-    """Store a text as Arrow's string view: up to 12 bytes stand in the view itself, others in the column's data."""
-    words = memory[2]
-    view, used = state[number, _VALUES] + 16 * row, state[number, _USED]
-    first, second = words[source], 0
-    if length > 12:
-        words[view], words[view + 8] = length | first << 32, used << 32
+    """Store a text: of up to 12 bytes in Arrow's string view itself, else in the column's data."""
+    words, used, views = memory[2], state[number, _USED], state[number, _VIEWS]
+    if length > 12 or not views:
         target = state[number, _DATA] + used
         for i in range(0, length, 8):
             words[target + i] = words[source + i]
         state[number, _USED] = used + length
+    if not views:
+        words[state[number, _VALUES] + 8 * row + 8] = used + length
         return
-    if length < 8:
-        first &= (1 << 8 * length) - 1
-    else:
-        second = words[source + 8] & (1 << 8 * (length - 8)) - 1
-    words[view], words[view + 8] = length | first << 32, first >> 32 & 0xFFFFFFFF | second << 32
+    first, second = words[source], used << 32
+    if length <= 12:
+        first &= (1 << 8 * length) - 1 if length < 8 else -1
+        last = words[source + 8] & (1 << 8 * max(length - 8, 0)) - 1
+        second = first >> 32 & 0xFFFFFFFF | last << 32
+    view = state[number, _VALUES] + 16 * row
+    words[view], words[view + 8] = length | first << 32, second
 
 
 def _uuid(memory, source, target):
@@ -157,13 +158,14 @@ class _Chunk:
         import numpy as np
 
         self.columns, self.rows, self.buffers = columns, 0, []
-        self.state = np.zeros((len(columns), 6), np.int64)
-        limit = _TEXT_BYTES + message + _SLACK
-        for line, (how, _, _) in zip(self.state, columns, strict=True):
-            sizes = _ROWS * min(how, 16) + 8, _ROWS // 8, limit if how >= _UUID else 0
-            self.buffers.append([np.zeros(size, np.uint8) for size in sizes])  # nulls stay 0
+        self.state = np.zeros((len(columns), 7), np.int64)
+        limit, private = _TEXT_BYTES + message + _SLACK, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        for line, (how, _, wanted) in zip(self.state, columns, strict=True):
+            sizes = _ROWS * min(how, 16) + 8, _ROWS // 8, limit if how >= _UUID else 1
+            self.buffers.append([np.frombuffer(mmap.mmap(-1, size, private), np.uint8) for size in sizes])
             self.buffers[-1][1][:] = 255  # the loop clears the bits of nulls
-            line[:] = how, *(buffer.ctypes.data - _BASE for buffer in self.buffers[-1]), 0, limit
+            addresses = (buffer.ctypes.data - _BASE for buffer in self.buffers[-1])
+            line[:] = how, *addresses, 0, limit, wanted == "string_view"
 
     def arrays(self):
         """Return one Arrow array a column. Raises ArrowInvalid for a date or time out of Arrow's range: infinity."""
@@ -173,7 +175,8 @@ class _Chunk:
         for line, (how, arrow, wanted), buffers in zip(self.state, self.columns, self.buffers, strict=True):
             values, nulls, texts = (pa.py_buffer(buffer) for buffer in buffers)
             parts = [nulls, values, texts.slice(0, line[_USED])] if how >= _UUID else [nulls, values]
-            array = pa.Array.from_buffers(pa.type_for_alias(_RAW.get(arrow, arrow)), self.rows, parts)
+            kind = pa.type_for_alias(wanted if how >= _UUID else _RAW.get(arrow, arrow))
+            array = pa.Array.from_buffers(kind, self.rows, parts)
             if arrow in _EPOCHS:  # in two steps, so that -infinity, the smallest number, overflows as infinity does
                 one, rest = (pa.scalar(number, array.type) for number in (1, _EPOCHS[arrow] + 1))
                 array = pc.add_checked(pc.subtract_checked(array, one), rest).view(arrow)
@@ -218,7 +221,7 @@ def _chunks(wire, columns):
                 buffer = np.empty(2 * len(buffer), np.uint8)
             buffer[: len(rest)] = rest
             begin, end = 0, len(rest)
-            select.select([wire], [], [], _PATIENCE)
+            select.select([wire], [], [], 0.002)  # after which less is fetched too: the end of a slice
             with suppress(BlockingIOError):  # nothing came
                 end += wire.recv_into(buffer.data[end:-_SLACK])
                 if end == len(rest):
@@ -239,24 +242,24 @@ def _read(connections, table, instead):
     from psycopg import sql
 
     first, name = connections[0], sql.Identifier(table).as_string()
-    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    # Compiling a query (jit) takes the server longer than a slice saves by it.
+    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; SET LOCAL lock_timeout = '10s'"
     try:
         first.execute(begin)
         described = first.execute(f"SELECT * FROM {name} LIMIT 0").description
         if unknown := [f'"{c.name}" is {c.type_display}' for c in described if c.type_code not in _TYPES]:
             raise Unsupported(f"no decoder for the types of these columns: {', '.join(unknown)}")
-        types = (_TYPES[column.type_code] for column in described)
-        columns = [(how, arrow, instead.get(arrow, arrow)) for how, arrow in types]
+        columns = [(how, arrow, instead.get(arrow, arrow)) for how, arrow in (_TYPES[c.type_code] for c in described)]
         asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int, pg_export_snapshot()"
         blocks, snapshot = first.execute(asked, [name]).fetchone()
         used = connections[: max(1, blocks // 256)]
         for other in used[1:]:
-            other.execute(f"{begin}; SET TRANSACTION SNAPSHOT '{snapshot}'; SET LOCAL lock_timeout = '10s'")
-        statements = [f"SELECT * FROM {name}"]
-        if len(used) > 1:  # the last block number there can be, as rows may come and go while we read
-            cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]
-            ranges = (f" WHERE ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts))
-            statements = [statements[0] + part for part in ranges]
+            other.execute(f"{begin}; SET TRANSACTION SNAPSHOT '{snapshot}'")
+        cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]  # no table has more blocks
+        ranges = [f" WHERE ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
+        statements = [
+            f"SELECT * FROM {name}{part}" for part in (ranges if len(used) > 1 else [""])
+        ]  # a view has no ctid
         with ThreadPoolExecutor(len(used)) as pool:
             slices = list(pool.map(_fetch, used, statements, [columns] * len(used)))
         for connection in used:
@@ -273,8 +276,8 @@ def _read(connections, table, instead):
 def read_polars_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into the frame's own memory.
 
-    All types come back exactly, a uuid as text; an infinite date is refused. A slice is a range of the table's blocks,
-    and one snapshot makes of them what one query would give: in chunks of at most 262,144 rows.
+    All types come back exactly, a uuid as text; an infinite date is refused. A slice is a range of the table's blocks;
+    one snapshot makes of them what one query would give.
     """
     import polars as pl
 
@@ -285,15 +288,13 @@ def read_polars_tuned(connections, table):
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 
-    As `read_polars_tuned`, but texts alone (dtype str) stay there: other columns are copied, one after the other. A
-    date becomes datetime64[us]; integers with nulls get pandas' nullable dtypes.
+    As `read_polars_tuned`, but texts alone (dtype str) stay there: other columns are copied. A date becomes
+    datetime64[us]; integers with nulls get pandas' nullable dtypes.
     """
     import pandas as pd
 
-    arrow, columns = _read(connections, table, _PANDAS), {}
     nullable = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
-    while arrow.num_columns:
-        name, column, arrow = arrow.column_names[0], arrow[0], arrow.remove_column(0)
-        mapper = (lambda dtype: nullable.get(str(dtype))) if column.null_count else None
-        columns[name] = column.to_pandas(types_mapper=mapper)
-    return pd.DataFrame(columns, copy=False)
+    arrow = _read(connections, table, _PANDAS)
+    mappers = ((lambda dtype: nullable.get(str(dtype))) if column.null_count else None for column in arrow.columns)
+    columns = [column.to_pandas(types_mapper=mapper) for column, mapper in zip(arrow.columns, mappers, strict=True)]
+    return pd.DataFrame(dict(zip(arrow.column_names, columns, strict=True)), copy=False)

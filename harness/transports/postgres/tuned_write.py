@@ -12,7 +12,7 @@ from typing import Any
 from harness.registry import Unsupported, transport
 
 CLIENT = "psycopg"
-ENDPOINT = "postgres"
+
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _AHEAD = 32  # rows whose values are loaded from memory together
