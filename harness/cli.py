@@ -190,15 +190,15 @@ def verify(
     from harness.report import fidelity as matrix
 
     chosen, console = settings.load(), _console()
-    lab = "external" if external else chosen.kind
-    with console.status("") as status, fidelity.opened(chosen, lab, pattern, kinds, typer.echo) as exam:
+    with fidelity.opened(chosen, "external" if external else chosen.kind, pattern, kinds, typer.echo) as exam:
         typer.echo(exam.conditions)
-        findings = fidelity.examine(exam, lambda found: status.update(f"{found.transport.id}: {found.kind}"))
-    paths = matrix.write(to or chosen.results_dir / exam.run_id, findings, exam.conditions)
+        folder = to or chosen.results_dir / exam.run_id
+        with matrix.appending(folder) as append:
+            findings = fidelity.examine(exam, append)
+    paths = matrix.write(folder, findings, exam.conditions)
     for line in (*matrix.grid(findings, console.width), *matrix.corrections(findings), *paths):
         typer.echo(line)
-    if not all(finding.as_wanted for finding in findings):
-        raise typer.Exit(1)
+    raise typer.Exit(0 if all(finding.as_wanted for finding in findings) else 1)
 
 
 @app.command()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
@@ -101,17 +102,28 @@ def _entry(fate: Fate, kinds: str) -> str:
     return f'    "{fate}": ' + "\n    ".join(f'"{part}"' for part in parts) + ","
 
 
-def write(folder: Path, findings: Sequence[Finding], conditions: str) -> list[Path]:
-    """Write fidelity.csv and fidelity.md and return their paths. Raises LabError."""
+@contextmanager
+def appending(folder: Path) -> Iterator[Callable[[Finding], None]]:
+    """Yield what appends a finding to fidelity.csv, so that a run that is stopped leaves what it has found.
+
+    Raises LabError.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "fidelity.csv").open("w", newline="", encoding="utf-8") as file:
+        with (folder / "fidelity.csv").open("w", newline="", encoding="utf-8", buffering=1) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
-            writer.writerows((f.transport.id, f.kind, f.fate, f.wanted, f.detail) for f in findings)
-        (folder / "fidelity.md").write_text(markdown(findings, conditions), encoding="utf-8")
+            yield lambda f: writer.writerow((f.transport.id, f.kind, f.fate, f.wanted, f.detail))
     except OSError as error:
         raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
+
+
+def write(folder: Path, findings: Sequence[Finding], conditions: str) -> list[Path]:
+    """Write fidelity.csv in the order of the findings, and fidelity.md; return their paths. Raises LabError."""
+    with appending(folder) as append:
+        for finding in findings:
+            append(finding)
+        (folder / "fidelity.md").write_text(markdown(findings, conditions), encoding="utf-8")
     return [folder / "fidelity.csv", folder / "fidelity.md"]
 
 
