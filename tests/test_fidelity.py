@@ -40,8 +40,8 @@ def _lab(embedded_lab: EmbeddedLab) -> Lab:
 @pytest.fixture(scope="module")
 def found(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Found:
     """The findings on all transports that tests of this session ask for, databases side by side."""
-    items = (getattr(item, "callspec", None) for item in request.session.items if "found" in item.fixturenames)
-    asked = {spec.params["entry"].id for spec in items if spec}
+    specs = (getattr(item, "callspec", None) for item in request.session.items if item.path == request.path)
+    asked = {spec.params["entry"].id for spec in specs if spec and "entry" in spec.params}
     lab = _lab(embedded_lab)
     chosen = [entry for entry in ENTRIES if entry.id in asked]
     findings = fidelity.examine(Examination(lab, labs.check(lab), "no S3 server in this test", "", chosen))
