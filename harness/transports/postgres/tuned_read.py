@@ -19,7 +19,6 @@ from typing import Any
 from harness.registry import Unsupported, transport
 
 CLIENT = "psycopg"
-
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
