@@ -271,7 +271,14 @@ def _read(connections, table, instead):
     return pa.table(arrays, [column.name for column in described])
 
 
-@transport("read", frame="polars", path="SELECT in slices", payload="binary rows", requires=["polars", *_REQUIRES])
+@transport(
+    "read",
+    frame="polars",
+    path="SELECT in slices",
+    payload="binary rows",
+    requires=["polars", *_REQUIRES],
+    lossy={"refused": "timestamps_tz decimals arrays"},
+)
 def read_polars_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into the frame's own memory.
 
@@ -283,7 +290,14 @@ def read_polars_tuned(connections, table):
     return pl.from_arrow(_read(connections, table, {}), rechunk=False)
 
 
-@transport("read", frame="pandas", path="SELECT in slices", payload="binary rows", requires=["pandas", *_REQUIRES])
+@transport(
+    "read",
+    frame="pandas",
+    path="SELECT in slices",
+    payload="binary rows",
+    requires=["pandas", *_REQUIRES],
+    lossy={"refused": "far_dates timestamps_tz decimals arrays"},
+)
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 

@@ -273,7 +273,14 @@ def _write(connections, table, frame, arrow_of):
             list(pool.map(send, used, cuts, cuts[1:]))
 
 
-@transport("write", frame="polars", path="COPY in slices", payload="binary rows", requires=["polars", *_REQUIRES])
+@transport(
+    "write",
+    frame="polars",
+    path="COPY in slices",
+    payload="binary rows",
+    requires=["polars", *_REQUIRES],
+    lossy={"refused": "timestamps_tz decimals arrays"},
+)
 def write_polars_tuned(connections, frame, table):
     """Send the rows in key order, encoded in binary by a compiled loop, over a connection for each core.
 
@@ -287,7 +294,14 @@ def write_polars_tuned(connections, frame, table):
     _write(connections, table, frame, lambda column, _: column.to_arrow(compat_level=newest))
 
 
-@transport("write", frame="pandas", path="COPY in slices", payload="binary rows", requires=["pandas", *_REQUIRES])
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY in slices",
+    payload="binary rows",
+    requires=["pandas", *_REQUIRES],
+    lossy={"refused": "timestamps_tz decimals arrays"},
+)
 def write_pandas_tuned(connections, frame, table):
     """Send the rows in key order, encoded in binary by a compiled loop, over a connection for each core.
 
