@@ -20,6 +20,8 @@ from harness.registry import Unsupported, transport
 
 CLIENT = "psycopg"
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
+_REFUSED = "timestamps_tz decimals arrays"
+_WAY: Any = {"path": "SELECT in slices", "payload": "binary rows", "settings": {"jit": "off"}}
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
 _WAKE_UP = 1 << 18  # the kernel wakes us for no less: waking up for every packet costs more than decoding it
@@ -48,6 +50,8 @@ def connect(uri):
         connections = [stack.enter_context(connection) for connection in opened]
         if connections[0].pgconn.ssl_in_use:
             raise Unsupported("rows are read off the socket itself, which TLS encrypts; sslmode=disable avoids it")
+        if connections[0].info.parameter_status("server_encoding") == "SQL_ASCII":
+            raise Unsupported("a database in SQL_ASCII does not know how its texts are encoded")
         _loop()(_Chunk([]).state, 0, 0, 0, 0)
         yield connections
 
@@ -163,8 +167,7 @@ class _Chunk:
             sizes = _ROWS * min(how, 16) + 8, _ROWS // 8, limit if how >= _UUID else 1
             self.buffers.append([np.frombuffer(mmap.mmap(-1, size, private), np.uint8) for size in sizes])
             self.buffers[-1][1][:] = 255  # the loop clears the bits of nulls
-            addresses = (buffer.ctypes.data - _BASE for buffer in self.buffers[-1])
-            line[:] = how, *addresses, 0, limit, wanted == "string_view"
+            line[:] = how, *(b.ctypes.data - _BASE for b in self.buffers[-1]), 0, limit, wanted == "string_view"
 
     def arrays(self):
         """Return one Arrow array a column. Raises ArrowInvalid for a date or time out of Arrow's range: infinity."""
@@ -241,7 +244,6 @@ def _read(connections, table, instead):
     from psycopg import sql
 
     first, name = connections[0], sql.Identifier(table).as_string()
-    # Compiling a query (jit) takes the server longer than a slice saves by it.
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; SET LOCAL lock_timeout = '10s'"
     try:
         first.execute(begin)
@@ -256,9 +258,8 @@ def _read(connections, table, instead):
             other.execute(f"{begin}; SET TRANSACTION SNAPSHOT '{snapshot}'")
         cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]  # no table has more blocks
         ranges = [f" WHERE ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
-        statements = [
-            f"SELECT * FROM {name}{part}" for part in (ranges if len(used) > 1 else [""])
-        ]  # a view has no ctid
+        ranges = ranges if len(used) > 1 else [""]  # a view has no ctid
+        statements = [f"SELECT * FROM {name}{rows}" for rows in ranges]
         with ThreadPoolExecutor(len(used)) as pool:
             slices = list(pool.map(_fetch, used, statements, [columns] * len(used)))
         for connection in used:
@@ -271,33 +272,19 @@ def _read(connections, table, instead):
     return pa.table(arrays, [column.name for column in described])
 
 
-@transport(
-    "read",
-    frame="polars",
-    path="SELECT in slices",
-    payload="binary rows",
-    requires=["polars", *_REQUIRES],
-    lossy={"refused": "timestamps_tz decimals arrays"},
-)
+@transport("read", frame="polars", requires=["polars", *_REQUIRES], lossy={"refused": _REFUSED}, **_WAY)
 def read_polars_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into the frame's own memory.
 
     All types come back exactly, a uuid as text; an infinite date is refused. A slice is a range of the table's blocks;
-    one snapshot makes of them what one query would give.
+    one snapshot makes of them what one query would give. `jit` is off: it takes longer than a slice saves by it.
     """
     import polars as pl
 
     return pl.from_arrow(_read(connections, table, {}), rechunk=False)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    path="SELECT in slices",
-    payload="binary rows",
-    requires=["pandas", *_REQUIRES],
-    lossy={"refused": "far_dates timestamps_tz decimals arrays"},
-)
+@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], lossy={"refused": "far_dates " + _REFUSED}, **_WAY)
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 
@@ -308,6 +295,7 @@ def read_pandas_tuned(connections, table):
 
     nullable = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
     arrow = _read(connections, table, _PANDAS)
-    mappers = ((lambda dtype: nullable.get(str(dtype))) if column.null_count else None for column in arrow.columns)
-    columns = [column.to_pandas(types_mapper=mapper) for column, mapper in zip(arrow.columns, mappers, strict=True)]
+    columns = [
+        c.to_pandas(types_mapper=(lambda t: nullable.get(str(t))) if c.null_count else None) for c in arrow.columns
+    ]
     return pd.DataFrame(dict(zip(arrow.column_names, columns, strict=True)), copy=False)

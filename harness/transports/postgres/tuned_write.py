@@ -14,6 +14,7 @@ from harness.registry import Unsupported, transport
 CLIENT = "psycopg"
 
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
+_WAY: Any = {"path": "COPY in slices", "payload": "binary rows", "lossy": {"refused": "timestamps_tz decimals arrays"}}
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _AHEAD = 32  # rows whose values are loaded from memory together
 _BLOCK = 1 << 17  # bytes encoded at a time: psycopg would cut what is larger
@@ -162,8 +163,7 @@ def _text(memory, columns, number, row):
     """Return where a text lies: up to 12 bytes stand in Arrow's string view itself, others in one of its buffers."""
     _, _, ints, words = memory
     view = columns[number, _VALUES] + 16 * row
-    buffers = columns[number, _DATA]
-    return view + 4 if ints[view] <= 12 else words[buffers + 8 * ints[view + 8]] + ints[view + 12]
+    return view + 4 if ints[view] <= 12 else words[columns[number, _DATA] + 8 * ints[view + 8]] + ints[view + 12]
 
 
 def _uuid(memory, source, at):
@@ -273,14 +273,7 @@ def _write(connections, table, frame, arrow_of):
             list(pool.map(send, used, cuts, cuts[1:]))
 
 
-@transport(
-    "write",
-    frame="polars",
-    path="COPY in slices",
-    payload="binary rows",
-    requires=["polars", *_REQUIRES],
-    lossy={"refused": "timestamps_tz decimals arrays"},
-)
+@transport("write", frame="polars", requires=["polars", *_REQUIRES], **_WAY)
 def write_polars_tuned(connections, frame, table):
     """Send the rows in key order, encoded in binary by a compiled loop, over a connection for each core.
 
@@ -294,14 +287,7 @@ def write_polars_tuned(connections, frame, table):
     _write(connections, table, frame, lambda column, _: column.to_arrow(compat_level=newest))
 
 
-@transport(
-    "write",
-    frame="pandas",
-    path="COPY in slices",
-    payload="binary rows",
-    requires=["pandas", *_REQUIRES],
-    lossy={"refused": "timestamps_tz decimals arrays"},
-)
+@transport("write", frame="pandas", requires=["pandas", *_REQUIRES], **_WAY)
 def write_pandas_tuned(connections, frame, table):
     """Send the rows in key order, encoded in binary by a compiled loop, over a connection for each core.
 
