@@ -293,9 +293,7 @@ def read_pandas_tuned(connections, table):
     """
     import pandas as pd
 
-    nullable = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
+    dtypes = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
     arrow = _read(connections, table, _PANDAS)
-    columns = [
-        c.to_pandas(types_mapper=(lambda t: nullable.get(str(t))) if c.null_count else None) for c in arrow.columns
-    ]
-    return pd.DataFrame(dict(zip(arrow.column_names, columns, strict=True)), copy=False)
+    made = [c.to_pandas(types_mapper=(lambda t: dtypes.get(str(t))) if c.null_count else None) for c in arrow.columns]
+    return pd.DataFrame(dict(zip(arrow.column_names, made, strict=True)), copy=False)
