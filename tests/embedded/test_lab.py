@@ -37,11 +37,14 @@ with stop_on_signals(), EmbeddedLab(Path(folder), services) as lab:
         if workers[-1] == 0:
             os.close(1)
             signal.pause()
-    print(json.dumps({"folder": str(lab.folder), "keepers": lab.keepers, "workers": workers}), flush=True)
-    if ending == "exception":
-        raise ValueError("the caller failed")
-    if ending != "end":
-        try:
+    up = json.dumps({"folder": str(lab.folder), "keepers": lab.keepers, "workers": workers})
+    if ending in ("end", "exception"):
+        print(up, flush=True)
+        if ending == "exception":
+            raise ValueError("the caller failed")
+    else:
+        try:  # the signal may come as soon as this line is out
+            print(up, flush=True)
             signal.pause()
         finally:
             with psycopg.connect(lab.endpoints["postgres"]) as connection:
