@@ -108,3 +108,11 @@ def write_pandas_remote(connection, frame, table):
 def write_pandas_remote_lz4(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with lz4."""
     _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "LZ4"})
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["chdb"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    engine, server = connection
+    one = _remote((server[0], "system", *server[2:]), "one")
+    return 1 + int(str(engine.query(f"SELECT dummy FROM {one}", "TSV")))

@@ -251,3 +251,9 @@ def write_pandas_raw_parquet(connection, frame, table):
         connection.raw_insert(
             f"`{table}`", list(frame.columns), buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet"
         )
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_connect", "lz4.frame"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.query("SELECT 1").first_row[0]

@@ -102,3 +102,17 @@ def write_polars_database(connection, frame, table):
     all of them into one insert of native columns. A NaN goes as a null and is refused where the column is not Nullable.
     """
     frame.write_database(table, connection, if_table_exists="append")
+
+
+@transport(
+    "call",
+    path="SELECT 1",
+    payload="one value",
+    requires=["clickhouse_connect.cc_sqlalchemy.dialect", "sqlalchemy"],
+    origin="limit",
+)
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    from sqlalchemy import text
+
+    return connection.execute(text("SELECT 1")).scalar_one()

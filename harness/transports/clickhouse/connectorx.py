@@ -131,3 +131,11 @@ def read_polars_sql_partitioned(connection, table):
     return connectorx.read_sql(
         connection, _select(table), return_type="polars", partition_on=names[0], partition_num=PARTITIONS
     )
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["connectorx", "pyarrow"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1, over a connection of its own: what this client takes for every call."""
+    import connectorx
+
+    return connectorx.read_sql(connection, "SELECT 1 AS one", return_type="arrow")["one"][0].as_py()

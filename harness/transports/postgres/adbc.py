@@ -247,3 +247,11 @@ def read_pandas_read_sql(connection, table):
     frame = pd.read_sql(_query(table), connection, dtype_backend="pyarrow")
     connection.rollback()  # ends the transaction of the query
     return frame
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["adbc_driver_postgresql.dbapi"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        return cursor.fetchone()[0]

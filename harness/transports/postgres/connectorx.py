@@ -143,3 +143,11 @@ def read_polars_read_database_uri(uri, table):
     import polars as pl
 
     return pl.read_database_uri(f'SELECT * FROM "{table}"', uri, engine="connectorx")
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["pyarrow", "connectorx"], origin="limit")
+def call_select_1(uri):
+    """Ask for the number 1, over a connection of its own: what this client takes for every call."""
+    import connectorx
+
+    return connectorx.read_sql(uri, "SELECT 1 AS one", return_type="arrow")["one"][0].as_py()

@@ -169,3 +169,15 @@ def read_pandas_postgres_query(connection, table):
     """
     query = f'SELECT * FROM "{table}"'
     return connection.sql(f"FROM postgres_query('pg', {_text(query)})").df()
+
+
+@transport(
+    "call",
+    path="SELECT 1",
+    payload="one value",
+    requires=["duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    origin="limit",
+)
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.execute("FROM postgres_query('pg', 'SELECT 1')").fetchone()[0]
