@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from harness.model import Fate, Finding, LabError
+from harness.report.html import templates
 from harness.report.markdown import table
 
 _LONGEST_DECLARATION = 106  # characters of a `lossy` that fits in one line of a decorator
@@ -119,12 +120,34 @@ def appending(folder: Path) -> Iterator[Callable[[Finding], None]]:
 
 
 def write(folder: Path, findings: Sequence[Finding], conditions: str) -> list[Path]:
-    """Write fidelity.csv in the order of the findings, and fidelity.md; return their paths. Raises LabError."""
+    """Write fidelity.csv in the order of the findings, fidelity.md and report.html; return their paths.
+
+    Raises LabError.
+    """
+    texts = {"fidelity.md": markdown(findings, conditions), "report.html": page(findings, conditions)}
     with appending(folder) as append:
         for finding in findings:
             append(finding)
-        (folder / "fidelity.md").write_text(markdown(findings, conditions), encoding="utf-8")
-    return [folder / "fidelity.csv", folder / "fidelity.md"]
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    return [folder / "fidelity.csv", *(folder / name for name in texts)]
+
+
+def page(findings: Sequence[Finding], conditions: str) -> str:
+    """Return the matrix as a self-contained HTML page: a line a transport, a column a kind, the detail on hover."""
+    return (
+        templates()
+        .get_template("fidelity.html")
+        .render(
+            conditions=conditions,
+            kinds=list(dict.fromkeys(finding.kind for finding in findings)),
+            lines={name: {f.kind: f for f in found} for name, found in groupby(findings, lambda f: f.transport.id)},
+            marks=_MARKS,
+            legend=LEGEND,
+            counts={fate: len(found) for fate, found in _by_fate(findings).items() if found},
+            corrections=[line for line in corrections(findings) if not line.startswith("  ")],
+        )
+    )
 
 
 def markdown(findings: Sequence[Finding], conditions: str) -> str:

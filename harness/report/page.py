@@ -1,26 +1,22 @@
 """report.html: one self-contained page of a run, to be opened from disk without a network."""
 
 import json
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from harness.report import control
 from harness.report.beside import beside
 from harness.report.failures import HEAD, not_ok
 from harness.report.findings import findings
+from harness.report.html import templates
 from harness.report.losses import losses
 from harness.report.page_facts import facts, headline, pinned
 from harness.report.page_tables import PageTable, every_case, from_texts, leaders
 from harness.report.pictures import Drawn
 from harness.report.text_tables import TextTable, text_tables
 from harness.suites import Suite
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def page(
@@ -36,44 +32,28 @@ def page(
     `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summary.summarise`, `drawn`
     the pictures in the suite's order, `files` the names of the files beside the page to link to.
     """
-    # Everything is escaped but what is marked as HTML: the pictures, which are escaped where they are written.
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters["whole_arrows"] = _whole_arrows
-    templates.filters["breakable"] = _breakable
     shown = {one.name for one in drawn}
-    return templates.get_template("report.html").render(
-        suite=suite,
-        run=environment["run_id"],
-        headline=headline(environment, rows, summaries),
-        leaders=leaders(summaries),
-        findings=[*control.said(summaries), *findings(rows, suite.comparisons)],
-        facts=facts(environment),
-        pinned=pinned(rows),
-        failures=_failures(rows),
-        tables=[from_texts(table) for table in (*text_tables(summaries), *losses(summaries))],
-        published=[from_texts(table) for table in beside(summaries, suite.published)],
-        every_case=every_case(summaries),
-        pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],
-        not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
-        files=files,
-        environment=json.dumps(environment, indent=1, ensure_ascii=False),
+    return (
+        templates()
+        .get_template("report.html")
+        .render(
+            suite=suite,
+            run=environment["run_id"],
+            headline=headline(environment, rows, summaries),
+            leaders=leaders(summaries),
+            findings=[*control.said(summaries), *findings(rows, suite.comparisons)],
+            facts=facts(environment),
+            pinned=pinned(rows),
+            failures=_failures(rows),
+            tables=[from_texts(table) for table in (*text_tables(summaries), *losses(summaries))],
+            published=[from_texts(table) for table in beside(summaries, suite.published)],
+            every_case=every_case(summaries),
+            pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],
+            not_drawn=[picture.title for picture in suite.pictures if picture.name not in shown],
+            files=files,
+            environment=json.dumps(environment, indent=1, ensure_ascii=False),
+        )
     )
-
-
-def _whole_arrows(text: str) -> Markup:
-    """Return a text as HTML in which no line is broken within an arrow."""
-    return escape(text).replace("-&gt;", Markup('<span class="whole">-&gt;</span>'))
-
-
-def _breakable(text: str) -> Markup:
-    """Return a text as HTML whose identifiers may be broken after a dot or underscore; a copy of it has no break."""
-    return Markup(re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", str(_whole_arrows(text))))
 
 
 def _failures(rows: Sequence[dict[str, Any]]) -> PageTable | None:

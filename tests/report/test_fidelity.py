@@ -97,7 +97,7 @@ def test_what_a_transport_loses_is_one_line():
 
 
 def test_the_files_have_every_pair_and_every_transport(tmp_path: Path):
-    csv_path, md_path = fidelity.write(tmp_path / "new", [*AS_DECLARED, *WORSE], "lab: none")
+    csv_path, md_path, page = fidelity.write(tmp_path / "new", [*AS_DECLARED, *WORSE], "lab: none")
     with csv_path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["outcome"] for row in rows] == [
@@ -112,6 +112,7 @@ def test_the_files_have_every_pair_and_every_transport(tmp_path: Path):
     assert rows[1] == dict(
         zip(fidelity.COLUMNS, (ONE.id, "nan", "changed", "changed", "expected nan, found None"), strict=True)
     )
+    assert page.read_text(encoding="utf-8") == fidelity.page([*AS_DECLARED, *WORSE], "lab: none")
     text = md_path.read_text(encoding="utf-8")
     assert f"| `{ONE.id}` | 1 converted | changed: nan; refused: tab |" in text
     assert "changed: nulls!; hangs: nan!" in text
@@ -123,3 +124,20 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(LabError, match="cannot write"):
         fidelity.write(tmp_path / "file", AS_DECLARED, "")
+
+
+def test_the_page_has_a_cell_for_each_pair_with_its_outcome_and_detail():
+    page = fidelity.page([*AS_DECLARED, replace(FORBIDDEN, detail="<script>\"'")], "conditions of <this> run")
+    assert page.count("<tr>") == 3  # the head, two transports
+    assert '<td class="converted" title="nulls: converted: int_value (Int64)">c</td>' in page
+    assert '<td class="refused" title="nul_character: refused: &lt;script&gt;&#34;&#39;">r</td>' in page
+    assert page.count("<td></td>") == 2  # pairs that were not tried
+    assert "conditions of &lt;this&gt; run" in page
+    assert "All as declared." in page
+
+
+def test_the_page_says_what_is_not_as_declared():
+    page = fidelity.page(WORSE, "conditions")
+    assert '<td class="hangs" title="nan: hangs">H!</td>' in page
+    assert "<li>" in page.split('id="declared"')[1].split("</section>")[0]
+    assert "All as declared." not in page
