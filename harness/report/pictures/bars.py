@@ -1,6 +1,7 @@
 """Horizontal bars: one for each case, the best on top, with the range of its runs and the author's figure."""
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,14 @@ from harness.report.style import Look
 from harness.suites import Picture, PublishedFigure
 
 _LABEL = 46  # characters of a way's name in one line
+
+
+class _Wrapper(textwrap.TextWrapper):
+    """Breaks lines at spaces, and identifiers after a dot or underscore."""
+
+    wordsep_simple_re = re.compile(r"(\s+)|(?<=[._])(?=\w)")
+
+
 _BETWEEN, _LINE = 0.14, 0.125  # inches for each bar: between two, and for each line of the longest label
 _GAP = 0.12  # inches between the axes and what is written beside them
 
@@ -64,20 +73,29 @@ def _place(point: Point, what: Quantity) -> tuple[bool, float, str, str]:
 
 
 def _labels(points: Sequence[Point]) -> list[str]:
-    """Name each case by its way, and by its conditions too where a way stands there under several."""
-    names = [point.name for point in points]
+    """Name each case by its way, and by its conditions too where a way stands there under several.
+
+    The system that all identifiers begin with is left out: the title says it.
+    """
+    systems = {point.transport.partition(".")[0] for point in points}
+    prefix = f"{systems.pop()}." if len(systems) == 1 else ""
+    names = [point.name.removeprefix(prefix) for point in points]
     return [
-        f"{point.name} [{point.experiment}: {point.parameters}]" if names.count(point.name) > 1 else point.name
-        for point in points
+        f"{name} [{point.experiment}: {point.parameters}]" if names.count(name) > 1 else name
+        for name, point in zip(names, points, strict=True)
     ]
 
 
 def _in_even_lines(label: str) -> str:
     """Break a label into as few lines as it needs, of about the same length."""
-    lines = len(textwrap.wrap(label, _LABEL, break_on_hyphens=False))
+    lines = len(_wrapped(label, _LABEL))
     least = math.ceil(len(label) / max(lines, 1))
-    tries = (textwrap.wrap(label, longest, break_on_hyphens=False) for longest in range(max(least, 1), _LABEL + 1))
+    tries = (_wrapped(label, longest) for longest in range(max(least, 1), _LABEL + 1))
     return "\n".join(next((found for found in tries if len(found) <= lines), [label]))
+
+
+def _wrapped(label: str, longest: int) -> list[str]:
+    return _Wrapper(longest, break_on_hyphens=False, break_long_words=True).wrap(label)
 
 
 def _value(point: Point, what: Quantity) -> str:
