@@ -113,6 +113,7 @@ def write_polars_parquet_file(connection, frame, table):
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "sqlalchemy"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY FROM file.parquet from Pandas dataframe",
+    lossy={"changed": "nan", "refused": "nulls first_10000_null"},
 )
 def write_pandas_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
@@ -143,6 +144,7 @@ def write_pandas_parquet_file(connection, frame, table):
     requires=["polars", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY TO file.parquet -> Polars dataframe",
+    lossy={"refused": "far_dates"},
 )
 def read_polars_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.
@@ -162,6 +164,7 @@ def read_polars_parquet_file(connection, table):
     requires=["pandas", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY TO file.parquet -> Pandas dataframe",
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_parquet_file(connection, table):
     """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.

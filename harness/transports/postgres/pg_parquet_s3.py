@@ -96,12 +96,13 @@ def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
     needs=["pg_parquet", "s3"],
+    lossy={"changed": "nan"},
 )
 def write_pandas_parquet(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
 
     The server needs its own keys, see above. uuid texts become 16 bytes first; a datetime64 column is cast to date by
-    the server. snappy is the codec pandas chooses itself.
+    the server. snappy is the codec pandas chooses itself, which makes a NaN a null.
     """
     import pandas as pd
     import pyarrow as pa
@@ -109,8 +110,7 @@ def write_pandas_parquet(connection, frame, table):
     uuids = _uuid_columns(connection[0], table, list(frame.columns))
     with phase("encode"):
         for name in uuids:
-            texts = frame[name].where(frame[name].notna(), None).tolist()
-            values = [text if text is None else bytes.fromhex(text.replace("-", "")) for text in texts]
+            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
             frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
@@ -125,6 +125,7 @@ def write_pandas_parquet(connection, frame, table):
     payload="Parquet",
     requires=["polars", "psycopg", "boto3"],
     needs=["pg_parquet", "s3"],
+    lossy={"refused": "far_dates"},
 )
 def read_polars_parquet(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with polars.
@@ -146,11 +147,13 @@ def read_polars_parquet(connection, table):
     payload="Parquet",
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
     needs=["pg_parquet", "s3"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_parquet(connection, table):
     """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with pandas.
 
-    The server needs its own keys, see above. A uuid and a date come as Python objects.
+    The server needs its own keys, see above. A uuid and a date come as Python objects,
+    integers beside a null as float64.
     """
     import pandas as pd
 

@@ -82,12 +82,13 @@ def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
     needs=["pg_parquet"],
+    lossy={"changed": "nan"},
 )
 def write_pandas_parquet(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
 
     The server keeps the file on its disk while it reads it. uuid texts become 16 bytes first; a datetime64 column is
-    cast to date by the server. snappy is the codec pandas chooses itself.
+    cast to date by the server. snappy is the codec pandas chooses itself, which makes a NaN a null.
     """
     import pandas as pd
     import pyarrow as pa
@@ -95,8 +96,7 @@ def write_pandas_parquet(connection, frame, table):
     uuids = _uuid_columns(connection, table, list(frame.columns))
     with phase("encode"):
         for name in uuids:
-            texts = frame[name].where(frame[name].notna(), None).tolist()
-            values = [text if text is None else bytes.fromhex(text.replace("-", "")) for text in texts]
+            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
             frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
@@ -111,6 +111,7 @@ def write_pandas_parquet(connection, frame, table):
     payload="Parquet",
     requires=["polars", "psycopg"],
     needs=["pg_parquet"],
+    lossy={"refused": "far_dates"},
 )
 def read_polars_parquet(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with polars.
@@ -132,11 +133,13 @@ def read_polars_parquet(connection, table):
     payload="Parquet",
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
     needs=["pg_parquet"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
 )
 def read_pandas_parquet(connection, table):
     """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with pandas.
 
-    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid and a date come as Python objects.
+    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid and a date come as Python objects,
+    integers beside a null as float64.
     """
     import pandas as pd
 
@@ -144,3 +147,60 @@ def read_pandas_parquet(connection, table):
         buffer = _copy_to_stdout(connection, f'SELECT * FROM "{table}"')
     with phase("decode"):
         return pd.read_parquet(buffer)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pg_parquet COPY FROM STDIN",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+)
+def write_pandas_parquet_lossless(connection, frame, table):
+    """Send the frame as one Parquet file made with pyarrow, in which a NaN stays one, into COPY ... FROM STDIN.
+
+    As write_pandas_parquet in everything else.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    uuids = _uuid_columns(connection, table, list(frame.columns))
+    with phase("encode"):
+        columns = {name: values.to_numpy() if values.dtype == "float64" else values for name, values in frame.items()}
+        for name in uuids:
+            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
+            columns[name] = pa.array(values, pa.binary(16))
+        buffer = io.BytesIO()
+        pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), buffer)
+    with phase("send"):
+        _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="pg_parquet COPY TO STDOUT",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+    lossy={"refused": "far_dates"},
+)
+def read_pandas_parquet_lossless(connection, table):
+    """Let the server send the table as one Parquet file and read it with pyarrow, integers with nulls as Int64.
+
+    As read_pandas_parquet in everything else.
+    """
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, f'SELECT * FROM "{table}"')
+    with phase("decode"):
+        arrow = pq.read_table(buffer)
+        nullable = {"int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
+        columns = {}
+        for name, values in zip(arrow.column_names, arrow.columns, strict=True):
+            dtype = nullable.get(str(values.type)) if values.null_count else None
+            columns[name] = values.to_pandas(types_mapper={values.type: dtype}.get)
+        return pd.DataFrame(columns)
