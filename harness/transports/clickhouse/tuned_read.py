@@ -1,6 +1,7 @@
 """Our own way out of ClickHouse, by compiled loops: https://clickhouse.com/docs/interfaces/formats/Native"""
 
 import json
+import mmap
 import re
 from contextlib import contextmanager
 from functools import cache
@@ -11,16 +12,12 @@ from harness.registry import Unsupported, transport
 
 CLIENT = "http.client, numba"
 ENDPOINT = "clickhouse_http"
-
-# A socket that is silent for so long is broken (the native clients have the same default).
-TIMEOUT_SECONDS = 300
-
+TIMEOUT_SECONDS = 300  # a socket that is silent for so long is broken (the native clients have the same default)
 PINNED = {"enable_http_compression": "0"}
 PATH, PAYLOAD = "HTTP SELECT FORMAT Native", "native columns"
 REFUSED = {"refused": "booleans timestamps timestamps_tz decimals arrays nested"}
 FOR_POLARS = ["numba", "numpy", "polars", "pyarrow"]
 FOR_PANDAS = ["numba", "numpy", "pandas", "pyarrow"]
-
 RECEIVE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the processor's cache
 TEXT_BYTES = 1 << 23  # of a buffer for texts of more than 12 bytes; a column has as many as it needs
 SLACK = 32  # bytes that a loop may read or write behind the end of a value
@@ -61,8 +58,8 @@ def _post(connection, query, **parameters):
 def _kernels():
     """Compile the loops over texts and over UUIDs, which become texts; the third is all pairs of digits.
 
-    They read data[state[0] : filled] into views[state[1] : end], keep texts of more than 12 bytes in out[state[2] :],
-    leave in state[3] all bits seen, and return the bytes of a text that `out` has no room for, or 0.
+    They read data[state[0] : filled] into views[state[1] : end], texts of more than 12 bytes into out[state[2] :], all
+    bits seen into state[3], and return the bytes of a text that `out` has no room for, or 0.
     """
     import numpy as np
     from numba import int64, njit, uint8, uint64
@@ -117,21 +114,27 @@ def _uuids_loop():
         while state[1] < end and state[0] + 16 <= filled:
             if state[2] + 36 > len(out):
                 return 36
-            first = place = state[2]
+            first = state[2]
+            out[first + 8] = out[first + 13] = out[first + 18] = out[first + 23] = 45
             for i in range(16):  # two numbers, each with its last byte first
-                if i == 4 or i == 6 or i == 8 or i == 10:
-                    out[place] = 45
-                    place += 1
+                place = first + 2 * i + (i > 3) + (i > 5) + (i > 7) + (i > 9)
                 pair = 2 * int(data[state[0] + (7 if i < 8 else 23) - i])
                 memcpy_region(out.ctypes, place, digits.ctypes, pair, 2, 1)  # type: ignore[call-arg]
-                place += 2
             prefix = uint64(out[first]) | uint64(out[first + 1]) << 8 | uint64(out[first + 2]) << 16
             views[state[1], 0] = uint64(36) | (prefix | uint64(out[first + 3]) << 24) << uint64(32)
             views[state[1], 1] = uint64(number) | uint64(first) << uint64(32)
-            state[0], state[1], state[2] = state[0] + 16, state[1] + 1, place
+            state[0], state[1], state[2] = state[0] + 16, state[1] + 1, first + 36
         return 0
 
     return loop
+
+
+def _memory(count, dtype):
+    """Return untouched memory in small pages: for a huge page, which numpy asks for, others may have to move first."""
+    import numpy as np
+
+    size, private = max(count, 1) * np.dtype(dtype).itemsize, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, size, private), dtype)[:count]
 
 
 class _Stream:
@@ -191,15 +194,13 @@ class _Column:
     """A column of the frame that grows: numbers, or views of texts and the buffers of long ones."""
 
     def __init__(self, name, type_name, rows):
-        import numpy as np
-
         self.name, self.type_name = name, re.sub(r"LowCardinality\(((Nullable\()?\w+\)?)\)", r"\1", type_name)
         self.kind = re.sub(r"Nullable\((\w+)\)", r"\1", self.type_name)
         if self.kind not in (*FIXED, "String", "UUID"):
             raise Unsupported(f"column {name}: type {type_name}")
-        self.values = np.empty(rows, FIXED[self.kind][1]) if self.kind in FIXED else np.empty((rows, 2), np.uint64)
-        self.nulls = np.empty(rows, bool) if self.kind != self.type_name else None
-        self.buffers, self.used, self.seen = [np.empty(TEXT_BYTES, np.uint8)], 0, 0
+        self.values = _memory(rows, FIXED[self.kind][1] if self.kind in FIXED else "2uint64")
+        self.nulls = _memory(rows, "bool") if self.kind != self.type_name else None
+        self.buffers, self.used, self.seen = [_memory(TEXT_BYTES, "uint8")], 0, 0
 
     def decode(self, stream, start, end):
         """Read the values of the rows from `start` to before `end`, behind the column's name and type."""
@@ -221,7 +222,7 @@ class _Column:
             room = kernel(stream.data, stream.end, end, self.values, self.buffers[-1], number, digits, state)
             stream.position, self.used, self.seen = int(state[0]), int(state[2]), int(state[3])
             if room:
-                self.buffers.append(np.empty(max(TEXT_BYTES, room + SLACK), np.uint8))
+                self.buffers.append(_memory(max(TEXT_BYTES, room + SLACK), "uint8"))
                 state[2] = 0
             elif state[1] < end:
                 stream.more()
@@ -268,8 +269,7 @@ def _read(connection, table):
 def read_polars_tuned(connection, table):
     """Fetch the table as Native blocks; compiled loops decode them on arrival into memory that polars takes over.
 
-    One SELECT over one connection, so all rows are of one moment. Texts, numbers, days and the 16 bytes of a UUID cross
-    the wire as the server keeps them, without compression; a UUID becomes its text. Every column is one chunk.
+    One SELECT, so all rows are of one moment; nothing is compressed. A UUID becomes its text. A column is one chunk.
     """
     import polars as pl
 
@@ -294,6 +294,6 @@ def read_pandas_tuned(connection, table):
         elif column.kind in DAYS:
             series[column.name] = pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"))
         else:
-            numbers = pd.Series(array, dtype=pd.ArrowDtype(array.type)) if array.null_count else column.values[:rows]
-            series[column.name] = numbers
+            nullable = pd.ArrowDtype(array.type)
+            series[column.name] = pd.Series(array, dtype=nullable) if array.null_count else column.values[:rows]
     return pd.DataFrame(series, copy=False)
