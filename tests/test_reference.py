@@ -89,3 +89,16 @@ def test_a_figure_changed_by_hand_is_found(tmp_path):
     report.write(folder, suites.load(ROOT / "suites", "matrix"))
     for file in ("report.md", "summary.csv"):
         assert (folder / file).read_bytes() != (FOLDER / "matrix" / file).read_bytes()
+
+
+def test_the_committed_fidelity_matrix_is_what_the_ways_declare():
+    """Where a way lost what it does not declare any more, or the other way round: make the matrix again."""
+    with (ROOT / "results" / "fidelity" / "fidelity.csv").open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    declared = {entry.id: entry.lossy for entry in registry.select("*")}
+    lost = {(row["transport"], row["kind"]): row["declared"] for row in found if row["declared"]}
+    assert len(found) > 10_000
+    assert {key: fate for key, fate in lost.items() if declared[key[0]].get(key[1]) != fate} == {}
+    assert [
+        row for row in found if row["declared"] not in ("", row["outcome"]) and row["outcome"] != "unavailable"
+    ] == []

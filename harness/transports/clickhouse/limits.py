@@ -4,6 +4,7 @@ Through httpx (https://www.python-httpx.org/), which asks and throws the answer 
 """
 
 import json
+import os
 from contextlib import contextmanager
 
 from harness.registry import transport
@@ -64,3 +65,19 @@ def write_insert_select(connection, source, table):
     """Let the server copy a table in its memory (engine Memory): no client, no wire, nothing to parse."""
     query = f"INSERT INTO `{table}` SELECT * FROM `{source}`"
     _rows(connection.post("/", params=INSERT_SETTINGS, content=query), "written_rows")
+
+
+@transport(
+    "write",
+    frame="table",
+    path="INSERT SELECT, parallel",
+    payload="nothing",
+    requires=["httpx"],
+    origin="limit",
+    settings=INSERT_SETTINGS,
+)
+def write_insert_select_parallel(connection, source, table):
+    """The same with a thread a core, at least two, at most eight, that writes parts of its own."""
+    settings = INSERT_SETTINGS | {"max_insert_threads": str(min(max(os.cpu_count() or 2, 2), 8))}
+    query = f"INSERT INTO `{table}` SELECT * FROM `{source}`"
+    _rows(connection.post("/", params=settings, content=query), "written_rows")
