@@ -21,9 +21,8 @@ FOR_PANDAS = ["numba", "numpy", "pandas", "pyarrow"]
 RECEIVE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the processor's cache
 TEXT_BYTES = 1 << 23  # of a buffer for texts of more than 12 bytes; a column has as many as it needs
 SLACK = 32  # bytes that a loop may read or write behind the end of a value
-
-# Type on the wire -> dtype there, and dtype in the frame.
 NUMBERS = [f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)] + ["Float32", "Float64"]
+# Type on the wire -> dtype there, and dtype in the frame.
 DAYS = {"Date": ("uint16", "int32"), "Date32": ("int32", "int32")}
 FIXED = {**DAYS, **{name: (name.lower(), name.lower()) for name in NUMBERS}}
 
@@ -281,16 +280,17 @@ def read_polars_tuned(connection, table):
 def read_pandas_tuned(connection, table):
     """Do as read_polars_tuned; then texts become str columns (a copy), days datetime64[us], numbers numpy's.
 
-    Numbers with nulls come in Arrow's dtypes (int32[pyarrow]): numpy has no null, and a NaN is a value of its own.
+    Numbers with nulls come in Arrow's dtypes (int32[pyarrow]): numpy has no null, a NaN is a value of its own.
     """
     import pandas as pd
     import pyarrow as pa
 
-    (columns, rows), series = _read(connection, table), {}
+    (columns, rows), series, pool = _read(connection, table), {}, pa.system_memory_pool()  # of small pages, too
     while columns:  # what a column took is free again before the next one is copied
         array = (column := columns.pop(0)).arrow(rows)
         if column.kind not in FIXED:
-            series[column.name] = pd.Series(pa.chunked_array([array.cast(pa.large_string())]), dtype="str")
+            texts = pa.chunked_array([array.cast("large_string", memory_pool=pool)])
+            series[column.name] = pd.Series(texts, dtype="str")
         elif column.kind in DAYS:
             series[column.name] = pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"))
         else:
