@@ -92,13 +92,11 @@ def test_a_figure_changed_by_hand_is_found(tmp_path):
 
 
 def test_the_committed_fidelity_matrix_is_what_the_ways_declare():
-    """Where a way lost what it does not declare any more, or the other way round: make the matrix again."""
+    """Where it is not: make it again, `lab verify --to results/fidelity`. Ways younger than it need not be in it."""
     with (ROOT / "results" / "fidelity" / "fidelity.csv").open(newline="", encoding="utf-8") as file:
-        found = list(csv.DictReader(file))
-    declared = {entry.id: entry.lossy for entry in registry.select("*")}
-    lost = {(row["transport"], row["kind"]): row["declared"] for row in found if row["declared"]}
+        found = [row for row in csv.DictReader(file) if row["outcome"] != "unavailable"]
     assert len(found) > 10_000
-    assert {key: fate for key, fate in lost.items() if declared[key[0]].get(key[1]) != fate} == {}
-    assert [
-        row for row in found if row["declared"] not in ("", row["outcome"]) and row["outcome"] != "unavailable"
-    ] == []
+    for row in found:
+        declared = registry.one(row["transport"]).lossy.get(row["kind"])
+        fine = {declared} if declared else {"exact", "converted", "refused"}  # refused: what the server cannot hold
+        assert row["outcome"] in fine, row

@@ -154,7 +154,11 @@ def markdown(findings: Sequence[Finding], conditions: str) -> str:
     """Return the matrix as a Markdown page: a line a transport with what came through and what did not."""
     rows = []
     for name, group in groupby(findings, key=lambda finding: finding.transport.id):
-        by_fate = {fate: [f.kind + _flag(f) for f in found] for fate, found in _by_fate(group).items()}
+        of_it = list(group)
+        if all(finding.fate is Fate.UNAVAILABLE for finding in of_it):
+            rows.append((f"`{name}`", "", f"unavailable: {of_it[0].detail}"))
+            continue
+        by_fate = {fate: [f.kind + _flag(f) for f in found] for fate, found in _by_fate(of_it).items()}
         came = [f"{len(by_fate[fate])} {fate}" for fate in (Fate.EXACT, Fate.CONVERTED) if by_fate[fate]]
         lost = [f"{fate}: {', '.join(kinds)}" for fate, kinds in by_fate.items() if kinds and fate not in _FINE]
         rows.append((f"`{name}`", ", ".join(came), "; ".join(lost)))
