@@ -173,9 +173,11 @@ def _readme() -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, rest = text.split("<!-- reference:begin -->\n")
     _, after = rest.split("<!-- reference:end -->\n")
-    suite, environment, summaries = _reference("matrix")
+    suite, environment, every = _reference("matrix")
+    main = [case for case in every if case["experiment"] == "matrix" and case["operation"] in ("write", "read")]
+    summaries = [case | {"details": None} for case in main if case["system"] != "machine"]
     tables = (
-        f"{markdown.conditions(environment)}\n\n{markdown.tables(summaries, best=5)}\n"
+        f"{markdown.conditions(environment)}\n\n{markdown.tables(summaries, best=8)}\n"
         f"Published figures: {suite.citation}; {suite.conditions}.\n"
     )
     return f"{before}<!-- reference:begin -->\n{tables}<!-- reference:end -->\n{after}"
