@@ -1,6 +1,6 @@
 """One style for all pictures: colours, marks, type and sizes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -73,9 +73,10 @@ class Look:
     hatch: str
 
 
-def looks(values: Iterable[str]) -> dict[str, Look]:
-    """Give each different value its look, in alphabetical order."""
-    return {value: _look(place) for place, value in enumerate(sorted(set(values)))}
+def looks(values: Iterable[str], first: Collection[str] = ()) -> dict[str, Look]:
+    """Give each different value its look, in alphabetical order; those that are in `first` come first."""
+    ordered = sorted(set(values), key=lambda value: (value not in first, value))
+    return {value: _look(place) for place, value in enumerate(ordered)}
 
 
 def _look(place: int) -> Look:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.model import Origin
 from harness.report import style
 from harness.report.pictures.bars import bars
 from harness.report.pictures.captions import caption, second_line
@@ -66,7 +67,9 @@ def compose(picture: Picture, rows: list[dict[str, Any]], published: tuple[Publi
     """Return a picture as a sheet in memory, in the style that is applied at the moment."""
     about = chosen(picture, rows)
     found = points(picture, about)
-    # Of all rows, not only those of this picture: a value looks the same in all pictures of a report.
-    looks = style.looks(value(row, picture.colour) for row in rows)
+    # Of all rows, not only those of this picture: a value looks the same in all pictures of a report. Those of the
+    # published ways come first and so keep the clearest looks, however many others there are.
+    first = {value(row, picture.colour) for row in rows if row["origin"] == Origin.PUBLISHED}
+    looks = style.looks((value(row, picture.colour) for row in rows), first)
     theirs = published if picture.published else ()
     return _KINDS[picture.kind](picture, second_line(picture, about, found), found, theirs, looks)

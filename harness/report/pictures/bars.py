@@ -21,8 +21,8 @@ from harness.suites import Picture, PublishedFigure
 _LABEL = 46  # characters of a way's name in one line
 
 
-class _Wrapper(textwrap.TextWrapper):
-    """Breaks lines at spaces, and identifiers after a dot or underscore."""
+class _OfIdentifiers(textwrap.TextWrapper):
+    """Breaks lines at spaces, and after a dot or underscore."""
 
     wordsep_simple_re = re.compile(r"(\s+)|(?<=[._])(?=\w)")
 
@@ -95,7 +95,9 @@ def _in_even_lines(label: str) -> str:
 
 
 def _wrapped(label: str, longest: int) -> list[str]:
-    return _Wrapper(longest, break_on_hyphens=False, break_long_words=True).wrap(label)
+    words = " " in label.partition(" [")[0]  # as an author names a way
+    wrapper = textwrap.TextWrapper if words else _OfIdentifiers
+    return wrapper(longest, break_on_hyphens=False).wrap(label)
 
 
 def _value(point: Point, what: Quantity) -> str:
