@@ -16,6 +16,8 @@ PG_PARQUET = {
     for frame in ("pandas", "polars")
 }
 
+UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a server of 26.9 compresses
+
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -53,7 +55,8 @@ def test_every_published_way_leaves_a_row_and_all_but_pg_parquet_are_ok(run_fold
     }
     assert len(published(run_folder)) == 56
     assert by_status[Status.UNAVAILABLE] == PG_PARQUET
-    assert by_status[Status.OK] == {row["transport"] for row in rows_of(run_folder)} - PG_PARQUET
+    assert by_status[Status.UNSUPPORTED] == UNSUPPORTED
+    assert by_status[Status.OK] == {row["transport"] for row in rows_of(run_folder)} - PG_PARQUET - UNSUPPORTED
 
 
 def test_every_bound_is_measured_beside_the_ways(run_folder: Path) -> None:
@@ -70,8 +73,8 @@ def test_what_a_bound_throws_away_has_no_fidelity(run_folder: Path) -> None:
 
 
 def test_the_cost_beside_the_client_is_told(run_folder: Path) -> None:
-    for row in rows_of(run_folder):
-        if row["status"] is Status.OK and row["system"] != "machine":
+    for row in rows_of(run_folder):  # connectorx's connection ends with the call, and the time of its server process
+        if row["status"] is Status.OK and row["system"] != "machine" and row["client"] != "connectorx":
             assert results.details(row)["server_cpu_seconds"] > 0, row["transport"]
     copied = {row["transport"]: results.details(row) for row in rows_of(run_folder)}
     assert copied["postgres.psycopg.read_polars_copy_text"]["received_bytes"] > 2_000 * 100
@@ -148,4 +151,4 @@ def test_the_environment_describes_the_run_without_secrets(run_folder: Path) -> 
 
 def test_no_scratch_file_and_no_log_of_a_good_run_stays(run_folder: Path) -> None:
     assert not (run_folder / "result.arrow").exists()
-    assert not any((run_folder / "logs").iterdir())
+    assert all(any(name in path.name for name in UNSUPPORTED) for path in (run_folder / "logs").iterdir())
