@@ -183,9 +183,7 @@ def verify(
     pattern: Annotated[str, typer.Argument(help="glob over transport ids, or several with commas")] = "*",
     kinds: Annotated[str, typer.Option(help="only these kinds of values, with commas")] = "*",
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
-    to: Annotated[
-        Path | None, typer.Option(help="folder for fidelity.csv, .md and report.html; results/<id>-verify/")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
 ) -> None:
     """Try hostile values on every way and print what each loses; fail where it is not what the way declares."""
     from harness import fidelity

@@ -73,9 +73,11 @@ def test_what_a_bound_throws_away_has_no_fidelity(run_folder: Path) -> None:
 
 
 def test_the_cost_beside_the_client_is_told(run_folder: Path) -> None:
-    for row in rows_of(run_folder):  # connectorx's connection ends with the call, and the time of its server process
-        if row["status"] is Status.OK and row["system"] != "machine" and row["client"] != "connectorx":
-            assert results.details(row)["server_cpu_seconds"] > 0, row["transport"]
+    for row in rows_of(run_folder):
+        if row["status"] is Status.OK and row["system"] != "machine":
+            seconds = results.details(row)["server_cpu_seconds"]
+            # connectorx's server process ends with the call, and one that has ended counts in hundredths of a second.
+            assert seconds > 0 or (seconds == 0 and row["client"] == "connectorx"), row["transport"]
     copied = {row["transport"]: results.details(row) for row in rows_of(run_folder)}
     assert copied["postgres.psycopg.read_polars_copy_text"]["received_bytes"] > 2_000 * 100
 
@@ -151,4 +153,5 @@ def test_the_environment_describes_the_run_without_secrets(run_folder: Path) -> 
 
 def test_no_scratch_file_and_no_log_of_a_good_run_stays(run_folder: Path) -> None:
     assert not (run_folder / "result.arrow").exists()
-    assert all(any(name in path.name for name in UNSUPPORTED) for path in (run_folder / "logs").iterdir())
+    of_bad_ones = {path.stem.partition("-")[2] for path in (run_folder / "logs").iterdir()}
+    assert of_bad_ones == UNSUPPORTED

@@ -75,6 +75,11 @@ def corrections(findings: Iterable[Finding]) -> list[str]:
     return lines
 
 
+def _deviations(findings: Iterable[Finding]) -> list[str]:
+    """Return what is not as declared, without the `lossy` that would be right."""
+    return [line for line in corrections(findings) if not line.startswith("  ")]
+
+
 def declaration(findings: Sequence[Finding]) -> str:
     """Return the `lossy={...}` of a transport that agrees with its findings, as it stands in its decorator.
 
@@ -145,7 +150,7 @@ def page(findings: Sequence[Finding], conditions: str) -> str:
             marks=_MARKS,
             legend=LEGEND,
             counts={fate: len(found) for fate, found in _by_fate(findings).items() if found},
-            corrections=[line for line in corrections(findings) if not line.startswith("  ")],
+            deviations=_deviations(findings),
         )
     )
 
@@ -162,7 +167,7 @@ def markdown(findings: Sequence[Finding], conditions: str) -> str:
         came = [f"{len(by_fate[fate])} {fate}" for fate in (Fate.EXACT, Fate.CONVERTED) if by_fate[fate]]
         lost = [f"{fate}: {', '.join(kinds)}" for fate, kinds in by_fate.items() if kinds and fate not in _FINE]
         rows.append((f"`{name}`", ", ".join(came), "; ".join(lost)))
-    wrong = [f"- {line.replace('*', chr(92) + '*')}" for line in corrections(findings) if not line.startswith("  ")]
+    wrong = [f"- {line.replace('*', chr(92) + '*')}" for line in _deviations(findings)]
     parts = [
         "# How hostile values fare",
         f"{conditions}. Every detail: [fidelity.csv](fidelity.csv).",

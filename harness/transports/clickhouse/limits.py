@@ -43,6 +43,11 @@ def _rows(response, key):
     return int(json.loads(response.headers["X-ClickHouse-Summary"])[key])
 
 
+def _insert_select(connection, source, table, settings):
+    query = f"INSERT INTO `{table}` SELECT * FROM `{source}`"
+    _rows(connection.post("/", params=settings, content=query), "written_rows")
+
+
 @transport(
     "read", path="SELECT FORMAT Null", payload="nothing", requires=["httpx"], origin="limit", settings=READ_SETTINGS
 )
@@ -63,8 +68,7 @@ def read_format_null(connection, table):
 )
 def write_insert_select(connection, source, table):
     """Let the server copy a table in its memory (engine Memory): no client, no wire, nothing to parse."""
-    query = f"INSERT INTO `{table}` SELECT * FROM `{source}`"
-    _rows(connection.post("/", params=INSERT_SETTINGS, content=query), "written_rows")
+    _insert_select(connection, source, table, INSERT_SETTINGS)
 
 
 @transport(
@@ -79,5 +83,4 @@ def write_insert_select(connection, source, table):
 def write_insert_select_parallel(connection, source, table):
     """The same with a thread a core, at least two, at most eight, that writes parts of its own."""
     settings = INSERT_SETTINGS | {"max_insert_threads": str(min(max(os.cpu_count() or 2, 2), 8))}
-    query = f"INSERT INTO `{table}` SELECT * FROM `{source}`"
-    _rows(connection.post("/", params=settings, content=query), "written_rows")
+    _insert_select(connection, source, table, settings)

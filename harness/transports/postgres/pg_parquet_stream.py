@@ -46,6 +46,14 @@ def _uuid_columns(connection, table, columns):
     return [name for (name,) in found if name in columns]
 
 
+def _uuid_bytes(texts):
+    """Turn a pandas column of uuid texts, missing ones among them, into an Arrow array of 16 bytes a value."""
+    import pyarrow as pa
+
+    values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
+    return pa.array(values, pa.binary(16))
+
+
 @transport(
     "write",
     frame="polars",
@@ -91,13 +99,11 @@ def write_pandas_parquet(connection, frame, table):
     cast to date by the server. snappy is the codec pandas chooses itself, which makes a NaN a null.
     """
     import pandas as pd
-    import pyarrow as pa
 
     uuids = _uuid_columns(connection, table, list(frame.columns))
     with phase("encode"):
         for name in uuids:
-            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
-            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(_uuid_bytes(frame[name]))})
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
     with phase("send"):
@@ -169,8 +175,7 @@ def write_pandas_parquet_lossless(connection, frame, table):
     with phase("encode"):
         columns = {name: values.to_numpy() if values.dtype == "float64" else values for name, values in frame.items()}
         for name in uuids:
-            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
-            columns[name] = pa.array(values, pa.binary(16))
+            columns[name] = _uuid_bytes(frame[name])
         buffer = io.BytesIO()
         pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), buffer)
     with phase("send"):
