@@ -9,12 +9,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from harness import plan, registry, results, settings, suites
+from harness import plan, registry, results, settings, suite_files, suites
 from harness.embedded import go_programs
 from harness.model import Case
 
 name = sys.argv[1]
-smoke = suites.plan(suites.load(Path("suites"), name), "smoke", "*", seed=1)
+smoke = suites.plan(suite_files.load(Path("suites"), name), "smoke", "*", seed=1)
 cases = plan.cases(smoke, registry.select)
 chosen = settings.load()
 programs = (go_programs.MINIO, go_programs.TOXIPROXY)

@@ -97,15 +97,15 @@ def run(
     resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
 ) -> None:
     """Run a suite and leave its results in results/."""
-    from harness import suites
+    from harness import suite_files, suites
     from harness.suite_run import Request, resume_request
 
     chosen = settings.load()
     if resume is not None:
-        request = resume_request(chosen, resume, lambda name: suites.load(chosen.suites_dir, name).rig)
-        known = suites.load(chosen.suites_dir, request.plan.suite)
+        request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
+        known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
-        known = suites.load(chosen.suites_dir, suite)
+        known = suite_files.load(chosen.suites_dir, suite)
         plan = suites.plan(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
         request = Request(plan, known.rig, "external" if external else chosen.kind)
     if not _perform(chosen, replace(request, traces=known.traces), known):
@@ -157,7 +157,8 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
         console.print(table)
     for finding in [*control.said(report.summaries), *findings.findings(report.rows, suite.comparisons)]:
         typer.echo(finding)
-    typer.echo(f"published: {suite.citation}; {suite.conditions}")
+    if suite.citation:
+        typer.echo(f"published: {suite.citation}; {suite.conditions}")
     typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     bad = [row for row in report.rows if row["status"] not in _FINE]
     if bad:
@@ -169,12 +170,12 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
 @_explained
 def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) -> None:
     """Write the report of a run again and print its tables, from results/ alone."""
-    from harness import suites
+    from harness import suite_files
     from harness.suite_run import find_folder, resume_request
 
     chosen = settings.load()
-    request = resume_request(chosen, run, lambda name: suites.load(chosen.suites_dir, name).rig)
-    _report(_console(), find_folder(chosen, run), suites.load(chosen.suites_dir, request.plan.suite))
+    request = resume_request(chosen, run, lambda name: suite_files.load(chosen.suites_dir, name).rig)
+    _report(_console(), find_folder(chosen, run), suite_files.load(chosen.suites_dir, request.plan.suite))
 
 
 @app.command()
@@ -209,13 +210,13 @@ def merge(
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data or versions, labelled")] = False,
 ) -> None:
     """Set runs of several machines side by side in one table."""
-    from harness import suites
+    from harness import suite_files
     from harness.report import merging, writing
     from harness.suite_run import find_folder
 
     chosen = settings.load()
     found = [writing.read(find_folder(chosen, run)) for run in runs]
-    suite = suites.load(chosen.suites_dir, found[0][0]["plan"]["suite"])
+    suite = suite_files.load(chosen.suites_dir, found[0][0]["plan"]["suite"])
     for path in merging.write(to or chosen.results_dir / "merged", suite, merging.merged(suite, found, anyway)):
         typer.echo(path)
 
@@ -229,13 +230,13 @@ def compare(
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data, versions or machine")] = False,
 ) -> None:
     """Say case by case how many times as long run B takes as run A, and whether that is shown."""
-    from harness import suites
+    from harness import suite_files
     from harness.report import comparing, tables, writing
     from harness.suite_run import find_folder
 
     chosen, console = settings.load(), _console()
     one, other = (writing.read(find_folder(chosen, run)) for run in (run_a, run_b))
-    suite = suites.load(chosen.suites_dir, one[0]["plan"]["suite"])
+    suite = suite_files.load(chosen.suites_dir, one[0]["plan"]["suite"])
     found = comparing.compared(suite, one, other, anyway)
     console.print(tables.printable(comparing.table(found), console.width))
     for path in comparing.write(to, suite, found) if to else ():

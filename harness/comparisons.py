@@ -1,12 +1,14 @@
 """What a suite wants to be said of its runs: which points or transports of an experiment are set against each other."""
 
-from dataclasses import dataclass
-from typing import Any
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 
 from harness.model import Value
 
+_ENTRIES = ConfigDict(extra="forbid")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=_ENTRIES)
 class Comparison:
     """Two points of an experiment whose times are set against each other: parameters with their values.
 
@@ -19,8 +21,12 @@ class Comparison:
     other: dict[str, Value]
     published: str = ""
 
+    def __post_init__(self) -> None:
+        if not self.one or self.one.keys() != self.other.keys() or self.one == self.other:
+            raise ValueError("expected one and other with the same parameters, not all equal")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=_ENTRIES)
 class Sweep:
     """A parameter of an experiment, of whose values the fastest is set against all others.
 
@@ -32,7 +38,7 @@ class Sweep:
     figure: str = "seconds"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_ENTRIES)
 class Versus:
     """Two transports (by id) of an experiment, set against each other at the same parameters.
 
@@ -49,15 +55,3 @@ class Versus:
 
 
 AnyComparison = Comparison | Sweep | Versus
-
-
-def comparison(entries: dict[str, Any]) -> AnyComparison:
-    """Return what the entries of one [[comparisons]] say. Raises TypeError or ValueError for what is none."""
-    if "parameter" in entries:
-        return Sweep(**entries)
-    if "transport" in entries:
-        return Versus(**entries)
-    found = Comparison(**entries)
-    if not found.one or found.one.keys() != found.other.keys() or found.one == found.other:
-        raise ValueError(f'comparison "{found.title}": expected one and other with the same parameters, not all equal')
-    return found

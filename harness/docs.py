@@ -7,12 +7,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness import registry, report, results, suites
+from harness import registry, report, results, suite_files
 from harness.datasets.hostile.kinds import KINDS
 from harness.model import LabError, Origin, Transport
 from harness.report import fidelity, markdown, summary
 from harness.report.markdown import table
 from harness.settings import COMPOSE, ROOT, Settings
+from harness.suites import Suite
 
 _LOSES = """\
 The column "loses" says which kinds of values a way is known not to bring through, and how they fare: `changed` without
@@ -47,7 +48,7 @@ def adopt(folder: Path) -> Path:
             f"{folder.name}: expected a run of the default size, of all transports, of code that is committed; found "
             f"size {asked['size']}, transports {asked['select']}, code {'changed' if code['modified'] else 'committed'}"
         )
-    report.write(folder, suites.load(ROOT / "suites", asked["suite"]))  # by the code of now
+    report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # by the code of now
     place = ROOT / "results" / "reference" / asked["suite"]
     shutil.rmtree(place, ignore_errors=True)
     (place / "pictures").mkdir(parents=True)
@@ -144,10 +145,10 @@ def _env_example() -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _reference(name: str) -> tuple[suites.Suite, dict[str, Any], list[dict[str, Any]]]:
+def _reference(name: str) -> tuple[Suite, dict[str, Any], list[dict[str, Any]]]:
     """Return the suite of a reference run, its environment and its summaries, computed from its runs.csv."""
     folder = ROOT / "results" / "reference" / name
-    suite = suites.load(ROOT / "suites", name)
+    suite = suite_files.load(ROOT / "suites", name)
     environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
     return suite, environment, summary.summarise(results.load(folder / "runs.csv"), suite.published)
 

@@ -1,21 +1,22 @@
-"""Suites are data: reading suites/*.toml and the figures of the published benchmarks."""
+"""Suites are data: what stands in them, and the plan of a size of one. `suite_files` reads them."""
 
-import csv
 import difflib
-import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
-from harness.comparisons import AnyComparison, comparison
-from harness.machine import cores
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from harness.comparisons import AnyComparison
 from harness.model import Experiment, LabError, Origin
 from harness.plan import Plan
 
-SIZES = ("smoke", "default", "laptop", "full")
-KINDS_OF_PICTURES = ("bars", "lines", "scatter", "traces")
-STATISTICS = ("median and range", "mean and deviation")
+Rig = Literal["databases", "parquet", "stores", "elt", "tuning"]  # the modules of harness/rigs that open one
+SizeName = Literal["smoke", "default", "laptop", "full"]
+SIZES: tuple[str, ...] = get_args(SizeName)
+Statistic = Literal["median and range", "mean and deviation"]
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class PublishedFigure:
     detail_value: float | None = None
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Picture:
     """One picture of a suite's report, made from the rows of runs.csv that `where` keeps (column -> its values).
 
@@ -56,13 +57,13 @@ class Picture:
 
     name: str
     title: str
-    kind: str
+    kind: Literal["bars", "lines", "scatter", "traces"]
     y: str
     x: str = ""
     colour: str = "transport"
     dash: str = ""
     where: dict[str, list[str]] | None = None
-    statistic: str = STATISTICS[0]
+    statistic: Statistic = "median and range"
     inset: bool = False
     log: bool = False
     published: bool = False
@@ -81,12 +82,13 @@ class Size:
 class Suite:
     """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces.
 
-    `traces` asks for the CPU time of every run over time.
+    `citation` and `conditions` are empty where it reproduces none. `traces` asks for the CPU time of every run over
+    time.
     """
 
     name: str
     title: str
-    rig: str
+    rig: Rig
     citation: str
     conditions: str
     sizes: dict[str, Size]
@@ -100,23 +102,6 @@ class Suite:
         if name not in self.sizes:
             raise _unknown(f"size of suite {self.name}", name, self.sizes)
         return self.sizes[name]
-
-
-def load(folder: Path, name: str) -> Suite:
-    """Read a suite by name. Raises LabError naming the nearest one when there is none."""
-    names = sorted(path.stem for path in folder.glob("*.toml"))
-    if name not in names:
-        nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-        raise LabError(
-            f'no suite "{name}" in {folder}; nearest: "{nearest[0]}"' if nearest else f"no suites in {folder}"
-        )
-    path = folder / f"{name}.toml"
-    try:
-        return _suite(path, tomllib.loads(path.read_text(encoding="utf-8")))
-    except KeyError as error:
-        raise LabError(f"{path}: expected an entry {error}, found none") from None
-    except (AttributeError, OSError, TypeError, ValueError) as error:
-        raise LabError(f"{path}: {error}") from None
 
 
 def plan(
@@ -180,95 +165,3 @@ def _with_origins(experiment: Experiment, origins: str | None) -> Experiment:
         if name not in list(Origin):
             raise _unknown("origin", name, list(Origin))
     return replace(experiment, origins=wanted)
-
-
-def _suite(path: Path, data: dict[str, Any]) -> Suite:
-    published = data["published"]
-    if data["name"] != path.stem:
-        raise ValueError(f'expected name = "{path.stem}" as the file is called, found "{data["name"]}"')
-    if unknown := data["sizes"].keys() - set(SIZES):
-        raise ValueError(f"expected sizes among {', '.join(SIZES)}, found {', '.join(sorted(unknown))}")
-    pictures = tuple(_picture(part) for part in data.get("pictures", []))
-    if len({picture.name for picture in pictures}) < len(pictures):
-        raise ValueError("expected pictures of different names, found one twice")
-    return Suite(
-        name=data["name"],
-        title=data["title"],
-        rig=data["rig"],
-        citation=f'{published["author"]}, "{published["title"]}", {published["date"]}',
-        conditions=published["conditions"],
-        sizes={name: _size(data["defaults"] | data["sizes"][name]) for name in SIZES if name in data["sizes"]},
-        published=_figures(path.parent / published["figures"]),
-        pictures=pictures,
-        comparisons=tuple(comparison(part) for part in data.get("comparisons", [])),
-        traces=data.get("traces", False),
-    )
-
-
-def _size(entries: dict[str, Any]) -> Size:
-    for entry, types in (("passes", (int,)), ("time_limit_seconds", (int, float))):
-        if type(entries[entry]) not in types or entries[entry] <= 0:
-            raise ValueError(f"expected {entry} to be a number above 0, found {entries[entry]!r}")
-    experiments = tuple(_experiment(entries | part) for part in entries["experiments"])
-    if not experiments:
-        raise ValueError("expected at least one experiment in every size, found none")
-    if len({experiment.name for experiment in experiments}) < len(experiments):
-        raise ValueError("expected experiments of different names, found one twice")
-    return Size(entries["passes"], entries["time_limit_seconds"], experiments)
-
-
-def _experiment(entries: dict[str, Any]) -> Experiment:
-    parameters = {name: _expanded(values) for name, values in entries["parameters"].items()}
-    for name, values in parameters.items():
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"expected a list of values for the parameter {name}, found {values!r}")
-        if any(value in values[:place] for place, value in enumerate(values)):
-            raise ValueError(f"expected different values for the parameter {name}, found {values!r}")
-        if name == "rows" and not all(type(value) is int and value > 0 for value in values):
-            raise ValueError(f"expected rows to be numbers above 0, found {values!r}")
-    origins = entries.get("origins", [])
-    if unknown := set(origins) - set(Origin):
-        raise ValueError(f"expected origins among {', '.join(Origin)}, found {', '.join(sorted(unknown))}")
-    return Experiment(entries["name"], entries["select"], entries["dataset"], parameters, origins)
-
-
-def _expanded(values: Any) -> Any:
-    """Return `1..cores` as 1, 2, 4 and so on, the cores of this machine and twice as many; `cores` as their number."""
-    if values == "cores":
-        return [cores()]
-    if values != "1..cores":
-        return values
-    powers = [2**power for power in range(cores().bit_length()) if 2**power < cores()]
-    return [*powers, cores(), 2 * cores()]
-
-
-def _picture(entries: dict[str, Any]) -> Picture:
-    picture = Picture(**entries)
-    for found, known in ((picture.kind, KINDS_OF_PICTURES), (picture.statistic, STATISTICS)):
-        if found not in known:
-            raise ValueError(f'picture {picture.name}: expected one of {", ".join(known)}, found "{found}"')
-    if not all(isinstance(values, list) for values in (picture.where or {}).values()):
-        raise ValueError(f"picture {picture.name}: expected lists of values in where, found {picture.where}")
-    return picture
-
-
-def _figures(path: Path) -> tuple[PublishedFigure, ...]:
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    names = {field.name for field in fields(PublishedFigure)}
-    try:
-        found = tuple(_figure({name: text for name, text in row.items() if name in names}) for row in rows)
-    except (KeyError, TypeError, ValueError) as error:
-        raise LabError(f"{path}: expected a description and numbers in every row: {error}") from None
-    if not found:
-        raise LabError(f"{path}: expected the figures of a published benchmark, found none")
-    return found
-
-
-def _figure(texts: dict[str, str]) -> PublishedFigure:
-    numbers: dict[str, Any] = {name: int(text) for name, text in texts.items() if name in ("rows", "bytes") and text}
-    figures: dict[str, Any] = {name: float(text) for name, text in texts.items() if "_" in name and text}
-    if not figures:
-        raise ValueError(f"no figure of {texts['description']!r}")
-    named: dict[str, Any] = {name: texts.get(name) or None for name in ("experiment", "parameters", "detail")}
-    return PublishedFigure(texts["description"], **named, **numbers, **figures)

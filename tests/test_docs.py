@@ -133,7 +133,7 @@ def test_a_page_in_a_folder_that_is_not_there_yet_is_written(tmp_path, monkeypat
 def a_run(tmp_path, monkeypatch):
     """A run's folder, and a checkout to adopt it in."""
     monkeypatch.setattr(docs, "ROOT", tmp_path)
-    monkeypatch.setattr(docs.suites, "load", lambda folder, name: (folder, name))
+    monkeypatch.setattr(docs.suite_files, "load", lambda folder, name: (folder, name))
     monkeypatch.setattr(docs.report, "write", lambda folder, suite: (folder / "report.md").write_text(str(suite)))
     folder = tmp_path / "results" / "20260101T000000Z-host"
     (folder / "pictures").mkdir(parents=True)

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from harness import plan, registry, report, results, suites
+from harness import plan, registry, report, results, suite_files
 from harness.model import Origin
 from harness.settings import ROOT
 
@@ -60,7 +60,7 @@ def test_its_report_made_again_is_the_committed_one(name, tmp_path):
         shutil.copy(FOLDER / name / file, tmp_path)
     if (FOLDER / name / "traces").is_dir():
         shutil.copytree(FOLDER / name / "traces", tmp_path / "traces")
-    report.write(tmp_path, suites.load(ROOT / "suites", name))
+    report.write(tmp_path, suite_files.load(ROOT / "suites", name))
     for file in ("report.md", "summary.csv"):
         assert (tmp_path / file).read_bytes() == (FOLDER / name / file).read_bytes()
     pictures = sorted(path.name for path in (FOLDER / name / "pictures").iterdir())
@@ -86,7 +86,7 @@ def test_a_figure_changed_by_hand_is_found(tmp_path):
     changed[place] = str(float(changed[place]) / 2)
     with (folder / "runs.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-    report.write(folder, suites.load(ROOT / "suites", "matrix"))
+    report.write(folder, suite_files.load(ROOT / "suites", "matrix"))
     for file in ("report.md", "summary.csv"):
         assert (folder / file).read_bytes() != (FOLDER / "matrix" / file).read_bytes()
 

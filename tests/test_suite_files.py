@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from harness import plan, registry, results, suites
+from harness import plan, registry, results, suite_files, suites
 from harness.comparisons import Sweep, Versus
 from harness.datasets import store
 from harness.model import Operation, Origin
@@ -15,7 +15,7 @@ from harness.rigs import parquet
 from harness.settings import ROOT
 
 FOLDER = ROOT / "suites"
-SUITES = {path.stem: suites.load(FOLDER, path.stem) for path in sorted(FOLDER.glob("*.toml"))}
+SUITES = {path.stem: suite_files.load(FOLDER, path.stem) for path in sorted(FOLDER.glob("*.toml"))}
 PARAMETERS = {name: import_module(f"harness.rigs.{suite.rig}").PARAMETERS for name, suite in SUITES.items()}
 
 every_suite = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)

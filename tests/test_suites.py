@@ -1,12 +1,14 @@
 """A suite file is data: what is right is read, what is wrong is one line that says so; a size of it becomes a plan."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from harness import suites
+from harness import suite_files, suites
 from harness.comparisons import Comparison, Sweep, Versus
 from harness.model import Experiment, LabError
+from harness.settings import ROOT
 
 GOOD = """
 name = "small"
@@ -62,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(folder: Path) -> suites.Suite:
-    return suites.load(folder, "small")
+    return suite_files.load(folder, "small")
 
 
 def test_a_good_suite_is_read(small):
@@ -87,7 +89,7 @@ def test_a_figure_says_under_which_conditions_it_was_measured(folder):
     (folder / "figures.csv").write_text(
         "description,experiment,parameters,rows,bytes,mean_seconds,peak_rss_bytes\na,first,files=1,10,20,,30\n"
     )
-    (figure,) = suites.load(folder, "small").published
+    (figure,) = suite_files.load(folder, "small").published
     assert figure == suites.PublishedFigure(
         "a", experiment="first", parameters="files=1", rows=10, bytes=20, peak_rss_bytes=30.0
     )
@@ -95,18 +97,18 @@ def test_a_figure_says_under_which_conditions_it_was_measured(folder):
 
 def test_an_unknown_suite_names_the_nearest(folder):
     with pytest.raises(LabError, match=r'no suite "smal" .*nearest: "small"'):
-        suites.load(folder, "smal")
+        suite_files.load(folder, "smal")
 
 
 def test_a_folder_without_suites_says_so(tmp_path):
     with pytest.raises(LabError, match="no suites in"):
-        suites.load(tmp_path / "nowhere", "matrix")
+        suite_files.load(tmp_path / "nowhere", "matrix")
 
 
 @pytest.mark.parametrize("name", ["../small", "", "/etc/passwd", "small.toml"])
 def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
     with pytest.raises(LabError, match="no suite"):
-        suites.load(folder, name)
+        suite_files.load(folder, name)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +117,20 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ('name = "small"', 'name = "small', "small.toml"),
         ('name = "small"', 'name = "other"', "name"),
         ('title = "A title"', "", "title"),
-        ('rig = "databases"', "", "rig"),
+        ('rig = "databases"', "", "rig: expected such an entry"),
+        ('rig = "databases"', 'rig = "database"', "rig: expected 'databases', .*, found 'database'"),
+        ('rig = "databases"', 'rigs = "databases"', 'no entry is called "rigs"; nearest: "rig"'),
+        ('select = "*"', 'select = "*"\norgins = ["limit"]', 'no entry is called "orgins"; nearest: "origins"'),
+        ("[{ name =", '[{ orgins = ["limit"], name =', 'no entry is called "orgins"; nearest: "origins"'),
+        ('select = "*"', 'select = "*"\norigins = ["limits"]', "origins.0: expected 'published', .* found 'limits'"),
         ("[defaults]", "[default]", "defaults"),
         ("[published]", "[publish]", "published"),
-        ("[sizes.default]", "[sizes.large]", "expected sizes among smoke, default, laptop, full, found large"),
-        ("[defaults]", "[[defaults]]", "unsupported operand"),
+        (
+            "[sizes.default]",
+            "[sizes.large]",
+            "sizes.large: expected 'smoke', .* found 'large'",
+        ),
+        ("[defaults]", "[[defaults]]", "defaults: expected a table of entries"),
         ("dataset =", "datasets =", "dataset"),
         ("select =", "selects =", "select"),
         ("passes = 3", "passes = true", "passes"),
@@ -127,34 +138,46 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ("passes = 3", "", "passes"),
         ("time_limit_seconds = 5", 'time_limit_seconds = "5"', "time_limit_seconds"),
         ("figures.csv", "nowhere.csv", "nowhere.csv"),
-        ('name = "second"', 'name = "first"', "expected experiments of different names, found one twice"),
+        ('name = "second"', 'name = "first"', 'different names, found "first" twice'),
         ('name = "second", ', "", "name"),
-        ('[{ name = "only", parameters = { rows = [10] } }]', "[]", "expected at least one experiment"),
-        ('[{ name = "only", parameters = { rows = [10] } }]', '["only"]', "unsupported operand"),
-        ("parameters = { rows = [10] }", "parameters = 10", "has no attribute"),
+        ('[{ name = "only", parameters = { rows = [10] } }]', "[]", "experiments: expected at least one, found"),
+        (
+            '[{ name = "only", parameters = { rows = [10] } }]',
+            '["only"]',
+            "experiments.0: expected a table",
+        ),
+        ("parameters = { rows = [10] }", "parameters = 10", "parameters: expected a table of entries, found 10"),
         ("parameters = { rows = [10] }", "parameter = { rows = [10] }", "parameters"),
-        ("rows = [10] }", "rows = 10 }", "expected a list of values for the parameter rows, found 10"),
-        ("rows = [10] }", "rows = [] }", "expected a list of values for the parameter rows"),
-        ("rows = [10] }", 'rows = ["ten"] }', "expected rows to be numbers above 0"),
-        ("rows = [10] }", "rows = [1e5] }", "expected rows to be numbers above 0"),
-        ("rows = [10] }", "rows = [0] }", "expected rows to be numbers above 0"),
-        ("rows = [10] }", "rows = [10, 20, 10] }", "expected different values for the parameter rows"),
+        ("rows = [10] }", "rows = 10 }", "rows: expected a list, found 10"),
+        ("rows = [10] }", "rows = [] }", "rows: expected at least one, found"),
+        ("rows = [10] }", 'rows = ["ten"] }', "expected rows to be whole numbers above 0"),
+        ("rows = [10] }", "rows = [1e5] }", "expected rows to be whole numbers above 0"),
+        ("rows = [10] }", "rows = [0] }", "expected rows to be whole numbers above 0"),
+        ("rows = [10] }", "rows = [10, 20, 10] }", "rows: expected different values"),
         (
             'kind = "lines"',
             'kind = "pie"',
-            'picture a-picture: expected one of bars, lines, scatter, traces, found "pie"',
+            "pictures.0.kind: expected 'bars', 'lines', 'scatter' or 'traces', found 'pie'",
         ),
-        ('statistic = "mean and', 'statistic = "mode and', "picture another-picture: expected one of median"),
-        ('where = { experiment = ["first"] }', 'where = { experiment = "first" }', "expected lists of values in where"),
+        ('statistic = "mean and', 'statistic = "mode and', "pictures.1.statistic: expected 'median and range'"),
+        (
+            'where = { experiment = ["first"] }',
+            'where = { experiment = "first" }',
+            "where.experiment: expected a list",
+        ),
         ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),
-        ('name = "another-picture"', 'name = "a-picture"', "expected pictures of different names, found one twice"),
+        (
+            'name = "another-picture"',
+            'name = "a-picture"',
+            'different names, found "a-picture" twice',
+        ),
     ],
 )
 def test_a_wrong_suite_file_is_one_line_that_names_file_and_entry(folder, old, new, said):
     assert old in GOOD
     (folder / "small.toml").write_text(GOOD.replace(old, new))
     with pytest.raises(LabError, match=said) as caught:
-        suites.load(folder, "small")
+        suite_files.load(folder, "small")
     assert "small.toml" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -173,7 +196,7 @@ def test_a_wrong_suite_file_is_one_line_that_names_file_and_entry(folder, old, n
 def test_wrong_published_figures_are_one_line_that_names_their_file(folder, text):
     (folder / "figures.csv").write_text(text)
     with pytest.raises(LabError, match=r"figures\.csv") as caught:
-        suites.load(folder, "small")
+        suite_files.load(folder, "small")
     assert "\n" not in str(caught.value)
 
 
@@ -232,10 +255,10 @@ def test_what_a_suite_does_not_have_is_one_line_that_says_what_there_is(small, w
 def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_made(
     folder, monkeypatch, cores, values
 ):
-    monkeypatch.setattr(suites, "cores", lambda: cores)
+    monkeypatch.setattr(suite_files, "cores", lambda: cores)
     text = GOOD.replace("{ rows = [10, 20] }", '{ rows = [10, 20], threads = "1..cores", all = "cores" }')
     (folder / "small.toml").write_text(text)
-    (first, _) = plan(suites.load(folder, "small")).experiments
+    (first, _) = plan(suite_files.load(folder, "small")).experiments
     assert first.parameters == {"rows": [10, 20], "threads": values, "all": [cores]}
 
 
@@ -259,7 +282,7 @@ transport = "a.b.c"
 against = "a.b.d"
 """
     )
-    assert suites.load(folder, "small").comparisons == (
+    assert suite_files.load(folder, "small").comparisons == (
         Comparison("warm", "second", {"cache": "warm"}, {"cache": "cold"}),
         Sweep("first", "rows", "bytes_per_s"),
         Versus("this way", "first", "a.b.c", "a.b.d"),
@@ -271,23 +294,41 @@ against = "a.b.d"
     [
         ('title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }', "expected one and other"),
         ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
-        ('experiment = "first"\ntransport = "a.b.c"', "against"),
+        ('title = "a"\nexperiment = "first"\ntransport = "a.b.c"', "against"),
     ],
 )
 def test_what_is_no_comparison_is_one_line(folder, entry, said):
     (folder / "small.toml").write_text(f"{GOOD}\n[[comparisons]]\n{entry}\n")
     with pytest.raises(LabError, match=said) as caught:
-        suites.load(folder, "small")
+        suite_files.load(folder, "small")
     assert "\n" not in str(caught.value)
 
 
 def test_a_figure_may_be_one_of_a_detail(folder):
     (folder / "figures.csv").write_text("description,experiment,detail,detail_value\na,first,bytes_per_s,330e9\n")
-    (figure,) = suites.load(folder, "small").published
+    (figure,) = suite_files.load(folder, "small").published
     assert (figure.detail, figure.detail_value, figure.mean_seconds) == ("bytes_per_s", 330e9, None)
 
 
 def test_only_a_suite_that_asks_for_traces_has_them(folder):
-    assert not suites.load(folder, "small").traces
+    assert not suite_files.load(folder, "small").traces
     (folder / "small.toml").write_text(f"traces = true\n{GOOD}")
-    assert suites.load(folder, "small").traces
+    assert suite_files.load(folder, "small").traces
+
+
+def test_a_suite_need_not_reproduce_a_published_benchmark(folder):
+    before, _, rest = GOOD.partition("[published]")
+    (folder / "small.toml").write_text(f"{before}[defaults]{rest.partition('[defaults]')[2]}")
+    small = suite_files.load(folder, "small")
+    assert (small.citation, small.conditions, small.published) == ("", "", ())
+
+
+def test_origins_may_stand_above_the_experiments_they_are_for(folder):
+    (folder / "small.toml").write_text(GOOD.replace('select = "*"', 'select = "*"\norigins = ["limit"]'))
+    small = suite_files.load(folder, "small")
+    assert [part.origins for part in small.size("default").experiments] == [["limit"], ["limit"]]
+
+
+def test_the_rigs_that_a_suite_may_name_are_those_there_are():
+    found = {path.stem for path in (ROOT / "harness" / "rigs").glob("*.py") if "def opened(" in path.read_text()}
+    assert set(get_args(suites.Rig)) == found

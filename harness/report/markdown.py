@@ -58,7 +58,7 @@ def report(
         *((f"Not drawn, because no ok run fits them: {'; '.join(missing)}.",) if missing else ()),
         "## How to read this",
         _HOW_TO_READ,
-        f"Published figures: {_plain(suite.citation)}; {_plain(suite.conditions)}.",
+        *((f"Published figures: {_plain(suite.citation)}; {_plain(suite.conditions)}.",) if suite.citation else ()),
         "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
         "machine, versions and settings: [environment.json](environment.json).",
     ]
