@@ -6,12 +6,14 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from harness.machine import describe_machine, disk
+from harness.model import Transport
 from harness.plan import Plan
 from harness.rigs.rig import Rig
 from harness.settings import ROOT
@@ -20,11 +22,13 @@ from harness.settings import ROOT
 IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
 
 
-def describe(plan: Plan, rig: Rig, folder: Path, built_from: str | None = None) -> dict[str, Any]:
+def describe(
+    plan: Plan, rig: Rig, transports: Iterable[Transport], folder: Path, built_from: str | None = None
+) -> dict[str, Any]:
     """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
 
-    `folder` is one on the disk that is used. `built_from` is the commit of the code where there is no checkout to ask;
-    it ends in -dirty if files were changed.
+    `transports` are those of the run. `folder` is one on the disk that is used. `built_from` is the commit of the code
+    where there is no checkout to ask; it ends in -dirty if files were changed.
     """
     facts = {
         "plan": asdict(plan),
@@ -34,6 +38,7 @@ def describe(plan: Plan, rig: Rig, folder: Path, built_from: str | None = None) 
         "disk": disk(folder),
         "python": platform.python_version(),
         "packages": dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions())),
+        "uses": _distributions(transports),
         "code": _code(built_from),
         "measurement": {
             "clock": "time.monotonic_ns in the worker",
@@ -45,6 +50,17 @@ def describe(plan: Plan, rig: Rig, folder: Path, built_from: str | None = None) 
     }
     plain = json.loads(json.dumps(facts))  # as it will be read back: lists for tuples
     return {"fingerprint": fingerprint(plain), **plain}
+
+
+def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
+    """Return by transport the distributions that its modules come from, as `packages` calls them."""
+    providers = metadata.packages_distributions()
+    return {
+        entry.id: sorted(
+            {name.lower() for module in entry.requires for name in providers.get(module.partition(".")[0], ())}
+        )
+        for entry in {entry.id: entry for entry in transports}.values()
+    }
 
 
 def fingerprint(facts: dict[str, Any]) -> str:

@@ -85,7 +85,9 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
         stack.enter_context(only_run(settings.state_dir, run_id))
         order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say)
         rig = stack.enter_context(rigs.opened(order))
-        facts = environment.describe(plan, rig, settings.state_dir, settings.commit)
+        facts = environment.describe(
+            plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit
+        )
         folder = settings.results_dir / run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def rig(tmp_path):
 
 
 def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprint(rig):
-    facts = environment.describe(PLAN, rig, HERE, built_from="abc")
+    facts = environment.describe(PLAN, rig, [], HERE, built_from="abc")
     assert facts.keys() >= set(environment.IDENTITY)
     assert facts["fingerprint"] == environment.fingerprint(facts)
     assert facts == json.loads(json.dumps(facts))
@@ -112,11 +113,11 @@ def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprin
 
 
 def test_the_environment_says_where_nothing_lies(rig, tmp_path):
-    assert str(tmp_path) not in json.dumps(environment.describe(PLAN, rig, HERE))
+    assert str(tmp_path) not in json.dumps(environment.describe(PLAN, rig, [], HERE))
 
 
 def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint(rig):
-    first, second = (environment.describe(PLAN, rig, HERE) for _ in range(2))
+    first, second = (environment.describe(PLAN, rig, [], HERE) for _ in range(2))
     assert first["fingerprint"] == second["fingerprint"]
 
 
@@ -128,7 +129,7 @@ def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint
     ],
 )
 def test_code_without_a_checkout_is_what_it_was_built_from(rig, built_from, code):
-    assert environment.describe(PLAN, rig, HERE, built_from)["code"] == code
+    assert environment.describe(PLAN, rig, [], HERE, built_from)["code"] == code
 
 
 def test_code_in_a_checkout_is_its_commit_and_whether_files_of_it_were_changed(rig, tmp_path, monkeypatch):
@@ -144,24 +145,23 @@ def test_code_in_a_checkout_is_its_commit_and_whether_files_of_it_were_changed(r
     git("commit", "--quiet", "--message", "one")
     commit = git("rev-parse", "HEAD")
     (tmp_path / "runs.csv").write_text("results are not code")
-    assert environment.describe(PLAN, rig, HERE)["code"] == {"commit": commit, "modified": False}
+    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": commit, "modified": False}
     (tmp_path / "code.py").write_text("two")
-    assert environment.describe(PLAN, rig, HERE)["code"] == {"commit": commit, "modified": True}
+    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": commit, "modified": True}
 
 
 def test_code_of_nowhere_is_unknown_not_guessed(rig, tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert environment.describe(PLAN, rig, HERE)["code"] == {"commit": None, "modified": None}
+    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": None, "modified": None}
 
 
-def test_every_package_that_a_transport_needs_is_among_those_recorded(rig):
-    """By the name of its distribution, which is not always that of the module."""
-    from importlib.metadata import packages_distributions
-
-    recorded = environment.describe(PLAN, rig, HERE)["packages"]
-    of_module = packages_distributions()
+def test_every_transport_of_a_run_names_the_packages_it_uses_as_they_are_recorded(rig):
+    """By the names of distributions: clickhouse-driver, where the module is clickhouse_driver."""
+    facts = environment.describe(PLAN, rig, registry.select("*"), HERE)
+    assert facts["uses"].keys() == registry.catalogue().keys()
+    assert facts["uses"]["clickhouse.clickhouse_driver.write_polars_columnar"] == ["clickhouse-driver", "polars"]
     for entry in registry.select("*"):
-        for module in entry.requires:
-            for distribution in of_module.get(module.partition(".")[0], []):
-                assert distribution.lower() in recorded
+        used = facts["uses"][entry.id]
+        assert set(used) <= facts["packages"].keys()
+        assert bool(used) == bool({part.partition(".")[0] for part in entry.requires} - sys.stdlib_module_names)

@@ -17,16 +17,22 @@ from harness.datasets.specification import Specification
 from harness.model import Dataset, LabError
 
 ROW_GROUP_ROWS = 100_000
-_NOT_DATASETS = ("__init__", "specification", "store")
 _FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # what a manifest must say
 
 
 def specification(name: str) -> Specification:
     """Return the dataset of this name, the module of the same name beside this file. Raises LabError."""
-    known = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in _NOT_DATASETS)
+    known = specifications()
     if name not in known:
         raise LabError(f'no dataset "{name}"; there are: {", ".join(known)}')
-    return import_module(f"harness.datasets.{name}").SPECIFICATION
+    return known[name]
+
+
+def specifications() -> dict[str, Specification]:
+    """Return every dataset by name: the modules beside this file that have a SPECIFICATION."""
+    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
+    modules = {name: import_module(f"harness.datasets.{name}") for name in names if name != "__init__"}
+    return {name: module.SPECIFICATION for name, module in modules.items() if hasattr(module, "SPECIFICATION")}
 
 
 def ensure(folder: Path, name: str, rows: int, seed: int) -> Dataset:

@@ -20,7 +20,7 @@ from harness.model import LabError, Status
 from harness.report import markdown, summary
 from harness.report.cells import significant, times
 from harness.report.intervals import CONFIDENCE, Interval, ratio_interval
-from harness.report.merging import differing, packages
+from harness.report.merging import Run, differing, packages
 from harness.report.points import in_order
 from harness.report.text_tables import TextTable
 from harness.suites import Suite
@@ -66,9 +66,7 @@ class Compared:
         return statistics.geometric_mean(line["ratio"] for line in self.lines) if self.lines else None
 
 
-def compared(
-    suite: Suite, one: tuple[dict[str, Any], list[dict[str, Any]]], other: tuple[dict[str, Any], Any], anyway: bool
-) -> Compared:
+def compared(suite: Suite, one: Run, other: Run, anyway: bool) -> Compared:
     """Compare two runs, given as their environments and rows.
 
     Raises LabError: of different suites, or (without `anyway`) with other data, versions, machines or labs.
@@ -132,9 +130,9 @@ def too_few(lines: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _differing(one: tuple[dict[str, Any], Any], other: tuple[dict[str, Any], Any]) -> Iterator[str]:
+def _differing(one: Run, other: Run) -> Iterator[str]:
     first, second = one[0], other[0]
-    yield from differing(first, second, packages([*one[1], *other[1]]))
+    yield from differing(first, second, packages(one, other))
     for name in ("lab", "python"):
         if first[name] != second[name]:
             yield f"{name} ({first[name]} and {second[name]})"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import registry
 from harness.model import LabError
 from harness.report import cells, markdown, summary
 from harness.report.points import parameters
@@ -30,6 +29,7 @@ COLUMNS = (
     "output",
     "differs",
 )
+Run = tuple[dict[str, Any], list[dict[str, Any]]]  # its environment and rows
 MACHINE = ("environment", "system", "kernel", "CPU", "cores", "memory", "disk", "filesystem", "maker", "run")
 
 
@@ -46,7 +46,7 @@ class MergedRun:
         return str(self.environment["machine"]["host"])
 
 
-def merged(suite: Suite, runs: Sequence[tuple[dict[str, Any], list[dict[str, Any]]]], anyway: bool) -> list[MergedRun]:
+def merged(suite: Suite, runs: Sequence[Run], anyway: bool) -> list[MergedRun]:
     """Return the runs with what makes each incomparable with the first; `runs` are environments and rows.
 
     Raises LabError: fewer than two runs, another suite among them, or (without `anyway`) other data or versions.
@@ -59,7 +59,7 @@ def merged(suite: Suite, runs: Sequence[tuple[dict[str, Any], list[dict[str, Any
     first = runs[0][0]
     found = []
     for environment, rows in runs:
-        differs = tuple(differing(first, environment, packages(rows)))
+        differs = tuple(differing(first, environment, packages((environment, rows))))
         if differs and not anyway:
             raise LabError(
                 f"{environment['run_id']} and {first['run_id']} differ in {'; '.join(differs)}: their figures are not "
@@ -69,15 +69,18 @@ def merged(suite: Suite, runs: Sequence[tuple[dict[str, Any], list[dict[str, Any
     return found
 
 
-def packages(rows: Sequence[dict[str, Any]]) -> set[str]:
-    """Return the modules that the transports of these rows need: the versions that make a comparison lie."""
-    known = registry.catalogue()
-    return {
-        module.partition(".")[0]
-        for row in rows
-        if row["transport"] in known
-        for module in known[row["transport"]].requires
-    }
+def packages(*runs: Run) -> set[str]:
+    """Return the packages that the transports of these runs use: the versions that make a comparison lie.
+
+    A run of an earlier version of the lab does not say what its transports use: there all packages count.
+    """
+    return {name for facts, rows in runs for name in _used(facts, {row["transport"] for row in rows})}
+
+
+def _used(facts: dict[str, Any], transports: set[str]) -> Iterable[str]:
+    if "uses" not in facts:
+        return facts["packages"]
+    return (name for transport in transports for name in facts["uses"].get(transport, ()))
 
 
 def differing(first: dict[str, Any], other: dict[str, Any], needed: set[str]) -> Iterator[str]:

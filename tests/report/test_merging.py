@@ -15,6 +15,7 @@ def a_run(host, seconds, **facts):
         run_id=f"20260101T000000Z-{host}", data=[{"name": "raw_csv", "rows": 1_000}], servers={}, **facts
     )
     known |= {"packages": {"polars": "2.1.0", "psycopg": "3.3.9"}, "code": {"commit": "a" * 40, "modified": False}}
+    known["uses"] = {"postgres.psycopg.write_polars_copy_text": ["polars", "psycopg"]}
     known["machine"] = {**copy.deepcopy(known["machine"]), "host": host, "maker": "A maker", "virtual": True}
     known["plan"] = {**known["plan"], "suite": "example"}
     rows = [
@@ -65,6 +66,16 @@ def test_what_differs_is_refused_unless_asked_for_and_then_labelled(other, said)
 def test_a_package_that_no_way_uses_makes_no_difference():
     other = changed(SERVER, packages=SERVER[0]["packages"] | {"never-used": "9"})
     assert merging.merged(suite(), [LAPTOP, other], anyway=False)[1].differs == ()
+
+
+def test_a_run_that_does_not_say_what_its_ways_use_is_held_to_all_packages():
+    runs = [
+        changed(run, packages=run[0]["packages"] | {"maybe-used": number}) for run, number in ((LAPTOP, 8), (SERVER, 9))
+    ]
+    assert merging.merged(suite(), runs, anyway=False)[1].differs == ()
+    old = [({name: fact for name, fact in facts.items() if name != "uses"}, rows) for facts, rows in runs]
+    with pytest.raises(LabError, match=r"differ in maybe-used \(8 and 9\)"):
+        merging.merged(suite(), old, anyway=False)
 
 
 def test_one_run_or_another_suite_is_refused():
