@@ -17,7 +17,7 @@ def cells(summary: dict[str, Any]) -> dict[str, str]:
     return {
         "#": ranks.shown(summary),
         "transport": name(summary),
-        "median s, 95 %": with_interval(summary),
+        "median s": with_interval(summary),
         "avg s": _number(summary["mean_seconds"], ".4f"),
         "rows/s": _number(summary["mean_rows_per_s"], ",.0f"),
         "min": _number(summary["min_rows_per_s"], ",.0f"),

@@ -19,7 +19,7 @@ from typing import Any
 from harness.model import LabError, Status
 from harness.report import markdown, summary
 from harness.report.cells import significant, times
-from harness.report.intervals import CONFIDENCE, Interval, ratio_interval
+from harness.report.intervals import CONFIDENCE, Interval, called, ratio_interval
 from harness.report.merging import Run, differing, packages
 from harness.report.points import in_order
 from harness.report.text_tables import TextTable
@@ -36,7 +36,7 @@ COLUMNS = {
     "median_seconds_a": "median of seconds in A",
     "median_seconds_b": "median of seconds in B",
     "ratio": "median of B / median of A: above 1 B takes longer",
-    "ratio_low": "lower end of its 95 % interval",
+    "ratio_low": "lower end of its interval (bootstrap, nominally 95 %)",
     "ratio_high": "upper end",
     "p": "p-value of Mann and Whitney's U",
     "p_corrected": "the same, corrected for the number of cases (Holm)",
@@ -198,7 +198,9 @@ def _line(key: Key, one: list[float], other: list[float], name: str) -> dict[str
 
 def table(found: Compared) -> TextTable:
     """Return the comparison as a table of texts, with everything that must be known to read it below."""
-    head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", "95 %", "p", "shown")
+    many = called(line[name] for line in found.lines for name in ("n_a", "n_b"))
+    interval = many if many == "95 %" else "interval"  # of a ratio, also of few runs, it is no range
+    head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", interval, "p", "shown")
     several = len({line["experiment"] for line in found.lines}) > 1
     rows = [_texts(line, several) for line in found.lines]
     if found.geometric_mean is not None:
@@ -213,7 +215,7 @@ def table(found: Compared) -> TextTable:
             *(f"A and B differ: {fact}" for fact in found.differs),
             *((needed,) if needed else ()),
             f"{NOTHING_SHOWN} no difference is shown: p is {LEVEL:.2g} or more. p: Mann-Whitney U, corrected for "
-            f"{len(found.lines)} cases (Holm); B / A: medians; 95 %: bootstrap, none for fewer than 3 runs",
+            f"{len(found.lines)} cases (Holm); B / A: medians; {interval}: bootstrap, none for fewer than 3 runs",
             *(f"not compared: {one}" for one in found.left_out),
         ),
         wide=frozenset({0, 1, len(head) - 1}),

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.model import CONTROL, Origin
 from harness.report.cells import with_interval
-from harness.report.intervals import overlap
+from harness.report.intervals import called, overlap
 from harness.report.points import described, parameters
 
 
@@ -27,17 +27,20 @@ def _line(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
     subject = f"{other['transport'].removesuffix(CONTROL)}{f', {where}' if where else ''}"
     if one is None or not one["n"] or not other["n"]:
         return f"A/A control of {subject}: not judged, the two do not both have an ok run."
-    figures = f"{with_interval(one)} and {with_interval(other)} s"
+    interval = called((one["n"], other["n"]))
+    figures = f"{with_interval(one)} and {with_interval(other)} s" + (
+        f"; in brackets the {interval}" if interval else ""
+    )
     if one["median_low_seconds"] is None or other["median_low_seconds"] is None:
         return f"A/A control of {subject}: not judged, fewer than 3 runs ({figures})."
     if overlap(*((case["median_low_seconds"], case["median_high_seconds"]) for case in (one, other))):
         first, second = sorted((one["median_seconds"], other["median_seconds"]))
         return (
-            f"A/A control of {subject}: a tie, as it must be ({figures}, 95 % intervals); the medians of one function "
-            f"under two ids are {second / first - 1:.0%} apart by chance alone."
+            f"A/A control of {subject}: a tie, as it must be ({figures}); the medians of one function under "
+            f"two ids are {second / first - 1:.0%} apart by chance alone."
         )
     return (
-        f"A/A CONTROL FAILED, {subject}: one function under two ids came out as different ({figures}, 95 % intervals). "
+        f"A/A CONTROL FAILED, {subject}: one function under two ids came out as different ({figures}). "
         "Do not believe differences of this size between ways of this run"
         f"{_by_chance(one['n'], other['n'])}."
     )

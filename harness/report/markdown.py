@@ -16,8 +16,8 @@ _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand i
 _HOW_TO_READ = """\
 - One run is one call in a process of its own. Figures come from the runs that are ok: never more than the number a
   table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.
-- In brackets stands the 95 % interval of the median (percentile bootstrap). Of 3 to 5 runs it is their whole range; it
-  holds the true median with 75 % of 3 runs, 88 % of 4 and 94 % of 5. Fewer than 3 runs have none.
+- In brackets stands the interval of the median (percentile bootstrap, nominally 95 %). Of 3 to 5 runs it is their whole
+  range, and a head says so: it holds the true median with 75 % of 3 runs, 88 % of 4 and 94 % of 5. Fewer have none.
 - A rank is 1 plus the number of ways whose whole interval lies below: ways with the same rank (=) are not shown to
   differ, whatever their order; one that scatters widely may share the rank of one above it. Where a rank has a question
   mark, there were too few runs to tell.

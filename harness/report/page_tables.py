@@ -62,8 +62,8 @@ class _Column:
 _FIGURES = (
     _Column("runs", "n", str),
     _Column("median s", "median_seconds", significant),
-    _Column("95 % from", "median_low_seconds", significant),
-    _Column("95 % to", "median_high_seconds", significant),
+    _Column("interval from", "median_low_seconds", significant),
+    _Column("interval to", "median_high_seconds", significant),
     _Column("mean s", "mean_seconds", significant),
     _Column("std s", "std_seconds", significant),
     _Column("min s", "min_seconds", significant),

@@ -19,7 +19,7 @@ from harness.report.intervals import Interval
 
 SHARED, UNSURE = "=", "?"
 NOTES = {
-    SHARED: "= shares its rank: no way of this rank is shown to be faster than another (their 95 % intervals overlap)",
+    SHARED: "= shares its rank: no way of this rank is shown to be faster than another (their intervals overlap)",
     UNSURE: "? a place by the median alone: fewer than 3 runs have no interval, and no tie can be told",
 }
 

@@ -44,7 +44,8 @@ COLUMNS = {
     "mean_seconds": "arithmetic mean of seconds",
     "std_seconds": "population standard deviation of seconds, as the published stores benchmark computes it",
     "median_seconds": "median of seconds",
-    "median_low_seconds": "lower end of its 95 % interval (percentile bootstrap); empty for fewer than 3 runs",
+    "median_low_seconds": "lower end of its interval (percentile bootstrap, nominally 95 %; of 3 to 5 runs "
+    "their range); empty for fewer than 3 runs",
     "median_high_seconds": "upper end",
     "min_seconds": "smallest",
     "max_seconds": "largest",

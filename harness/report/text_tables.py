@@ -14,11 +14,12 @@ from harness.report import ranks, stability
 from harness.report.cells import cells, megabytes, name, significant, times, volume
 from harness.report.details import DETAILS, detail_rows
 from harness.report.failures import reasons
+from harness.report.intervals import called
 from harness.report.points import Point, in_common, points
 from harness.report.summary import TITLES
 
 Case = dict[str, Any]
-_RANKING = ("#", "transport", "median s, 95 %", "avg s", "rows/s", "min", "max", "peak MB")
+_RANKING = ("#", "transport", "median s", "avg s", "rows/s", "min", "max", "peak MB")
 OF_LIMIT = "of limit: how near a way comes to the fastest bound of this table, which has no rank: it is no way"
 _SET_OFF = "set off at a point: the ways of rank 1, none of which is shown to be faster than another there"
 MARKED = "† loses some kinds of values (nulls, quotes ...): see the report's table of what each way loses"
@@ -83,13 +84,14 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
         head += ["published s", "ratio"]
     bounded = any(text["of limit"] for text in texts)
     head += ["of limit", "values"] if bounded else ["values"]
+    interval = called(case["n"] for case in group)
     size = f"{point.rows:,} rows" if point.rows is not None else ""
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
     others = in_common(["; ".join(part for part in point.label.split("; ") if not part.startswith("rows="))])
     conditions = ", ".join(filter(None, (extent, f"mean of {samples(group)}, by median time")))
     return TextTable(
         title=f"{title}: {conditions}",
-        head=tuple(head),
+        head=tuple(f"{name}, {interval}" if name == "median s" and interval else name for name in head),
         rows=tuple(tuple(text[column] for column in head) for text in texts),
         notes=(
             *((f"parameters: {others}",) if others else ()),

@@ -22,8 +22,8 @@ def said(rows):
 
 def test_a_pair_that_ties_is_said_in_one_line():
     assert said(pair([1.0, 1.1, 1.2], [1.15, 1.25, 1.3])) == [
-        "A/A control of postgres.made.read, 1,000 rows: a tie, as it must be (1.10 (1.00-1.20) and 1.25 (1.15-1.30) s, "
-        "95 % intervals); the medians of one function under two ids are 14% apart by chance alone."
+        "A/A control of postgres.made.read, 1,000 rows: a tie, as it must be (1.10 (1.00-1.20) and 1.25 (1.15-1.30) s; "
+        "in brackets the range of 3); the medians of one function under two ids are 14% apart by chance alone."
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.report.intervals import median_interval, overlap, ratio_interval
+from harness.report.intervals import called, median_interval, overlap, ratio_interval
 
 SECONDS = st.floats(1e-3, 1e3).map(lambda value: float(f"{value:.6g}"))
 SAMPLE = st.lists(SECONDS, min_size=3, max_size=12)
@@ -80,3 +80,20 @@ def test_intervals_that_touch_overlap():
     assert overlap((1, 9), (2, 3))
     assert not overlap((1, 2), (2.1, 3))
     assert not overlap((2.1, 3), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("counts", "name"),
+    [
+        ([], ""),
+        ([0, 1, 2], ""),
+        ([3, 3, 0], "range of 3"),
+        ([3, 5], "range of 3 to 5"),
+        ([3, 6], "interval"),
+        ([7, 7], "interval"),
+        ([9, 10], "interval"),
+        ([10, 30], "95 %"),
+    ],
+)
+def test_an_interval_is_called_what_it_is_worth(counts, name):
+    assert called(counts) == name
