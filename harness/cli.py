@@ -86,6 +86,7 @@ def show(transport: Annotated[str, typer.Argument(help="id of a transport, see `
 @app.command()
 @_explained
 def run(
+    context: typer.Context,
     suite: Annotated[str, typer.Argument(help="name of a suite")] = "matrix",
     size: Annotated[str, typer.Option(help="smoke, default, laptop or full")] = "default",
     rows: Annotated[int | None, typer.Option(help="rows of the data, instead of the size's own")] = None,
@@ -102,6 +103,7 @@ def run(
 
     chosen = settings.load()
     if resume is not None:
+        _refuse_beside_resume(context)
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
@@ -110,6 +112,25 @@ def run(
         request = Request(plan, known.rig, "external" if external else chosen.kind)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
+
+
+def _refuse_beside_resume(context: typer.Context) -> None:
+    """Raise LabError where a run is to be completed and something else is asked for: it goes on as it was planned."""
+    given = [
+        parameter.name
+        for parameter in context.command.params
+        if parameter.name != "resume" and _was_given(context, str(parameter.name))
+    ]
+    if given:
+        raise LabError(
+            f"--resume goes on with a run as it was asked for; found {', '.join(map(str, given))} beside it: leave "
+            "that out, or start a new run without --resume"
+        )
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:

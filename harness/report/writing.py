@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from harness import results
-from harness.model import LabError, Status
+from harness.model import LabError
 from harness.report import markdown, summary
 from harness.suites import Suite
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written: the files, and the rows and summaries they were made from; `bad` are the rows not ok."""
+    """What was written: the files, and the rows and summaries they were made from."""
 
     folder: Path
     paths: tuple[Path, ...]
     rows: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
-    bad: list[dict[str, Any]]
 
 
 def write(folder: Path, suite: Suite) -> Report:
@@ -52,7 +51,7 @@ def write(folder: Path, suite: Suite) -> Report:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
-    return Report(folder, paths, rows, summaries, [row for row in rows if row["status"] is not Status.OK])
+    return Report(folder, paths, rows, summaries)
 
 
 def read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

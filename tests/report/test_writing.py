@@ -42,10 +42,9 @@ def test_everything_is_written_and_named(written):
     assert all(texts(written.folder).values())
 
 
-def test_the_report_holds_the_rows_the_summaries_and_what_is_not_ok(written):
+def test_the_report_holds_the_rows_and_the_summaries(written):
     assert [one["transport"] for one in written.rows] == [one["transport"] for one in ROWS]
     assert len(written.summaries) == 3
-    assert [one["error"] for one in written.bad] == ["a < b & c"]
 
 
 def test_every_format_has_the_figures_the_reason_and_the_authors_figure(written):
@@ -76,7 +75,7 @@ def test_experiments_stand_in_the_order_of_the_plan(tmp_path):
 
 def test_a_run_that_has_not_begun_has_a_report_that_says_so(tmp_path):
     done = report.write(run_folder(tmp_path, []), suite(FIGURE, pictures=[TIMES]))
-    assert (done.rows, done.summaries, done.bad) == ([], [], [])
+    assert (done.rows, done.summaries) == ([], [])
     assert "No run is there yet." in (tmp_path / "report.md").read_text()
 
 

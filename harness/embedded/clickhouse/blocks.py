@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from .wire import ProtocolError, Reader, receiver, string, varint
 
-EMPTY_BLOCK = b"\x00\x00"
 MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20

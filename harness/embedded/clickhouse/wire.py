@@ -188,7 +188,3 @@ class Reader:
         """Return all that was read since ``mark``, and keep no more."""
         self._keep = False
         return bytes(memoryview(self._data)[: self._position])
-
-    def pending(self) -> int:
-        """Return how many bytes were received and not read yet."""
-        return len(self._data) - self._position
