@@ -11,6 +11,8 @@ CLIENT = "pgpq"
 BLOCK_ROWS = 65_536  # turned into Arrow, encoded and sent at a time
 # A slice that waits for a row of another one would wait for ever: that one commits only when all are done.
 LOCK_TIMEOUT = "10s"
+# So writers over several connections take turns at a table: an advisory lock of its oid behind a class id, "lab ".
+TURN = 0x6C616220 << 32
 
 
 @contextmanager
@@ -93,12 +95,18 @@ def _copy(connection, blocks, types, table):
         copy.write(encoder.finish())
 
 
+def _take_turn(connection, table):
+    """Wait until no other parallel writer is at the table; the transaction's end is the end of the turn."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s | quote_ident(%s)::regclass::oid::bigint)", [TURN, table])
+
+
 def _copy_slices(connections, slices, columns, table):
     """Send one slice over each connection, block by block; commit them only when all have arrived, else none."""
     types = _types(connections[0], table, columns)
     with ExitStack() as transactions:
         for connection in connections:
-            transactions.enter_context(connection.transaction())
+            transactions.enter_context(connection.transaction())  # they end in reverse: the first, with its turn, last
+        _take_turn(connections[0], table)
         with ThreadPoolExecutor(len(connections)) as pool:
             number = len(connections)
             list(pool.map(_copy, connections, slices, [types] * number, [table] * number))
@@ -126,7 +134,8 @@ def write_polars_copy_binary_sorted(connections, frame, table):
     As many connections as cores (2 to 8), each with a thread and a transaction of its own. An error in one slice rolls
     all of them back. The transactions commit one after the other when all rows have arrived: in that moment another
     connection can see some slices and not yet the others, and a crash can leave it so. Where two slices have the same
-    key, one waits for the other and fails after 10 seconds (lock_timeout), and no row stays.
+    key, one waits for the other and fails after 10 seconds (lock_timeout), and no row stays. Two parallel writers of
+    one table take turns (an advisory lock): they could wait for each other's keys.
     """
     with phase("encode"):
         keys = _key_columns(connections[0], table)
