@@ -115,3 +115,25 @@ def test_a_parallel_read_sees_one_moment_of_a_table_that_is_written_to(
         writer.join()
     assert {(len(numbers), numbers.n_unique()) for numbers in seen} == {(8_000, 1)}
     assert len({numbers[0] for numbers in seen}) > 1  # there was something to see
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "asyncpg_parallel.read_polars_copy_csv",
+        "adbc_parallel.read_polars_ctid_snapshot",
+        "connectorx_parallel.read_polars_ctid_snapshot",
+        "tuned_read.read_polars_tuned",
+    ],
+)
+def test_a_read_over_several_connections_waits_for_a_lock_only_so_long(
+    name: str, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(server, hostile())
+    entry = one(f"postgres.{name}")
+    monkeypatch.setattr(inspect.getmodule(entry.function), "LOCK_TIMEOUT", "100ms")
+    with psycopg.connect(uri) as other:
+        other.execute(f'LOCK TABLE "{TABLE}"')
+        with pytest.raises(Exception, match="lock timeout"):
+            run(entry, uri, TABLE)
+    assert len(run(entry, uri, TABLE)) == ROWS

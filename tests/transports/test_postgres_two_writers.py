@@ -108,9 +108,7 @@ def test_a_row_that_another_transaction_holds_is_waited_for_only_so_long(
     way: str, embedded_lab, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry, uri, frame = one(way), embedded_lab.endpoints["postgres"], rows_of(0)
-    module = inspect.getmodule(entry.function)
-    limit = "LOCK_TIMEOUT" if hasattr(module, "LOCK_TIMEOUT") else "_LOCK_TIMEOUT"
-    monkeypatch.setattr(module, limit, "100ms", raising=False)
+    monkeypatch.setattr(inspect.getmodule(entry.function), "LOCK_TIMEOUT", "100ms")
     with connect_of(entry)(uri) as connection:
         with psycopg.connect(uri) as other:
             other.execute(f"INSERT INTO {TABLE} VALUES (%s, 2)", [frame["id"][-1]])

@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager
 from harness.registry import transport
 
 CLIENT = "adbc"
+# A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
+LOCK_TIMEOUT = "10s"
 
 
 @contextmanager
@@ -36,6 +38,7 @@ def _begin(connections, stack):
     for connection in connections:
         _do(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         stack.callback(_do, connection, "ROLLBACK")
+        _do(connection, f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     (snapshot,) = _ask(connections[0], "SELECT pg_export_snapshot()")
     for connection in connections[1:]:
         _do(connection, f"SET TRANSACTION SNAPSHOT '{snapshot}'")

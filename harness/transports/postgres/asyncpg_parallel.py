@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from harness.registry import transport
 
 CLIENT = "asyncpg"
+# A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
+LOCK_TIMEOUT = "10s"
 # Type in the server's catalogue -> dtype in polars and type in Arrow; all others stay the text that the server prints.
 TYPES = {
     "int2": ("Int16", "int16"),
@@ -34,7 +36,9 @@ async def connect(uri):
 
 
 async def _share_snapshot(connections):
-    """Put all connections, each in a transaction, under the snapshot that the first one exports."""
+    """Put all connections, each in a transaction, under the snapshot of the first one, and limit what they wait."""
+    for connection in connections:
+        await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     snapshot = await connections[0].fetchval("SELECT pg_export_snapshot()")
     for connection in connections[1:]:
         await connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from harness.registry import Unsupported, transport
 
 CLIENT = "connectorx"
+# A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
+LOCK_TIMEOUT = "10s"
 
 
 @contextmanager
@@ -55,7 +57,8 @@ def _by_pages(source, table, frame):
 
     uri, connection = source
     with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        limit = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+        connection.execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {limit}")
         snapshot, pages = connection.execute(
             "SELECT pg_export_snapshot(), "
             "pg_relation_size(quote_ident(%s)::regclass) / current_setting('block_size')::bigint",
@@ -68,7 +71,7 @@ def _by_pages(source, table, frame):
             f"SELECT * FROM \"{table}\" WHERE ctid >= '({start},0)'{end}"
             for start, end in zip(starts, ends, strict=True)
         ]
-        begin = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", f"SET TRANSACTION SNAPSHOT '{snapshot}'"]
+        begin = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", limit, f"SET TRANSACTION SNAPSHOT '{snapshot}'"]
         return connectorx.read_sql(uri, queries, return_type=frame, pre_execution_query=begin)
 
 

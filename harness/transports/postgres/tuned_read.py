@@ -22,6 +22,8 @@ CLIENT = "psycopg"
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _REFUSED = "timestamps_tz decimals arrays"
 _WAY: Any = {"path": "SELECT in slices", "payload": "binary rows", "settings": {"jit": "off"}}
+# A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
+LOCK_TIMEOUT = "10s"
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
 _WAKE_UP = 1 << 18  # the kernel wakes us for no less: waking up for every packet costs more than decoding it
@@ -244,7 +246,8 @@ def _read(connections, table, instead):
     from psycopg import sql
 
     first, name = connections[0], sql.Identifier(table).as_string()
-    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; SET LOCAL lock_timeout = '10s'"
+    limit = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+    begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; {limit}"
     try:
         first.execute(begin)
         described = first.execute(f"SELECT * FROM {name} LIMIT 0").description

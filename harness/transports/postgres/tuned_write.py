@@ -29,7 +29,7 @@ _EPOCHS = {"date32": ("int32", 10_957), "timestamp[us]": ("int64", 946_684_800_0
 # Writers over several connections take turns at a table. Over keys that both have, they could wait for each other in a
 # circle that the server does not see: a connection that is done commits when the others are. The lock is the table's
 # oid behind a class id, "lab "; it ends with the transaction. A writer that takes no turns is waited for so long:
-_TURN, _LOCK_TIMEOUT = 0x6C616220 << 32, "10s"
+TURN, LOCK_TIMEOUT = 0x6C616220 << 32, "10s"
 _EXACT = {20, 21, 23, 1082, 1114, 2950}  # types whose values are equal only if they are the same bytes
 # What the loop knows of a column: how, the addresses of values, nulls and addresses of texts, rows before the first.
 _HOW, _VALUES, _NULLS, _DATA, _FIRST, _TOUCHED = range(6)
@@ -238,7 +238,7 @@ def _send(statement, names, lines, order, connection, row, end):
     import numpy as np
 
     block = np.empty(_BLOCK, np.uint8)
-    connection.execute("SELECT set_config('lock_timeout', %s, true)", [_LOCK_TIMEOUT])
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
     with connection.cursor().copy(statement) as copy:
         copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
         while row < end:
@@ -261,7 +261,7 @@ def _write(connections, table, frame, arrow_of):
     with ExitStack() as stack:
         for connection in connections:
             stack.enter_context(connection.transaction())  # they are committed one after the other, the first last
-        first.execute("SELECT pg_advisory_xact_lock(%s | %s::regclass::oid::bigint)", [_TURN, table])
+        first.execute("SELECT pg_advisory_xact_lock(%s | %s::regclass::oid::bigint)", [TURN, table])
         described = first.execute(f"SELECT {columns} FROM {table} LIMIT 0").description
         if unknown := [f'"{c.name}" is {c.type_display}' for c in described if c.type_code not in _TYPES]:
             raise Unsupported(f"no encoder for the types of these columns: {', '.join(unknown)}")
