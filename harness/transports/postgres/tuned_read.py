@@ -48,7 +48,9 @@ def connect(uri):
     import psycopg
 
     with ExitStack() as stack:
-        opened = (psycopg.connect(uri, autocommit=True, client_encoding="utf8") for _ in range(_CONNECTIONS))
+        # Nothing is prepared: a table may change, and what was prepared would then be refused.
+        settings: Any = {"autocommit": True, "client_encoding": "utf8", "prepare_threshold": None}
+        opened = (psycopg.connect(uri, **settings) for _ in range(_CONNECTIONS))
         connections = [stack.enter_context(connection) for connection in opened]
         if connections[0].pgconn.ssl_in_use:
             raise Unsupported("rows are read off the socket itself, which TLS encrypts; sslmode=disable avoids it")
@@ -199,26 +201,31 @@ def _fetch(connection, statement, columns):
     """Ask for a slice over an idle connection's socket and decode it while it arrives; return its chunks as arrays."""
     with socket.socket(fileno=os.dup(connection.pgconn.socket)) as wire:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_UP)
-        wire.sendall(_request(statement, columns))
-        chunks = list(_chunks(wire, columns))
+        try:
+            wire.sendall(_request(statement, columns))
+            chunks, failure = _chunks(wire, columns)
+        except BaseException:  # the rest of the slice may still be on its way, which nobody else can read
+            connection.close()
+            raise
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option is the connection's too
-    return chunks
+    if failure:
+        raise failure
+    return [list(chunk.arrays()) for chunk in chunks]
 
 
 def _chunks(wire, columns):
-    """Decode what arrives until the server is ready for the next query; yield chunks as arrays."""
+    """Decode what arrives until the server is ready for the next query; return the chunks, and the error it sent."""
     import numpy as np
     from psycopg import DatabaseError
 
-    chunk, buffer, begin, end = _Chunk(columns), np.empty(_BUFFER, np.uint8), 0, 0
+    chunks, failure, buffer, begin, end = [chunk := _Chunk(columns)], None, np.empty(_BUFFER, np.uint8), 0, 0
     while True:
         start = buffer.ctypes.data - _BASE
         position, chunk.rows, full = _loop()(chunk.state, start + begin, start + end, chunk.rows, _ROWS)
         begin = position - start
         size = 1 + int.from_bytes(buffer[begin + 1 : begin + 5].tobytes(), "big") if end - begin >= 5 else 5
         if full:
-            yield list(chunk.arrays())
-            chunk = _Chunk(columns, size)
+            chunks.append(chunk := _Chunk(columns, size))
         elif end - begin < size:
             rest = buffer[begin:end]
             if 2 * len(rest) > len(buffer):  # one long message
@@ -229,21 +236,20 @@ def _chunks(wire, columns):
             with suppress(BlockingIOError):  # nothing came
                 end += wire.recv_into(buffer.data[end:-_SLACK])
                 if end == len(rest):
-                    raise ConnectionError("the server closed the connection")
+                    raise failure or ConnectionError("the server closed the connection")
         else:
             kind, fields = chr(buffer[begin]), buffer[begin + 5 : begin + size].tobytes().split(b"\0")
             begin += size
             if kind == "E":  # C is the SQLSTATE, M the message
-                raise DatabaseError(b": ".join(field[1:] for field in fields if field[:1] in (b"C", b"M")).decode())
+                failure = DatabaseError(b": ".join(field[1:] for field in fields if field[:1] in (b"C", b"M")).decode())
             if kind == "Z":  # ReadyForQuery
-                yield list(chunk.arrays())
-                return
+                return chunks, failure
 
 
 def _read(connections, table, instead):
     """Return the table as Arrow, all connections looking at one snapshot; `instead` has types to return for others."""
     import pyarrow as pa
-    from psycopg import sql
+    from psycopg import Error, sql
 
     first, name = connections[0], sql.Identifier(table).as_string()
     limit = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
@@ -267,9 +273,10 @@ def _read(connections, table, instead):
             slices = list(pool.map(_fetch, used, statements, [columns] * len(used)))
         for connection in used:
             connection.execute("COMMIT")
-    except BaseException:  # the rest of a slice may still be on its way, which nobody else can read
+    except BaseException:
         for connection in connections:
-            connection.close()
+            with suppress(Error):  # a broken connection has no transaction left
+                connection.rollback()
         raise
     arrays = [pa.chunked_array(parts) for parts in zip(*chain(*slices), strict=True)]
     return pa.table(arrays, [column.name for column in described])

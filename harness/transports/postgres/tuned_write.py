@@ -50,7 +50,9 @@ def connect(uri):
     import psycopg
 
     with ExitStack() as stack:
-        connections = [stack.enter_context(psycopg.connect(uri, client_encoding="utf8")) for _ in range(_CONNECTIONS)]
+        # Nothing is prepared: a table may change, and what was prepared would then be refused.
+        opened = (psycopg.connect(uri, client_encoding="utf8", prepare_threshold=None) for _ in range(_CONNECTIONS))
+        connections = [stack.enter_context(connection) for connection in opened]
         columns, rows = np.zeros((1, 6), np.int64), np.zeros(0, np.int64)
         _loop(_keys)(columns, 0, rows)
         _loop(_encode)(columns, rows, 0, 0, 0, 0)
