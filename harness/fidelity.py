@@ -225,6 +225,8 @@ def _finding(
         **addresses(entry, exam.lab, exam.objects, exam.bucket),
     }
     answer = worker.ask(job, DECLARED_LIMIT if wanted == Fate.HANGS else exam.time_limit).answer
+    if kind.tables and (done := of_system.executed()):
+        return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(done, exam))
     if answer["status"] != Status.OK:
         fate = _FATES.get(answer["status"], Fate.REFUSED)
         if kind is _CONTROL and answer["status"] == Status.UNSUPPORTED:

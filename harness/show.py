@@ -1,6 +1,7 @@
 """A transport as a complete script: its connect function, itself, all they refer to, and a main that runs them."""
 
 import ast
+import importlib
 import inspect
 import sys
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ def script(entry: Transport) -> str:
 
     It needs the packages of `entry.requires` and nothing of this project.
     """
-    source = inspect.getsource(sys.modules[entry.function.__module__])
+    source = _with_siblings(entry.function.__module__)
     tree = ast.parse(source)
     wanted = _reachable(tree, {"connect", entry.function.__name__})
     kept = [node for node in tree.body if _is_kept_import(node, tree, wanted)]
@@ -64,6 +65,14 @@ def script(entry: Transport) -> str:
         parts.append(_SHARED_FOLDER)
     parts.append(_main(entry))
     return "\n\n\n".join(parts) + "\n"
+
+
+def _with_siblings(module: str) -> str:
+    """Return the source of a transport's module behind those of the siblings from which it imports."""
+    source = inspect.getsource(sys.modules.get(module) or importlib.import_module(module))
+    imported = [node.module or "" for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    siblings = [name for name in imported if name.startswith("harness.transports.")]
+    return "\n".join([*map(_with_siblings, siblings), source])
 
 
 _UNSUPPORTED = dedent('''\

@@ -15,6 +15,7 @@ from urllib.request import urlopen
 
 from harness.model import MARK, NAMESPACE, LabError, Server
 from harness.systems import address
+from harness.transports.clickhouse.sql import identifier, literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,18 +89,18 @@ def ensure_namespace(client: Client) -> None:
 def create(client: Client, table: str, definition: str) -> None:
     """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
     drop(client, table)
-    client.command(f"{definition.format(table=f'{NAMESPACE}.{table}')} COMMENT '{MARK}'")
+    client.command(f"{definition.format(table=_full(table))} COMMENT {literal(MARK)}")
 
 
 def drop(client: Client, table: str) -> None:
     """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
     found = client.query(
-        f"SELECT comment FROM system.tables WHERE database = '{NAMESPACE}' AND name = '{table}'"
+        f"SELECT comment FROM system.tables WHERE database = '{NAMESPACE}' AND name = {literal(table)}"
     ).result_rows
     if found and found[0][0] != MARK:
         raise LabError(_not_ours("table", f"{NAMESPACE}.{table}"))
     if found:
-        client.command(f"DROP TABLE {NAMESPACE}.{table} SYNC")
+        client.command(f"DROP TABLE {_full(table)} SYNC")
 
 
 def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()) -> None:
@@ -109,15 +110,21 @@ def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str],
     """
     if order:
         raise ValueError(f"expected no order for a ClickHouse table, found {order}")
-    client.raw_insert(f"{NAMESPACE}.{table}", list(kinds), insert_block=Path(parquet).read_bytes(), fmt="Parquet")
-    where = f"database = '{NAMESPACE}' AND name = '{table}'"
+    # clickhouse-connect leaves what is quoted already as it is; by itself it takes the name "a" for quoted, too.
+    columns = list(map(identifier, kinds))
+    client.raw_insert(_full(table), columns, insert_block=Path(parquet).read_bytes(), fmt="Parquet")
+    where = f"database = '{NAMESPACE}' AND name = {literal(table)}"
     if client.command(f"SELECT engine FROM system.tables WHERE {where}") != "Memory":
-        client.command(f"OPTIMIZE TABLE {NAMESPACE}.{table} FINAL")
+        client.command(f"OPTIMIZE TABLE {_full(table)} FINAL")
 
 
 def fetch(client: Client, table: str) -> pa.Table:
     """Return the whole table as Arrow."""
-    return client.query_arrow(f"SELECT * FROM {NAMESPACE}.{table}")
+    return client.query_arrow(f"SELECT * FROM {_full(table)}")
+
+
+def _full(table: str) -> str:
+    return f"{NAMESPACE}.{identifier(table)}"
 
 
 def settle(client: Client) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
+from harness.canonical import load_frame
 from harness.model import MARK, NAMESPACE, LabError, Server
 from harness.systems import address
+from harness.transports.postgres.sql import identifier, literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +88,9 @@ def _ensure_schema(connection: Connection) -> None:
 def create(connection: Connection, table: str, definition: str) -> None:
     """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
     drop(connection, table)
-    _execute(connection, definition.format(table=table), f"COMMENT ON TABLE {table} IS '{MARK}'")
+    _execute(
+        connection, definition.format(table=identifier(table)), f"COMMENT ON TABLE {identifier(table)} IS '{MARK}'"
+    )
 
 
 def drop(connection: Connection, table: str) -> None:
@@ -94,35 +98,35 @@ def drop(connection: Connection, table: str) -> None:
     found = _query(
         connection,
         "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        f"WHERE n.nspname = '{NAMESPACE}' AND c.relname = '{table}'",
+        f"WHERE n.nspname = '{NAMESPACE}' AND c.relname = {literal(table)}",
     )
     if found and found[0][0] != MARK:
         raise LabError(_not_ours("table", f"{NAMESPACE}.{table}"))
     if found:
-        _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE {table}")
+        _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE {identifier(table)}")
 
 
 def load(
     connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
 ) -> None:
     """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
-    import polars as pl
+    import polars.selectors as cs
 
     uuids = [name for name, kind in kinds.items() if kind == "uuid"]
     # ADBC ingests a uuid column as 16 bytes; text is refused (SQLSTATE 22P03).
-    binary = pl.col(uuids).str.replace_all("-", "", literal=True).str.decode("hex")
-    frame = pl.read_parquet(parquet, columns=list(kinds)).with_columns(binary)
+    binary = cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex")
+    frame = load_frame(parquet, "polars", kinds).with_columns(binary)
     if order:
         frame = frame.sort(order)
     with connection.cursor() as cursor:
         cursor.adbc_ingest(table, frame.to_arrow(), mode="append", db_schema_name=NAMESPACE)
-    _execute(connection, f"VACUUM (FREEZE, ANALYZE) {table}")
+    _execute(connection, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
 
 
 def fetch(connection: Connection, table: str) -> pa.Table:
     """Return the whole table as Arrow."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {table}")
+        cursor.execute(f"SELECT * FROM {identifier(table)}")
         return cursor.fetch_arrow_table()
 
 

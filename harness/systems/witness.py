@@ -12,10 +12,12 @@ import polars as pl
 from harness.canonical import canonicalise
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kinds import Kind
+from harness.datasets.hostile.names import VICTIM
 from harness.systems.tables import SYSTEMS
 from harness.verify import differences
 
 _WRITTEN = "hostile_written"
+_VICTIM = Kind("victim", "", {}, {})  # only the key, so that SELECT 1 is a row of it
 
 
 class Witness:
@@ -26,6 +28,7 @@ class Witness:
         self._connection = self._module.open_connection(endpoints)
         self._module.ensure_namespace(self._connection)
         self._verdicts: dict[str, str] = {}
+        self._made: set[str] = set()
         self._rows: dict[str, pl.DataFrame] = {}
 
     def rows(self, kind: Kind) -> pl.DataFrame:
@@ -43,17 +46,18 @@ class Witness:
 
     def loaded(self, kind: Kind) -> str:
         """Return the name of the table with the rows of a kind; it is there after `verdict`."""
-        return f"hostile_{kind.name}"
+        return kind.tables[0] if kind.tables else f"hostile_{kind.name}"
 
     def verdict(self, kind: Kind) -> str:
         """Load the rows of a kind, once, and return why the reference client cannot vouch for them, or nothing."""
         if kind.name not in self._verdicts:
-            self._verdicts[kind.name] = "not tried"  # but perhaps made, and to be dropped
             self._verdicts[kind.name] = self._verdict(kind)
         return self._verdicts[kind.name]
 
     def _verdict(self, kind: Kind) -> str:
         try:
+            if kind.tables and VICTIM not in self._made:
+                self._make_victim()
             self._make(kind, self.loaded(kind))
             kinds = tables.kinds_of(kind.columns)
             self._module.load(self._connection, self.loaded(kind), self.file(kind), kinds)
@@ -62,10 +66,27 @@ class Witness:
             return f"{type(error).__name__}: {error}"
         return wrong[0] if wrong else ""
 
+    def executed(self) -> str:
+        """Say what SQL in a name has done to the table that is there for it, and make that anew; or nothing."""
+        try:
+            rows = self._module.fetch(self._connection, VICTIM).num_rows
+        except Exception as error:
+            done = f"{type(error).__name__}: {error}"
+        else:
+            if not rows:
+                return ""
+            done = f"{VICTIM} has {rows} rows"
+        self._make_victim()
+        return f"SQL that stands in a name was executed: {done}"
+
+    def _make_victim(self) -> None:
+        self._make(_VICTIM, VICTIM)
+
     def empty(self, kind: Kind) -> str:
         """Make an empty table for a write and return its name."""
-        self._make(kind, _WRITTEN)
-        return _WRITTEN
+        table = kind.tables[1] if kind.tables else _WRITTEN
+        self._make(kind, table)
+        return table
 
     def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
         """Return a whole table as a canonical frame."""
@@ -77,11 +98,12 @@ class Witness:
 
     def close(self) -> None:
         """Drop all tables."""
-        for table in (*map("hostile_{}".format, self._verdicts), _WRITTEN):
+        for table in self._made:
             self._module.drop(self._connection, table)
         self._connection.close()
 
     def _make(self, kind: Kind, table: str) -> None:
+        self._made.add(table)  # perhaps in vain, and to be dropped all the same
         self._module.create(self._connection, table, tables.definition(kind.columns, self._system))
 
 

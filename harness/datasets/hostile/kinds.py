@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from harness.datasets.hostile.names import NAMES
+
 # The nullable columns of the table that most kinds share, and what an ordinary row has in them.
 PLAIN = {
     "text_value": "text",
@@ -42,7 +44,8 @@ class Kind:
     `rows` maps a system to the values that differ from an ordinary row, row by row; a system that is not in it has no
     such values. `columns` are the columns and their kinds. `forbidden` maps a system to the reason why it can hold none
     of these values: there the right outcome of a write is a refusal. `no_frame` maps a library to the reason why its
-    canonical frame can hold none of them: there is nothing to write.
+    canonical frame can hold none of them: there is nothing to write. `tables` are the names of the table that is read
+    and of the one that is written, where names are what the kind is about.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Kind:
     columns: dict[str, str] = field(default_factory=lambda: PLAIN)
     forbidden: dict[str, str] = field(default_factory=dict)
     no_frame: dict[str, str] = field(default_factory=dict)
+    tables: tuple[str, str] | None = None
 
 
 def _everywhere(rows: Rows) -> dict[str, Rows]:
@@ -239,4 +243,14 @@ _OTHER_TYPES = (
         {"clickhouse": [{"a": 1, "b": "x"}, {"a": -1, "b": ""}]},
     ),
 )
-KINDS = {kind.name: kind for kind in (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES)}
+_NAMES = tuple(
+    Kind(
+        name,
+        names.meaning,
+        _everywhere([dict(zip(names.columns, ORDINARY.values(), strict=True))] * 2),
+        dict(zip(names.columns, PLAIN.values(), strict=True)),
+        tables=names.tables,
+    )
+    for name, names in NAMES.items()
+)
+KINDS = {kind.name: kind for kind in (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES, *_NAMES)}

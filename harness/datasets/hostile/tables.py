@@ -9,8 +9,11 @@ import polars as pl
 
 from harness.canonical import polars_dtype
 from harness.datasets.hostile.kinds import ORDINARY, Kind
+from harness.transports.clickhouse import sql as clickhouse_sql
+from harness.transports.postgres import sql as postgres_sql
 
 ROW_KEY = ("row_number",)
+_IDENTIFIERS = {"postgres": postgres_sql.identifier, "clickhouse": clickhouse_sql.identifier}
 _TYPES = {
     "postgres": {
         "text": "text",
@@ -66,10 +69,10 @@ def frame(columns: dict[str, str], values: Sequence[Sequence[Any]]) -> pl.DataFr
 
 
 def definition(columns: dict[str, str], system: str) -> str:
-    """Return CREATE TABLE with `{table}` for the name: every column but the key is nullable."""
-    types = _TYPES[system]
+    """Return CREATE TABLE with `{table}` for `format` to fill in: every column but the key is nullable."""
+    types, identifier = _TYPES[system], _IDENTIFIERS[system]
+    named = ((identifier(name).replace("{", "{{").replace("}", "}}"), kind) for name, kind in columns.items())
+    parts = "".join(f", {name} {types[kind]}" for name, kind in named)
     if system == "postgres":
-        parts = ", ".join(f"{name} {types[kind]}" for name, kind in columns.items())
-        return f"CREATE TABLE {{table}} ({ROW_KEY[0]} integer PRIMARY KEY, {parts})"
-    parts = ", ".join(f"{name} {types[kind]}" for name, kind in columns.items())
-    return f"CREATE TABLE {{table}} ({ROW_KEY[0]} Int32, {parts}) ENGINE = MergeTree ORDER BY {ROW_KEY[0]}"
+        return f"CREATE TABLE {{table}} ({ROW_KEY[0]} integer PRIMARY KEY{parts})"
+    return f"CREATE TABLE {{table}} ({ROW_KEY[0]} Int32{parts}) ENGINE = MergeTree ORDER BY {ROW_KEY[0]}"

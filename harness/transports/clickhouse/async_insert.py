@@ -4,6 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -61,9 +62,9 @@ def _send(client, query, settings=None, body=b""):
 
 
 def _insert(client, table, columns, settings, parquet):
-    names = ", ".join(f"`{name}`" for name in columns)
+    names = identifiers(columns)
     with phase("send"):
-        _send(client, f"INSERT INTO `{table}` ({names}) FORMAT Parquet", settings, parquet)
+        _send(client, f"INSERT INTO {identifier(table)} ({names}) FORMAT Parquet", settings, parquet)
 
 
 @transport(

@@ -3,6 +3,7 @@
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 ENDPOINT = "clickhouse_native"
 
@@ -32,7 +33,7 @@ async def connect(uri):
 
 
 def _insert_head(table, columns):
-    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)})"
+    return f"INSERT INTO {identifier(table)} ({identifiers(columns)})"
 
 
 async def _insert_text(connection, query):
@@ -210,7 +211,7 @@ async def read_polars_columnar(connection, table):
 
     with phase("receive"):
         data, columns_with_types = await connection._connection.execute(
-            f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
         )
     with phase("decode"):
         return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
@@ -234,7 +235,7 @@ async def read_pandas_columnar(connection, table):
 
     with phase("receive"):
         data, columns_with_types = await connection._connection.execute(
-            f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
         )
     with phase("decode"):
         return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
@@ -259,7 +260,7 @@ async def read_polars_rows(connection, table):
 
     with phase("receive"):
         async with connection.cursor() as cursor:
-            await cursor.execute(f"SELECT * FROM `{table}`")
+            await cursor.execute(f"SELECT * FROM {identifier(table)}")
             rows = await cursor.fetchall()
             names = [column.name for column in cursor.description]
     with phase("decode"):
@@ -285,7 +286,7 @@ async def read_pandas_rows(connection, table):
 
     with phase("receive"):
         async with connection.cursor() as cursor:
-            await cursor.execute(f"SELECT * FROM `{table}`")
+            await cursor.execute(f"SELECT * FROM {identifier(table)}")
             rows = await cursor.fetchall()
             names = [column.name for column in cursor.description]
     with phase("decode"):

@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "asynch"
 ENDPOINT = "clickhouse_native"
@@ -34,7 +35,7 @@ async def connect(uri):
 
 
 def _head(table, columns):
-    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)}) VALUES"
+    return f"INSERT INTO {identifier(table)} ({identifiers(columns)}) VALUES"
 
 
 def _without_nan(values):

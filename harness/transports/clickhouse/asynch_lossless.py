@@ -5,6 +5,7 @@ import io
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "asynch"
 ENDPOINT = "clickhouse_native"
@@ -40,7 +41,7 @@ async def connect(uri):
 
 
 def _insert_head(table, columns):
-    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)})"
+    return f"INSERT INTO {identifier(table)} ({identifiers(columns)})"
 
 
 async def _insert_text(connection, query):

@@ -3,6 +3,7 @@
 from contextlib import asynccontextmanager
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "asynch"
 ENDPOINT = "clickhouse_native"
@@ -48,7 +49,7 @@ async def read_pandas_columnar_lossless(connection, table):
     import pandas as pd
 
     data, columns_with_types = await connection._connection.execute(
-        f"SELECT * FROM `{table}`", with_column_types=True, columnar=True
+        f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
     )
     columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
     return pd.DataFrame({name: _typed(values, kind) for (name, kind), values in columns})
@@ -71,7 +72,7 @@ async def read_pandas_rows_lossless(connection, table):
     import pandas as pd
 
     async with connection.cursor() as cursor:
-        await cursor.execute(f"SELECT * FROM `{table}`")
+        await cursor.execute(f"SELECT * FROM {identifier(table)}")
         rows = await cursor.fetchall()
         columns = zip(
             cursor.description, zip(*rows, strict=True) if rows else [()] * len(cursor.description), strict=True

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import literal
 
 CLIENT = "chdb"
 ENDPOINT = "clickhouse_native"
@@ -31,7 +32,7 @@ def connect(uri):
     own_database = unquote(parts.path[1:]) or "default"
 
     def source(table, database=own_database):
-        arguments = ", ".join(_quoted(argument) for argument in (address, database, table, user, password))
+        arguments = ", ".join(literal(argument) for argument in (address, database, table, user, password))
         return f"{'remoteSecure' if secure else 'remote'}({arguments})"
 
     session = chdb.connect(":memory:")
@@ -42,10 +43,6 @@ def connect(uri):
         yield session, source
     finally:
         session.close()
-
-
-def _quoted(text):
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @transport(
@@ -122,7 +119,7 @@ def read_polars_into_outfile(connection, table):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "result.parquet")
         with phase("receive"):
-            session.query(f"SELECT * FROM {source(table)} INTO OUTFILE {_quoted(str(path))} FORMAT Parquet")
+            session.query(f"SELECT * FROM {source(table)} INTO OUTFILE {literal(str(path))} FORMAT Parquet")
         with phase("decode"):
             return pl.read_parquet(path, memory_map=False)
 
@@ -146,6 +143,6 @@ def read_pandas_into_outfile(connection, table):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "result.parquet")
         with phase("receive"):
-            session.query(f"SELECT * FROM {source(table)} INTO OUTFILE {_quoted(str(path))} FORMAT Parquet")
+            session.query(f"SELECT * FROM {source(table)} INTO OUTFILE {literal(str(path))} FORMAT Parquet")
         with phase("decode"):
             return pd.read_parquet(path, dtype_backend="pyarrow")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier, identifiers, literal
 
 CLIENT = "chdb"
 ENDPOINT = "clickhouse_native"
@@ -34,14 +35,14 @@ def connect(uri):
 
 
 def _remote(server, table):
-    address, database, user, password = ("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'" for text in server)
-    return f"remote({address}, {database}, `{table}`, {user}, {password})"
+    address, database, user, password = map(literal, server)
+    return f"remote({address}, {database}, {identifier(table)}, {user}, {password})"
 
 
 def _insert(connection, frame, table, settings):
     """Insert a frame, which chDB finds by the name of this variable."""
     engine, server = connection
-    names = ", ".join(f"`{name}`" for name in frame.columns)
+    names = identifiers(frame.columns)
     changes = ", ".join(f"{name} = '{value}'" for name, value in settings.items())
     engine.query(
         f"INSERT INTO FUNCTION {_remote(server, table)} ({names}) SELECT {names} FROM Python(frame) SETTINGS {changes}",

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier
 
 ENDPOINT = "clickhouse_http"
 
@@ -57,13 +58,14 @@ def _arrow_table(frame):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "name_quoted"},
 )
 def write_polars_df_arrow(connection, frame, table):
     """Send the frame with insert_df_arrow as one Arrow file whose buffers are compressed with lz4.
 
     Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. lz4 is its default.
     """
-    connection.insert_df_arrow(table, frame, settings=INSERT_SETTINGS)
+    connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -73,11 +75,12 @@ def write_polars_df_arrow(connection, frame, table):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "name_quoted"},
 )
 def write_polars_df_arrow_uncompressed(connection, frame, table):
     """Send the frame with insert_df_arrow as one uncompressed Arrow file; all else as write_polars_df_arrow."""
     connection.write_compression = None
-    connection.insert_df_arrow(table, frame, settings=INSERT_SETTINGS)
+    connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -87,11 +90,12 @@ def write_polars_df_arrow_uncompressed(connection, frame, table):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "name_quoted"},
 )
 def write_polars_df_arrow_zstd(connection, frame, table):
     """Send the frame with insert_df_arrow as one Arrow file in zstd; all else as write_polars_df_arrow."""
     connection.write_compression = "zstd"
-    connection.insert_df_arrow(table, frame, settings=INSERT_SETTINGS)
+    connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -101,6 +105,7 @@ def write_polars_df_arrow_zstd(connection, frame, table):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "name_quoted"},
 )
 def write_pandas_arrow(connection, frame, table):
     """Turn the frame into an Arrow table and send it with insert_arrow, its buffers compressed with lz4.
@@ -111,7 +116,7 @@ def write_pandas_arrow(connection, frame, table):
     with phase("encode"):
         arrow = _arrow_table(frame)
     with phase("send"):
-        connection.insert_arrow(table, arrow, settings=INSERT_SETTINGS)
+        connection.insert_arrow(identifier(table), arrow, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -121,7 +126,7 @@ def write_pandas_arrow(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nan"},
+    lossy={"refused": "name_quoted", "changed": "nan"},
 )
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df, which packs it into Native blocks and compresses them with lz4.
@@ -129,7 +134,7 @@ def write_pandas_df(connection, frame, table):
     The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
     table's columns first (DESCRIBE). A NaN becomes a null in a Nullable column.
     """
-    connection.insert_df(table, frame, settings=INSERT_SETTINGS)
+    connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -139,12 +144,12 @@ def write_pandas_df(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nan"},
+    lossy={"refused": "name_quoted", "changed": "nan"},
 )
 def write_pandas_df_uncompressed(connection, frame, table):
     """Send the frame with insert_df in uncompressed Native blocks; all else as write_pandas_df."""
     connection.write_compression = None
-    connection.insert_df(table, frame, settings=INSERT_SETTINGS)
+    connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -154,6 +159,7 @@ def write_pandas_df_uncompressed(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "name_quoted"},
 )
 def write_polars_columns(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
@@ -164,7 +170,7 @@ def write_polars_columns(connection, frame, table):
     with phase("encode"):
         columns = [frame.get_column(name).to_list() for name in frame.columns]
     with phase("send"):
-        connection.insert(table, columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
+        connection.insert(identifier(table), columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
 
 
 @transport(
@@ -174,6 +180,7 @@ def write_polars_columns(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "name_quoted"},
 )
 def write_pandas_columns(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
@@ -183,7 +190,9 @@ def write_pandas_columns(connection, frame, table):
     with phase("encode"):
         columns = [_without_nan(values).to_list() for _, values in frame.items()]
     with phase("send"):
-        connection.insert(table, columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS)
+        connection.insert(
+            identifier(table), columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS
+        )
 
 
 @transport(
@@ -204,7 +213,13 @@ def write_polars_raw_parquet(connection, frame, table):
     with phase("encode"):
         frame.write_parquet(buffer, compression="zstd")
     with phase("send"):
-        connection.raw_insert(f"`{table}`", frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet")
+        connection.raw_insert(
+            identifier(table),
+            list(map(identifier, frame.columns)),
+            buffer.getvalue(),
+            settings=INSERT_SETTINGS,
+            fmt="Parquet",
+        )
 
 
 @transport(
@@ -225,7 +240,11 @@ def write_polars_raw_arrow_stream(connection, frame, table):
         frame.write_ipc_stream(buffer, compression="uncompressed")
     with phase("send"):
         connection.raw_insert(
-            f"`{table}`", frame.columns, buffer.getvalue(), settings=INSERT_SETTINGS, fmt="ArrowStream"
+            identifier(table),
+            list(map(identifier, frame.columns)),
+            buffer.getvalue(),
+            settings=INSERT_SETTINGS,
+            fmt="ArrowStream",
         )
 
 
@@ -249,7 +268,11 @@ def write_pandas_raw_parquet(connection, frame, table):
         pq.write_table(_arrow_table(frame), buffer, compression="none")
     with phase("send"):
         connection.raw_insert(
-            f"`{table}`", list(frame.columns), buffer.getvalue(), settings=INSERT_SETTINGS, fmt="Parquet"
+            identifier(table),
+            list(map(identifier, frame.columns)),
+            buffer.getvalue(),
+            settings=INSERT_SETTINGS,
+            fmt="Parquet",
         )
 
 

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "clickhouse_connect"
 ENDPOINT = "clickhouse_http"
@@ -34,7 +35,7 @@ def connect(uri):
     try:
         tables = client.query("SELECT name FROM system.tables WHERE database = currentDatabase()").result_columns
         names = tables[0] if tables else []
-        yield client, {name: client.create_insert_context(name, settings=INSERT_SETTINGS) for name in names}
+        yield client, {name: client.create_insert_context(identifier(name), settings=INSERT_SETTINGS) for name in names}
     finally:
         client.close()
 
@@ -46,7 +47,7 @@ def connect(uri):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nan"},
+    lossy={"refused": "name_quoted", "changed": "nan"},
 )
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df and a context that was made before: no DESCRIBE goes ahead of the rows.
@@ -64,6 +65,7 @@ def write_pandas_df(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={"refused": "name_quoted"},
 )
 def write_polars_columns(connection, frame, table):
     """Send every column as a list of Python objects with a context that was made before: no DESCRIBE goes ahead.

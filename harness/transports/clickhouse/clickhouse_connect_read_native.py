@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from harness.registry import Unsupported, transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "clickhouse_connect"
 ENDPOINT = "clickhouse_http"
@@ -30,7 +31,7 @@ def connect(uri):
 
 
 def _select(table):
-    return f"SELECT * FROM `{table}`"
+    return f"SELECT * FROM {identifier(table)}"
 
 
 def _objects(values):

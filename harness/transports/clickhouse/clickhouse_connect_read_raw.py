@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "clickhouse_connect"
 ENDPOINT = "clickhouse_http"
@@ -39,7 +40,7 @@ def connect(uri):
 
 
 def _select(table):
-    return f"SELECT * FROM `{table}`"
+    return f"SELECT * FROM {identifier(table)}"
 
 
 @transport(

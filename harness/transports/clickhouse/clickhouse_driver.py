@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 ENDPOINT = "clickhouse_native"
 
@@ -34,7 +35,7 @@ def connect(uri):
 
 
 def _insert_head(table, columns):
-    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)})"
+    return f"INSERT INTO {identifier(table)} ({identifiers(columns)})"
 
 
 @transport(
@@ -206,7 +207,9 @@ def read_polars_columnar(connection, table):
     import polars as pl
 
     with phase("receive"):
-        data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+        data, columns_with_types = connection.execute(
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+        )
     with phase("decode"):
         return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 
@@ -228,7 +231,9 @@ def read_pandas_columnar(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+        data, columns_with_types = connection.execute(
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+        )
     with phase("decode"):
         return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
 

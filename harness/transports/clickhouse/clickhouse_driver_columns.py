@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "clickhouse_driver"
 ENDPOINT = "clickhouse_native"
@@ -41,7 +42,7 @@ def connect(uri):
 
 
 def _head(table, columns):
-    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)}) VALUES"
+    return f"INSERT INTO {identifier(table)} ({identifiers(columns)}) VALUES"
 
 
 def _insert_columns(client, frame, table, columns):
@@ -138,7 +139,7 @@ def write_pandas_insert_dataframe(connection, frame, table):
     not allow. write_pandas_numpy hands it copies instead.
     """
     client = connection["numpy"]
-    types = {row[0]: row[1] for row in connection["plain"].execute(f"DESCRIBE TABLE `{table}`")}
+    types = {row[0]: row[1] for row in connection["plain"].execute(f"DESCRIBE TABLE {identifier(table)}")}
     if any("UUID" in types[name] for name in frame.columns):
         raise Unsupported(
             "insert_dataframe of clickhouse-driver 0.2.11 writes integers into the frame's array of UUIDs, which "

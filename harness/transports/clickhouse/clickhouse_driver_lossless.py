@@ -5,6 +5,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "clickhouse_driver"
 ENDPOINT = "clickhouse_native"
@@ -39,7 +40,7 @@ def connect(uri):
 
 
 def _insert_head(table, columns):
-    return f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in columns)})"
+    return f"INSERT INTO {identifier(table)} ({identifiers(columns)})"
 
 
 def _polars_tsv(frame):

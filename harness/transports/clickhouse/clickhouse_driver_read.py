@@ -3,9 +3,16 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "clickhouse_driver"
 ENDPOINT = "clickhouse_native"
+
+# Kinds of names that query_dataframe does not leave as they are.
+RENAMED = (
+    "name_double_quote name_backtick name_single_quote name_quoted name_statement name_backtick_statement "
+    "name_backslash name_percent name_parameter name_space name_line name_unicode name_mark name_dot name_pattern"
+)
 
 
 @contextmanager
@@ -44,7 +51,7 @@ def read_polars_query_arrow(connection, table):
     """
     import polars as pl
 
-    return pl.from_arrow(connection.query_arrow(f"SELECT * FROM `{table}`"))
+    return pl.from_arrow(connection.query_arrow(f"SELECT * FROM {identifier(table)}"))
 
 
 @transport(
@@ -63,7 +70,7 @@ def read_pandas_query_arrow(connection, table):
     """
     import pandas as pd
 
-    return connection.query_arrow(f"SELECT * FROM `{table}`").to_pandas(types_mapper=pd.ArrowDtype)
+    return connection.query_arrow(f"SELECT * FROM {identifier(table)}").to_pandas(types_mapper=pd.ArrowDtype)
 
 
 @transport(
@@ -81,7 +88,7 @@ def read_polars_query_arrow_stream(connection, table):
     """
     import polars as pl
 
-    with connection.query_arrow_stream(f"SELECT * FROM `{table}`") as reader:
+    with connection.query_arrow_stream(f"SELECT * FROM {identifier(table)}") as reader:
         return pl.DataFrame(reader)
 
 
@@ -101,7 +108,7 @@ def read_pandas_query_arrow_stream(connection, table):
     """
     import pandas as pd
 
-    with connection.query_arrow_stream(f"SELECT * FROM `{table}`") as reader:
+    with connection.query_arrow_stream(f"SELECT * FROM {identifier(table)}") as reader:
         frames = [batch.to_pandas(types_mapper=pd.ArrowDtype) for batch in reader]
         return pd.concat(
             frames or [reader.schema.empty_table().to_pandas(types_mapper=pd.ArrowDtype)], ignore_index=True
@@ -114,7 +121,7 @@ def read_pandas_query_arrow_stream(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
+    lossy={"changed": f"int64_beside_null timestamps timestamps_tz {RENAMED}"},
 )
 def read_pandas_query_dataframe(connection, table):
     """Fetch native blocks with query_dataframe: one sequence of Python objects per column, and a frame of them.
@@ -122,7 +129,7 @@ def read_pandas_query_dataframe(connection, table):
     UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64, with nulls float64.
     Characters of column names that are no letter, digit or underscore are replaced.
     """
-    return connection.query_dataframe(f"SELECT * FROM `{table}`")
+    return connection.query_dataframe(f"SELECT * FROM {identifier(table)}")
 
 
 @transport(
@@ -131,7 +138,7 @@ def read_pandas_query_dataframe(connection, table):
     path="native columnar fetch",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy={"changed": "nul_character int64_beside_null timestamps timestamps_tz nested"},
+    lossy={"changed": f"nul_character int64_beside_null timestamps timestamps_tz nested {RENAMED}"},
 )
 def read_pandas_query_dataframe_numpy(connection, table):
     """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.
@@ -140,7 +147,7 @@ def read_pandas_query_dataframe_numpy(connection, table):
     categorical, with nulls beside empty texts it is refused. Characters of column names that are no letter, digit or
     underscore are replaced.
     """
-    return connection.query_dataframe(f"SELECT * FROM `{table}`", settings={"use_numpy": True})
+    return connection.query_dataframe(f"SELECT * FROM {identifier(table)}", settings={"use_numpy": True})
 
 
 @transport(
@@ -159,6 +166,8 @@ def read_pandas_columnar_lossless(connection, table):
     """
     import pandas as pd
 
-    data, columns_with_types = connection.execute(f"SELECT * FROM `{table}`", with_column_types=True, columnar=True)
+    data, columns_with_types = connection.execute(
+        f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+    )
     columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
     return pd.DataFrame({name: _typed(values, kind) for (name, kind), values in columns})

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "clickhouse_driver"
 ENDPOINT = "clickhouse_native"
@@ -38,7 +39,7 @@ def read_polars_query_arrow_lz4(connection, table):
     """
     import polars as pl
 
-    return pl.from_arrow(connection.query_arrow(f"SELECT * FROM `{table}`", settings=SETTINGS))
+    return pl.from_arrow(connection.query_arrow(f"SELECT * FROM {identifier(table)}", settings=SETTINGS))
 
 
 @transport(
@@ -58,7 +59,7 @@ def read_pandas_columnar_lz4(connection, table):
     import pandas as pd
 
     data, columns_with_types = connection.execute(
-        f"SELECT * FROM `{table}`", with_column_types=True, columnar=True, settings=SETTINGS
+        f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True, settings=SETTINGS
     )
     return pd.DataFrame(
         {

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import for_text, identifier
 
 ENDPOINT = "clickhouse_http"
 
@@ -44,7 +45,7 @@ def read_pandas_sql(connection, table):
     import pandas as pd
     from sqlalchemy import text
 
-    return pd.read_sql(text(f"SELECT * FROM `{table}`"), connection)
+    return pd.read_sql(text(for_text(f"SELECT * FROM {identifier(table)}")), connection)
 
 
 @transport(
@@ -64,7 +65,7 @@ def read_polars_database(connection, table):
     """
     import polars as pl
 
-    return pl.read_database(f"SELECT * FROM `{table}`", connection, infer_schema_length=None)
+    return pl.read_database(for_text(f"SELECT * FROM {identifier(table)}"), connection, infer_schema_length=None)
 
 
 @transport(
@@ -74,7 +75,7 @@ def read_polars_database(connection, table):
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nan"},
+    lossy={"refused": "name_quoted", "changed": "nan"},
 )
 def write_pandas_to_sql(connection, frame, table):
     """Send the frame with pandas.to_sql, the first way most people try.
@@ -93,7 +94,7 @@ def write_pandas_to_sql(connection, frame, table):
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "polars", "pyarrow", "sqlalchemy"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nan arrays"},
+    lossy={"refused": "name_quoted", "changed": "nan arrays"},
 )
 def write_polars_database(connection, frame, table):
     """Send the frame with polars.write_database over a SQLAlchemy connection, which is pandas.to_sql underneath.
@@ -101,7 +102,8 @@ def write_polars_database(connection, frame, table):
     polars hands pandas its Arrow columns, pandas makes one dictionary of Python objects per row, and the dialect turns
     all of them into one insert of native columns. A NaN goes as a null and is refused where the column is not Nullable.
     """
-    frame.write_database(table, connection, if_table_exists="append")
+    quoted = '"' + table.replace('"', '""') + '"'  # to polars a.b is the table b of the schema a
+    frame.write_database(quoted, connection, if_table_exists="append")
 
 
 @transport(

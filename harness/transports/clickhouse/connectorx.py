@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from urllib.parse import parse_qsl, urlsplit
 
 from harness.registry import Unsupported, transport
+from harness.transports.clickhouse.sql import identifier, literal
 
 ENDPOINT = "clickhouse_http"
 
@@ -49,7 +50,7 @@ def _column(address, query):
 
 
 def _select(table):
-    return f"SELECT * FROM `{table}`"
+    return f"SELECT * FROM {identifier(table)}"
 
 
 @transport(
@@ -123,7 +124,8 @@ def read_polars_sql_partitioned(connection, table):
     import connectorx
 
     integers = (
-        f"SELECT name FROM system.columns WHERE database = currentDatabase() AND table = '{table}' AND type LIKE 'Int%'"
+        f"SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {literal(table)} "
+        "AND type LIKE 'Int%'"
     )
     names = _column(connection, integers)
     if not names:

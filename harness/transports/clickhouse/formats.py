@@ -4,6 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -45,9 +46,9 @@ def _send(client, query, settings=None, body=b""):
 
 
 def _insert(client, table, columns, format_name, body):
-    names = ", ".join(f"`{name}`" for name in columns)
+    names = identifiers(columns)
     with phase("send"):
-        _send(client, f"INSERT INTO `{table}` ({names}) FORMAT {format_name}", INSERT_SETTINGS, body)
+        _send(client, f"INSERT INTO {identifier(table)} ({names}) FORMAT {format_name}", INSERT_SETTINGS, body)
 
 
 def _arrow_table(frame):

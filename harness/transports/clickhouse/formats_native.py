@@ -12,6 +12,7 @@ import json
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -68,7 +69,7 @@ def _send(client, query, settings=None, body=b"", encoding=None):
 
 def _column_types(client, table):
     """Return of every column its type, without LowCardinality and Nullable around it, and whether it is Nullable."""
-    rows = json.loads(_send(client, f"DESCRIBE TABLE `{table}` FORMAT JSONCompact"))["data"]
+    rows = json.loads(_send(client, f"DESCRIBE TABLE {identifier(table)} FORMAT JSONCompact"))["data"]
     return {row[0]: (_inner(row[1]), "Nullable(" in row[1]) for row in rows}
 
 
@@ -88,9 +89,9 @@ def _insert(client, table, frame, to_arrow, encoding=None):
         body = b"".join(piece for block in blocks for piece in _block(block.combine_chunks(), types))
         if encoding:
             body = pa.compress(body, codec=encoding, asbytes=True)  # its lz4 is the frame format, as HTTP's
-    names = ", ".join(f"`{name}`" for name in arrow.column_names)
+    names = identifiers(arrow.column_names)
     with phase("send"):
-        _send(client, f"INSERT INTO `{table}` ({names}) FORMAT Native", INSERT_SETTINGS, body, encoding)
+        _send(client, f"INSERT INTO {identifier(table)} ({names}) FORMAT Native", INSERT_SETTINGS, body, encoding)
 
 
 def _leb128(number):

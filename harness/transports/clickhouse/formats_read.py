@@ -4,6 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -68,7 +69,7 @@ def _raise_if_broken_off(answer, tag):
 
 def _stream(client, table, settings, *how):
     """Fetch the table as an Arrow stream. RuntimeError without an end mark: readers take a part for all."""
-    answer = _send(client, f"SELECT * FROM `{table}` FORMAT ArrowStream", settings, *how)
+    answer = _send(client, f"SELECT * FROM {identifier(table)} FORMAT ArrowStream", settings, *how)
     if not answer.endswith(END_OF_STREAM):
         raise RuntimeError(f"expected an Arrow stream with its end, found {len(answer)} bytes without it")
     return answer
@@ -246,7 +247,7 @@ def read_polars_arrow_file(connection, table):
     import polars as pl
 
     with phase("receive"):
-        arrow = _send(connection, f"SELECT * FROM `{table}` FORMAT Arrow", ARROW_LZ4)
+        arrow = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Arrow", ARROW_LZ4)
     with phase("decode"):
         return pl.read_ipc(io.BytesIO(arrow))
 
@@ -269,6 +270,6 @@ def read_pandas_arrow_file(connection, table):
     import pyarrow as pa
 
     with phase("receive"):
-        arrow = _send(connection, f"SELECT * FROM `{table}` FORMAT Arrow", ARROW_LZ4)
+        arrow = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Arrow", ARROW_LZ4)
     with phase("decode"), pa.ipc.open_file(arrow) as reader:
         return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)

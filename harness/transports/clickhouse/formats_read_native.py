@@ -19,6 +19,7 @@ import functools
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -224,7 +225,7 @@ def read_polars_native(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", PLAIN)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Native", PLAIN)
     with phase("decode"):
         return pl.from_arrow(_table(answer))
 
@@ -246,7 +247,7 @@ def read_pandas_native(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", PLAIN)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Native", PLAIN)
     with phase("decode"):
         return _table(answer).to_pandas(types_mapper=pd.ArrowDtype)
 
@@ -271,7 +272,7 @@ def read_polars_native_http_lz4(connection, table):
 
     with phase("receive"):
         answer = _send(
-            connection, f"SELECT * FROM `{table}` FORMAT Native", HTTP_COMPRESSED, "lz4", lz4.frame.decompress
+            connection, f"SELECT * FROM {identifier(table)} FORMAT Native", HTTP_COMPRESSED, "lz4", lz4.frame.decompress
         )
     with phase("decode"):
         return pl.from_arrow(_table(answer))
@@ -294,6 +295,6 @@ def read_polars_native_http_zstd(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Native", HTTP_COMPRESSED, "zstd")
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Native", HTTP_COMPRESSED, "zstd")
     with phase("decode"):
         return pl.from_arrow(_table(answer))

@@ -4,6 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -62,7 +63,7 @@ def _raise_if_broken_off(answer, tag):
 
 
 def _parquet(client, table, settings):
-    return _send(client, f"SELECT * FROM `{table}` FORMAT Parquet", settings)
+    return _send(client, f"SELECT * FROM {identifier(table)} FORMAT Parquet", settings)
 
 
 @transport(

@@ -15,6 +15,7 @@ import functools
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -208,7 +209,7 @@ def read_polars_row_binary(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT RowBinaryWithNamesAndTypes", PLAIN)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT RowBinaryWithNamesAndTypes", PLAIN)
     with phase("decode"):
         return pl.from_arrow(_table(answer))
 
@@ -233,6 +234,6 @@ def read_pandas_row_binary(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT RowBinaryWithNamesAndTypes", PLAIN)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT RowBinaryWithNamesAndTypes", PLAIN)
     with phase("decode"):
         return _table(answer).to_pandas(types_mapper=pd.ArrowDtype)

@@ -10,6 +10,7 @@ import re
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -81,6 +82,8 @@ def _columns(answer, separator):
     text = io.TextIOWrapper(io.BytesIO(answer), "utf-8", newline="")
     lines = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE) if separator == "\t" else csv.reader(text)
     names, kinds = next(lines), next(lines)
+    if separator == "\t":
+        names = [re.sub(r"\\.", lambda found: ESCAPES[found[0]], name) for name in names]
     kinds = [re.sub(r"^(LowCardinality\(|Nullable\()+|\)+$", "", kind) for kind in kinds]
     kinds = ["Date" if kind == "Date32" else kind for kind in kinds]
     known = [kind if re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|Date", kind) else "String" for kind in kinds]
@@ -127,7 +130,7 @@ def read_polars_csv_lossless(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSVWithNamesAndTypes", NULL_IS_NOTHING)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSVWithNamesAndTypes", NULL_IS_NOTHING)
     with phase("decode"):
         schema = _polars_schema(_columns(answer, ","))
         return pl.read_csv(io.BytesIO(answer), schema=schema, skip_rows_after_header=1)
@@ -150,7 +153,9 @@ def read_polars_csv_lossless_http_zstd(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSVWithNamesAndTypes", HTTP_COMPRESSED, "zstd")
+        answer = _send(
+            connection, f"SELECT * FROM {identifier(table)} FORMAT CSVWithNamesAndTypes", HTTP_COMPRESSED, "zstd"
+        )
     with phase("decode"):
         schema = _polars_schema(_columns(answer, ","))
         return pl.read_csv(io.BytesIO(answer), schema=schema, skip_rows_after_header=1)
@@ -175,7 +180,7 @@ def read_pandas_csv_lossless(connection, table):
     from pyarrow import csv
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSVWithNamesAndTypes", PLAIN)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSVWithNamesAndTypes", PLAIN)
     with phase("decode"):
         convert = csv.ConvertOptions(
             column_types=_arrow_schema(_columns(answer, ",")),
@@ -205,7 +210,7 @@ def read_polars_tsv_lossless(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT TSVWithNamesAndTypes", PLAIN)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT TSVWithNamesAndTypes", PLAIN)
     with phase("decode"):
         frame = pl.read_csv(
             io.BytesIO(answer),
@@ -239,11 +244,12 @@ def read_pandas_tsv_lossless(connection, table):
     from pyarrow import csv
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT TSVWithNamesAndTypes", PLAIN)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT TSVWithNamesAndTypes", PLAIN)
     with phase("decode"):
         types = _arrow_schema(_columns(answer, "\t"))
         convert = csv.ConvertOptions(column_types=types, null_values=[r"\N"], strings_can_be_null=True)
-        lines = csv.ReadOptions(skip_rows_after_names=1), csv.ParseOptions(delimiter="\t", quote_char=False)
+        names = csv.ReadOptions(skip_rows=2, column_names=list(types))  # those above the rows have escapes
+        lines = names, csv.ParseOptions(delimiter="\t", quote_char=False)
         arrow = csv.read_csv(io.BytesIO(answer), *lines, convert)
         columns = [_unescaped(column) if pa.types.is_string(column.type) else column for column in arrow.columns]
         return pa.table(columns, names=arrow.column_names).to_pandas(types_mapper=pd.ArrowDtype)

@@ -4,6 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -51,9 +52,9 @@ def _send(client, query, settings=None, body=b""):
 
 
 def _insert(client, table, columns, format_name, body):
-    names = ", ".join(f"`{name}`" for name in columns)
+    names = identifiers(columns)
     with phase("send"):
-        _send(client, f"INSERT INTO `{table}` ({names}) FORMAT {format_name}", TEXT_INSERT_SETTINGS, body)
+        _send(client, f"INSERT INTO {identifier(table)} ({names}) FORMAT {format_name}", TEXT_INSERT_SETTINGS, body)
 
 
 def _arrow_table(frame):
@@ -132,7 +133,7 @@ def write_polars_json(connection, frame, table):
     with phase("encode"):
         floats = frame.select(cs.float())
         odd = [column.name for column in floats if not column.is_finite().all()]
-        frame.with_columns(pl.col(odd).cast(pl.String)).write_ndjson(buffer)
+        frame.with_columns(cs.by_name(odd).cast(pl.String)).write_ndjson(buffer)
     _insert(connection, table, frame.columns, "JSONEachRow", buffer.getbuffer())
 
 

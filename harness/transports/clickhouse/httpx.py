@@ -5,6 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 ENDPOINT = "clickhouse_http"
 
@@ -68,12 +69,12 @@ def _raise_if_broken_off(answer, tag):
 
 
 async def _insert_parquet(client, table, columns, parquet):
-    names = ", ".join(f"`{name}`" for name in columns)
-    await _send(client, f"INSERT INTO `{table}` ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
+    names = identifiers(columns)
+    await _send(client, f"INSERT INTO {identifier(table)} ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
 
 
 async def _column_names(client, table):
-    answer = await _send(client, f"DESCRIBE (SELECT * FROM `{table}`) FORMAT JSONCompact", READ_SETTINGS)
+    answer = await _send(client, f"DESCRIBE (SELECT * FROM {identifier(table)}) FORMAT JSONCompact", READ_SETTINGS)
     return [row[0] for row in json.loads(answer)["data"]]
 
 
@@ -139,7 +140,7 @@ async def read_polars_parquet(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
     with phase("decode"):
         return pl.read_parquet(io.BytesIO(answer))
 
@@ -162,7 +163,7 @@ async def read_pandas_parquet(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
     with phase("decode"):
         return pd.read_parquet(io.BytesIO(answer))
 
@@ -190,7 +191,7 @@ async def read_polars_csv(connection, table):
 
     with phase("receive"):
         names = await _column_names(connection, table)
-        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSV", READ_SETTINGS)
     with phase("decode"):
         return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
 
@@ -216,7 +217,7 @@ async def read_pandas_csv(connection, table):
 
     with phase("receive"):
         names = await _column_names(connection, table)
-        answer = await _send(connection, f"SELECT * FROM `{table}` FORMAT CSV", READ_SETTINGS)
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSV", READ_SETTINGS)
     with phase("decode"):
         return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
 

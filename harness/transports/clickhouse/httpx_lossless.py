@@ -4,6 +4,7 @@ import io
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -43,8 +44,8 @@ async def _send(client, query, settings=None, body=b""):
 
 
 async def _insert_parquet(client, table, columns, parquet):
-    names = ", ".join(f"`{name}`" for name in columns)
-    await _send(client, f"INSERT INTO `{table}` ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
+    names = identifiers(columns)
+    await _send(client, f"INSERT INTO {identifier(table)} ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
 
 
 @transport(

@@ -8,6 +8,7 @@ import os
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -44,7 +45,7 @@ def _rows(response, key):
 
 
 def _insert_select(connection, source, table, settings):
-    query = f"INSERT INTO `{table}` SELECT * FROM `{source}`"
+    query = f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}"
     _rows(connection.post("/", params=settings, content=query), "written_rows")
 
 
@@ -53,7 +54,7 @@ def _insert_select(connection, source, table, settings):
 )
 def read_format_null(connection, table):
     """Let the server read every column of the table and drop the rows instead of writing them in a format."""
-    answer = connection.post("/", params=READ_SETTINGS, content=f"SELECT * FROM `{table}` FORMAT Null")
+    answer = connection.post("/", params=READ_SETTINGS, content=f"SELECT * FROM {identifier(table)} FORMAT Null")
     return _rows(answer, "read_rows")
 
 

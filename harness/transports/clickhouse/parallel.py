@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -62,8 +63,8 @@ def _send(client, query, settings=None, body=b""):
 def _insert(connection, frame, table, format_name, encode):
     """Cut the frame into slices of equal size; each is encoded and sent by a thread of its own."""
     clients, threads = connection
-    names = ", ".join(f"`{name}`" for name in frame.columns)
-    query = f"INSERT INTO `{table}` ({names}) FORMAT {format_name}"
+    names = identifiers(frame.columns)
+    query = f"INSERT INTO {identifier(table)} ({names}) FORMAT {format_name}"
     cuts = [len(frame) * number // len(clients) for number in range(len(clients) + 1)]
 
     def insert(client, start, stop):

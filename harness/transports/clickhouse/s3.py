@@ -4,6 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -60,15 +61,17 @@ def _send(client, query, settings=None, parameters=None):
 def _upload_and_pull(connection, table, columns, parquet):
     """Upload one Parquet file and have the server insert it; both are part of the time."""
     client, store, s3, uploaded = connection
-    key = f"{table}.parquet"
+    key = f"{table.encode().hex()}.parquet"  # in a URL, where *, ?, {} and % of a name would mean something
     uploaded.add(key)
     with phase("upload"):
         store.put(key, parquet)
-    names = ", ".join(f"`{name}`" for name in columns)
+    names = identifiers(columns)
     source = "s3({address:String}, {key:String}, {secret:String}, 'Parquet')"
     address = {"address": f"{s3.endpoint}/{s3.bucket}/{key}", "key": s3.access_key, "secret": s3.secret_key}
     with phase("send"):
-        _send(client, f"INSERT INTO `{table}` ({names}) SELECT {names} FROM {source}", INSERT_SETTINGS, address)
+        _send(
+            client, f"INSERT INTO {identifier(table)} ({names}) SELECT {names} FROM {source}", INSERT_SETTINGS, address
+        )
 
 
 @transport(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, literal
 
 CLIENT = "httpx"
 ENDPOINT = "clickhouse_http"
@@ -48,16 +49,13 @@ def _run(client, query, settings=None):
         raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
 
 
-def _quoted(text):
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _export(connection, table, settings):
     """Let the server write the table to S3 and return where it is: bucket/key."""
-    s3, place = connection.s3, f"{connection.s3.bucket}/{table}.parquet"
+    # In hex: *, ?, {} and % of a name would mean something in a URL.
+    s3, place = connection.s3, f"{connection.s3.bucket}/{table.encode().hex()}.parquet"
     arguments = f"{s3.endpoint}/{place}", s3.access_key, s3.secret_key, "Parquet"
-    target = f"s3({', '.join(map(_quoted, arguments))})"
-    _run(connection.client, f"INSERT INTO FUNCTION {target} SELECT * FROM `{table}`", settings)
+    target = f"s3({', '.join(map(literal, arguments))})"
+    _run(connection.client, f"INSERT INTO FUNCTION {target} SELECT * FROM {identifier(table)}", settings)
     return place
 
 

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import for_text, identifier, identifiers
 
 ENDPOINT = "clickhouse_native"
 
@@ -41,8 +42,8 @@ def connect(uri):
 
 
 def _insert_text(connection, table, columns, format_name, payload):
-    names = ", ".join(f"`{name}`" for name in columns)
-    query = f"INSERT INTO `{table}` ({names}) FORMAT {format_name}\n{payload}"
+    names = identifiers(columns)
+    query = f"INSERT INTO {identifier(table)} ({names}) FORMAT {format_name}\n{payload}"
     # The driver fills the parameters in with the % operator, even when there are none: a % of the data must be doubled.
     connection.exec_driver_sql(query.replace("%", "%%"), execution_options={"settings": TEXT_INSERT_SETTINGS})
 
@@ -166,7 +167,7 @@ def read_polars_rows(connection, table):
     from sqlalchemy import text
 
     with phase("receive"):
-        result = connection.execute(text(f"SELECT * FROM `{table}`"))
+        result = connection.execute(text(for_text(f"SELECT * FROM {identifier(table)}")))
     with phase("decode"):
         return pl.DataFrame(result.all(), schema=list(result.keys()), orient="row")
 
@@ -190,7 +191,7 @@ def read_pandas_rows(connection, table):
     from sqlalchemy import text
 
     with phase("receive"):
-        result = connection.execute(text(f"SELECT * FROM `{table}`"))
+        result = connection.execute(text(for_text(f"SELECT * FROM {identifier(table)}")))
     with phase("decode"):
         # pandas 3.1 takes tuples more than twice as fast as SQLAlchemy's Row
         rows = [tuple(row) for row in result.all()]

@@ -5,6 +5,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "sqlalchemy"
 ENDPOINT = "clickhouse_native"
@@ -46,8 +47,8 @@ def connect(uri):
 
 
 def _insert_text(connection, table, columns, format_name, payload):
-    names = ", ".join(f"`{name}`" for name in columns)
-    query = f"INSERT INTO `{table}` ({names}) FORMAT {format_name}\n{payload}"
+    names = identifiers(columns)
+    query = f"INSERT INTO {identifier(table)} ({names}) FORMAT {format_name}\n{payload}"
     # The driver fills the parameters in with the % operator, even when there are none: a % of the data must be doubled.
     connection.exec_driver_sql(query.replace("%", "%%"), execution_options={"settings": TEXT_INSERT_SETTINGS})
 

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.clickhouse.sql import for_text, identifier
 
 CLIENT = "sqlalchemy"
 ENDPOINT = "clickhouse_native"
@@ -53,7 +54,7 @@ def read_pandas_rows_lossless(connection, table):
     import pandas as pd
     from sqlalchemy import text
 
-    result = connection.execute(text(f"SELECT * FROM `{table}`"))
+    result = connection.execute(text(for_text(f"SELECT * FROM {identifier(table)}")))
     described, rows = result.cursor.description, result.all()
     columns = zip(described, zip(*rows, strict=True) if rows else [()] * len(described), strict=True)
     return pd.DataFrame({name: _typed(values, kind) for (name, kind, *_), values in columns})

@@ -9,6 +9,7 @@ from http.client import HTTPConnection, HTTPSConnection, IncompleteRead
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from harness.registry import Unsupported, transport
+from harness.transports.clickhouse.sql import identifier, literal
 
 CLIENT = "http.client, numba"
 ENDPOINT = "clickhouse_http"
@@ -43,10 +44,10 @@ def connect(uri):
         client.close()
 
 
-def _post(connection, query, **parameters):
+def _post(connection, query):
     """Send a query and return the answer, still to be read; a refusal raises RuntimeError with its text."""
     client, headers, defaults = connection
-    client.request("POST", "/?" + urlencode(defaults | PINNED | parameters), query.encode(), headers)
+    client.request("POST", "/?" + urlencode(defaults | PINNED), query.encode(), headers)
     response = client.getresponse()
     if response.status != 200:
         raise RuntimeError(f"ClickHouse answered {response.status}: {response.read().decode(errors='replace')}")
@@ -244,15 +245,18 @@ class _Column:
 
 def _read(connection, table):
     """Return the columns and the number of rows; a failure on the way closes the connection."""
-    described = _post(connection, f"DESCRIBE (SELECT * FROM `{table}`) FORMAT JSONCompact").read()
-    query = "SELECT sum(total_rows) FROM system.tables WHERE database = currentDatabase() AND name = {name:String}"
-    known = _post(connection, query, param_name=table).read().strip()  # until they are read, rows come and go
+    described = _post(connection, f"DESCRIBE (SELECT * FROM {identifier(table)}) FORMAT JSONCompact").read()
+    where = f"database = currentDatabase() AND name = {literal(table)}"
+    query = f"SELECT sum(total_rows) FROM system.tables WHERE {where}"
+    known = _post(connection, query).read().strip()  # until they are read, rows come and go
     room, rows = int(known) if known.isdigit() else 0, 0
     columns = [_Column(name, type_name, room) for name, type_name, *_ in json.loads(described)["data"]]
     # The server takes dictionaries (LowCardinality) apart, so that texts have one layout on the wire.
-    select = ", ".join(f"CAST(`{column.name}` AS {column.type_name}) AS `{column.name}`" for column in columns)
+    select = ", ".join(
+        f"CAST({identifier(column.name)} AS {column.type_name}) AS {identifier(column.name)}" for column in columns
+    )
     try:
-        stream = _Stream(_post(connection, f"SELECT {select} FROM `{table}` FORMAT Native"))
+        stream = _Stream(_post(connection, f"SELECT {select} FROM {identifier(table)} FORMAT Native"))
         while stream.position < stream.end or stream.more(may_end=True):
             stream.number()  # of columns
             start, rows = rows, rows + stream.number()

@@ -12,6 +12,7 @@ from itertools import chain, repeat
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from harness.registry import Unsupported, transport
+from harness.transports.clickhouse.sql import identifier, identifiers, literal
 
 CLIENT = "http.client, numba"
 ENDPOINT = "clickhouse_http"
@@ -69,9 +70,12 @@ def _post(connection, client, query, settings=None, chunks=None):
 
 def _describe(connection, table):
     """Return the types of the table's columns by name, and its partition key."""
-    described = json.loads(_post(connection, connection[0][0], f"DESCRIBE TABLE `{table}` FORMAT JSONCompact"))
-    query = "SELECT partition_key FROM system.tables WHERE database = currentDatabase() AND name = {name:String}"
-    key = _post(connection, connection[0][0], f"{query} FORMAT TSVRaw", {"param_name": table}).strip()
+    described = json.loads(
+        _post(connection, connection[0][0], f"DESCRIBE TABLE {identifier(table)} FORMAT JSONCompact")
+    )
+    where = f"database = currentDatabase() AND name = {literal(table)}"
+    query = f"SELECT partition_key FROM system.tables WHERE {where} FORMAT TSVRaw"
+    key = _post(connection, connection[0][0], query).removesuffix("\n")
     return {name: type_name for name, type_name, *_ in described["data"]}, key
 
 
@@ -130,7 +134,7 @@ def _write(connection, frame, table):
     """Insert the frame over all connections, each with an INSERT of its own; a failure breaks all of them off."""
     types, partition_key = _describe(connection, table)
     wire = {column.name: _wire_type(column, types) for column in frame}
-    query = f"INSERT INTO `{table}` ({', '.join(f'`{name}`' for name in wire)}) FORMAT Native"
+    query = f"INSERT INTO {identifier(table)} ({identifiers(wire)}) FORMAT Native"
     lock, failures, clients = threading.Lock(), list[BaseException](), connection[0]
 
     def take():

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 ENDPOINT = "clickhouse_http"
 
@@ -69,12 +70,12 @@ def _raise_if_broken_off(answer, tag):
 
 
 def _insert_parquet(connection, table, columns, parquet):
-    names = ", ".join(f"`{name}`" for name in columns)
-    _send(connection, f"INSERT INTO `{table}` ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
+    names = identifiers(columns)
+    _send(connection, f"INSERT INTO {identifier(table)} ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
 
 
 def _column_names(connection, table):
-    answer = _send(connection, f"DESCRIBE (SELECT * FROM `{table}`) FORMAT JSONCompact")
+    answer = _send(connection, f"DESCRIBE (SELECT * FROM {identifier(table)}) FORMAT JSONCompact")
     return [row[0] for row in json.loads(answer)["data"]]
 
 
@@ -142,7 +143,7 @@ def read_polars_parquet(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
     with phase("decode"):
         return pl.read_parquet(io.BytesIO(answer))
 
@@ -165,7 +166,7 @@ def read_pandas_parquet(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT Parquet", PARQUET_READ_SETTINGS)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
     with phase("decode"):
         return pd.read_parquet(io.BytesIO(answer))
 
@@ -192,7 +193,7 @@ def read_polars_csv(connection, table):
 
     with phase("receive"):
         names = _column_names(connection, table)
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSV")
     with phase("decode"):
         return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
 
@@ -217,7 +218,7 @@ def read_pandas_csv(connection, table):
 
     with phase("receive"):
         names = _column_names(connection, table)
-        answer = _send(connection, f"SELECT * FROM `{table}` FORMAT CSV")
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSV")
     with phase("decode"):
         return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
 

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import identifier, identifiers
 
 CLIENT = "urllib"
 ENDPOINT = "clickhouse_http"
@@ -49,8 +50,8 @@ def _send(connection, query, settings=None, body=b""):
 
 
 def _insert_parquet(connection, table, columns, parquet):
-    names = ", ".join(f"`{name}`" for name in columns)
-    _send(connection, f"INSERT INTO `{table}` ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
+    names = identifiers(columns)
+    _send(connection, f"INSERT INTO {identifier(table)} ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
 
 
 @transport(

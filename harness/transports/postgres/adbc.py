@@ -7,6 +7,7 @@ takes as 16 bytes only, and gives back so.
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import identifier
 
 
 @contextmanager
@@ -32,11 +33,11 @@ def _is_uuid(field):
 
 def _polars_with_bytes(connection, frame, table):
     """Return the frame with the texts of every uuid column decoded to 16 bytes."""
-    import polars as pl
+    import polars.selectors as cs
 
     uuids = [field.name for field in connection.adbc_get_table_schema(table) if _is_uuid(field)]
     columns = [name for name in frame.columns if name in uuids]
-    return frame.with_columns(pl.col(columns).str.replace_all("-", "", literal=True).str.decode("hex"))
+    return frame.with_columns(cs.by_name(columns).str.replace_all("-", "", literal=True).str.decode("hex"))
 
 
 def _pandas_with_bytes(frame, schema):
@@ -110,8 +111,7 @@ def write_polars_write_database(connection, frame, table):
     as text, which the server refuses, so it is decoded to 16 bytes first. No value is lost.
     """
     frame = _polars_with_bytes(connection, frame, table)
-    quoted = '"' + table.replace('"', '""') + '"'
-    frame.write_database(quoted, connection, engine="adbc", if_table_exists="append")
+    frame.write_database(identifier(table), connection, engine="adbc", if_table_exists="append")
 
 
 @transport(
@@ -120,7 +120,7 @@ def write_polars_write_database(connection, frame, table):
     path="to_sql",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "nan", "refused": "arrays"},
+    lossy={"changed": "nan", "refused": "arrays name_backslash"},
 )
 def write_pandas_to_sql(connection, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql over ADBC.
@@ -139,8 +139,7 @@ def write_pandas_to_sql(connection, frame, table):
 
 def _query(table):
     """Return the query for all rows, with the table's name quoted."""
-    quoted = '"' + table.replace('"', '""') + '"'
-    return f"SELECT * FROM {quoted}"
+    return f"SELECT * FROM {identifier(table)}"
 
 
 @transport(

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import identifier, literal
 
 CLIENT = "adbc"
 # A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
@@ -48,12 +49,13 @@ def _queries(connection, table, number):
     """Return so many queries for ranges of the table's pages; the last range is open, so that no row is left out."""
     (pages,) = _ask(
         connection,
-        f"SELECT pg_relation_size('\"{table}\"'::regclass) / current_setting('block_size')::bigint",
+        f"SELECT pg_relation_size({literal(identifier(table))}::regclass) / current_setting('block_size')::bigint",
     )
     starts = [pages * part // number for part in range(number)]
     ends = [f" AND ctid < '({start},0)'" for start in starts[1:]] + [""]
     return [
-        f"SELECT * FROM \"{table}\" WHERE ctid >= '({start},0)'{end}" for start, end in zip(starts, ends, strict=True)
+        f"SELECT * FROM {identifier(table)} WHERE ctid >= '({start},0)'{end}"
+        for start, end in zip(starts, ends, strict=True)
     ]
 
 

@@ -6,6 +6,7 @@ polars opens the connection itself, so that connecting is part of every call.
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import identifier
 
 CLIENT = "adbc"
 
@@ -34,5 +35,4 @@ def read_polars_read_database_uri(uri, table):
     """
     import polars as pl
 
-    quoted = '"' + table.replace('"', '""') + '"'
-    return pl.read_database_uri(f"SELECT * FROM {quoted}", uri, engine="adbc")
+    return pl.read_database_uri(f"SELECT * FROM {identifier(table)}", uri, engine="adbc")

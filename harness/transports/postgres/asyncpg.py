@@ -5,6 +5,7 @@ import uuid
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers
 
 
 @asynccontextmanager
@@ -21,8 +22,8 @@ async def connect(uri):
 
 async def _uuid_positions(connection, table, columns):
     """Ask the server which of the columns are uuid and return their positions (one round trip)."""
-    names = ", ".join(f'"{column}"' for column in columns)
-    statement = await connection.prepare(f'SELECT {names} FROM "{table}"')
+    names = identifiers(columns)
+    statement = await connection.prepare(f"SELECT {names} FROM {identifier(table)}")
     return [i for i, column in enumerate(statement.get_attributes()) if column.type.name == "uuid"]
 
 
@@ -149,7 +150,7 @@ async def read_polars_rows(connection, table):
     import polars as pl
 
     with phase("receive"):
-        rows = await connection.fetch(f'SELECT * FROM "{table}"')
+        rows = await connection.fetch(f"SELECT * FROM {identifier(table)}")
     columns = list(rows[0].keys()) if rows else []
     with phase("decode"):
         return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
@@ -173,7 +174,7 @@ async def read_pandas_rows(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        rows = await connection.fetch(f'SELECT * FROM "{table}"')
+        rows = await connection.fetch(f"SELECT * FROM {identifier(table)}")
     columns = list(rows[0].keys()) if rows else []
     with phase("decode"):
         return pd.DataFrame([tuple(row) for row in rows], columns=columns)
@@ -196,7 +197,7 @@ async def read_polars_prepared_rows(connection, table):
     """
     import polars as pl
 
-    statement = await connection.prepare(f'SELECT * FROM "{table}"')
+    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
     with phase("receive"):
         rows = await statement.fetch()
     columns = [column.name for column in statement.get_attributes()]
@@ -221,7 +222,7 @@ async def read_pandas_prepared_rows(connection, table):
     """
     import pandas as pd
 
-    statement = await connection.prepare(f'SELECT * FROM "{table}"')
+    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
     with phase("receive"):
         rows = await statement.fetch()
     columns = [column.name for column in statement.get_attributes()]

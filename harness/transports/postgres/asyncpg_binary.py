@@ -4,6 +4,7 @@ import functools
 from contextlib import asynccontextmanager
 
 from harness.registry import Unsupported, phase, transport
+from harness.transports.postgres.sql import identifier
 
 CLIENT = "asyncpg"
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
@@ -175,7 +176,7 @@ def _decode(payload, types):
 
 async def _receive(connection, table):
     """Return what a binary COPY ... TO STDOUT sends, and the type of every column by name."""
-    statement = await connection.prepare(f'SELECT * FROM "{table}"')
+    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
     types = {column.name: column.type.name for column in statement.get_attributes()}
     blocks = []
 

@@ -4,6 +4,7 @@ import io
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers
 
 CLIENT = "asyncpg"
 BLOCK_ROWS = 65_536
@@ -32,9 +33,9 @@ async def connect(uri):
 
 def _insert(table, columns):
     """Return an INSERT of one row with every name quoted."""
-    names = ", ".join(f'"{column}"' for column in columns)
+    names = identifiers(columns)
     values = ", ".join(f"${position + 1}" for position in range(len(columns)))
-    return f'INSERT INTO "{table}" ({names}) VALUES ({values})'
+    return f"INSERT INTO {identifier(table)} ({names}) VALUES ({values})"
 
 
 def _python_rows(frame):
@@ -68,7 +69,7 @@ def _csv_of_arrow(table):
 
 async def _receive_csv(connection, table):
     """Return what COPY ... TO STDOUT sends as CSV under a line of names, and the type of every column by name."""
-    statement = await connection.prepare(f'SELECT * FROM "{table}"')
+    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
     types = {column.name: column.type.name for column in statement.get_attributes()}
     blocks = []
 
@@ -217,7 +218,7 @@ async def read_polars_copy_csv_lossless(connection, table):
         text, types = await _receive_csv(connection, table)
     with phase("decode"):
         wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
-        return pl.read_csv(text, schema_overrides=wanted)
+        return pl.read_csv(text, schema=wanted)  # and these names: it takes no quotes off those in the first line
 
 
 @transport(

@@ -6,6 +6,7 @@ import os
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import identifier
 
 CLIENT = "asyncpg"
 # A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
@@ -52,7 +53,8 @@ async def _queries(connection, table, number):
     starts = [pages * part // number for part in range(number)]
     ends = [f" AND ctid < '({start},0)'" for start in starts[1:]] + [""]
     return [
-        f"SELECT * FROM \"{table}\" WHERE ctid >= '({start},0)'{end}" for start, end in zip(starts, ends, strict=True)
+        f"SELECT * FROM {identifier(table)} WHERE ctid >= '({start},0)'{end}"
+        for start, end in zip(starts, ends, strict=True)
     ]
 
 
@@ -74,7 +76,7 @@ async def _read(connections, table, parse):
             transaction = connection.transaction(isolation="repeatable_read", readonly=True)
             await transactions.enter_async_context(transaction)
         await _share_snapshot(connections)
-        statement = await connections[0].prepare(f'SELECT * FROM "{table}"')
+        statement = await connections[0].prepare(f"SELECT * FROM {identifier(table)}")
         types = {column.name: column.type.name for column in statement.get_attributes()}
         queries = await _queries(connections[0], table, len(connections))
         parts = zip(connections, queries, strict=True)
@@ -92,7 +94,7 @@ def _parse_for_polars(text, types):
     import polars as pl
 
     wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
-    return pl.read_csv(text, schema_overrides=wanted)
+    return pl.read_csv(text, schema=wanted)  # and these names: it takes no quotes off those in the first line
 
 
 def _parse_with_arrow(text, types):

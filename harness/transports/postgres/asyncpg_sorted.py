@@ -4,6 +4,7 @@ import uuid
 from contextlib import asynccontextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers
 
 CLIENT = "asyncpg"
 
@@ -33,8 +34,8 @@ async def _key_columns(connection, table):
 
 async def _uuid_positions(connection, table, columns):
     """Ask the server which of the columns are uuid and return their positions (one round trip)."""
-    names = ", ".join(f'"{column}"' for column in columns)
-    statement = await connection.prepare(f'SELECT {names} FROM "{table}"')
+    names = identifiers(columns)
+    statement = await connection.prepare(f"SELECT {names} FROM {identifier(table)}")
     return [i for i, column in enumerate(statement.get_attributes()) if column.type.name == "uuid"]
 
 
@@ -64,7 +65,7 @@ async def write_polars_copy_binary(connection, frame, table):
     """
     with phase("encode"):
         keys = await _key_columns(connection, table)
-        frame = frame.sort(keys) if keys else frame
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
     positions = await _uuid_positions(connection, table, frame.columns)
     records = _with_uuids(frame.iter_rows(), positions)
     await connection.copy_records_to_table(table, records=records, columns=frame.columns)

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import identifier
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def read_polars_binary(uri, table):
     """
     import connectorx
 
-    return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="polars", protocol="binary")
+    return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="polars", protocol="binary")
 
 
 @transport(
@@ -47,7 +48,7 @@ def read_pandas_binary(uri, table):
     """
     import connectorx
 
-    return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="pandas", protocol="binary")
+    return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="pandas", protocol="binary")
 
 
 @transport(
@@ -66,7 +67,7 @@ def read_polars_csv(uri, table):
     """
     import connectorx
 
-    return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="polars", protocol="csv")
+    return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="polars", protocol="csv")
 
 
 @transport(
@@ -85,7 +86,7 @@ def read_pandas_csv(uri, table):
     """
     import connectorx
 
-    return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="pandas", protocol="csv")
+    return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="pandas", protocol="csv")
 
 
 @transport(
@@ -104,7 +105,7 @@ def read_polars_cursor(uri, table):
     """
     import connectorx
 
-    return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="polars", protocol="cursor")
+    return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="polars", protocol="cursor")
 
 
 @transport(
@@ -123,7 +124,7 @@ def read_pandas_cursor(uri, table):
     """
     import connectorx
 
-    return connectorx.read_sql(uri, f'SELECT * FROM "{table}"', return_type="pandas", protocol="cursor")
+    return connectorx.read_sql(uri, f"SELECT * FROM {identifier(table)}", return_type="pandas", protocol="cursor")
 
 
 @transport(
@@ -142,7 +143,7 @@ def read_polars_read_database_uri(uri, table):
     """
     import polars as pl
 
-    return pl.read_database_uri(f'SELECT * FROM "{table}"', uri, engine="connectorx")
+    return pl.read_database_uri(f"SELECT * FROM {identifier(table)}", uri, engine="connectorx")
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["pyarrow", "connectorx"], origin="limit")

@@ -4,6 +4,7 @@ import os
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, transport
+from harness.transports.postgres.sql import identifier
 
 CLIENT = "connectorx"
 # A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
@@ -47,7 +48,7 @@ def _partitioned(source, table, frame):
 
     uri, connection = source
     column = _integer_column(connection, table)
-    query = f'SELECT * FROM "{table}"'
+    query = f"SELECT * FROM {identifier(table)}"
     return connectorx.read_sql(uri, query, return_type=frame, partition_on=column, partition_num=_connections())
 
 
@@ -68,7 +69,7 @@ def _by_pages(source, table, frame):
         starts = [pages * part // number for part in range(number)]
         ends = [f" AND ctid < '({start},0)'" for start in starts[1:]] + [""]  # the last range is open
         queries = [
-            f"SELECT * FROM \"{table}\" WHERE ctid >= '({start},0)'{end}"
+            f"SELECT * FROM {identifier(table)} WHERE ctid >= '({start},0)'{end}"
             for start, end in zip(starts, ends, strict=True)
         ]
         begin = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", limit, f"SET TRANSACTION SNAPSHOT '{snapshot}'"]

@@ -5,6 +5,7 @@ import tempfile
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import literal
 
 CLIENT = "duckdb"
 
@@ -33,10 +34,6 @@ def _columns(connection, table):
     return {column.name: column.type_display for column in found.description}
 
 
-def _quoted(name):
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _write(both, frame, table):
     """Cast the frame to the table's types, write it as a file of binary COPY, and send that file."""
     from psycopg import sql
@@ -46,10 +43,12 @@ def _write(both, frame, table):
         path = os.path.join(folder, "rows.bin")
         with phase("encode"):
             types = _columns(connection, table)
-            casts = ", ".join(f"{_quoted(name)}::{types[name]}" for name in frame.columns)
+            # By their places: for DuckDB names that only capital letters tell apart are one.
+            casts = ", ".join(f"c{place}::{types[name]}" for place, name in enumerate(frame.columns))
+            places = ", ".join(f"c{place}" for place in range(len(frame.columns)))
             converter.register("given", frame)
-            target = path.replace("'", "''")
-            converter.execute(f"COPY (SELECT {casts} FROM given) TO '{target}' (FORMAT postgres_binary)")
+            rows = f"SELECT {casts} FROM given AS given({places})"
+            converter.execute(f"COPY ({rows}) TO {literal(path)} (FORMAT postgres_binary)")
         names = sql.SQL(", ").join(map(sql.Identifier, frame.columns))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
         with phase("send"), open(path, "rb") as file, connection.cursor().copy(statement) as copy:
@@ -127,4 +126,7 @@ def read_polars_postgres_binary(both, table):
                 file.write(block)
         with phase("decode"):
             columns = _columns(connection, table)
-            return converter.execute("FROM read_postgres_binary(?, columns = ?)", [path, columns]).pl()
+            kinds = {f"c{place}": kind for place, kind in enumerate(columns.values())}
+            frame = converter.execute("FROM read_postgres_binary(?, columns = ?)", [path, kinds]).pl()
+            frame.columns = list(columns)
+            return frame

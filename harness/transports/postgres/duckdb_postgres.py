@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import identifier, literal
 
 CLIENT = "duckdb"
 
@@ -20,17 +21,12 @@ def connect(uri):
     with duckdb.connect() as connection:
         duckdb_extensions.import_extension("postgres_scanner", con=connection)
         connection.execute("LOAD postgres_scanner")
-        connection.execute(f"ATTACH {_text(uri)} AS pg (TYPE postgres)")
+        connection.execute(f"ATTACH {literal(uri)} AS pg (TYPE postgres)")
         # DuckDB takes the schema "public" whatever the server's search path is.
         ((schema,),) = connection.execute("FROM postgres_query('pg', 'SELECT current_schema()')").fetchall()
         connection.execute("DETACH pg")
-        connection.execute(f"ATTACH {_text(uri)} AS pg (TYPE postgres, SCHEMA {_text(schema)})")
+        connection.execute(f"ATTACH {literal(uri)} AS pg (TYPE postgres, SCHEMA {literal(schema)})")
         yield connection
-
-
-def _text(value):
-    """Return a SQL string."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 @transport(
@@ -47,7 +43,7 @@ def write_polars_insert(connection, frame, table):
     column to the table's type: it parses the text of a uuid itself, and cuts the time of day off a date.
     """
     connection.register("given", frame)
-    connection.execute(f'INSERT INTO pg."{table}" BY NAME SELECT * FROM given')
+    connection.execute(f"INSERT INTO pg.{identifier(table)} BY NAME SELECT * FROM given")
 
 
 @transport(
@@ -64,7 +60,7 @@ def write_pandas_insert(connection, frame, table):
     As from polars, but DuckDB reads the columns of pandas itself, without Arrow. A floating NaN arrives as NULL.
     """
     connection.register("given", frame)
-    connection.execute(f'INSERT INTO pg."{table}" BY NAME SELECT * FROM given')
+    connection.execute(f"INSERT INTO pg.{identifier(table)} BY NAME SELECT * FROM given")
 
 
 @transport(
@@ -73,6 +69,7 @@ def write_pandas_insert(connection, frame, table):
     path="ATTACH, SELECT",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    lossy={"changed": "name_case"},
 )
 def read_polars_scan(connection, table):
     """Read the attached table with DuckDB, over binary COPYs of page ranges, and hand it on to polars.
@@ -81,7 +78,7 @@ def read_polars_scan(connection, table):
     under one exported snapshot. Up to 2,000 pages one connection reads. A uuid comes as its text, every other type as
     it is in the table.
     """
-    return connection.sql(f'FROM pg."{table}"').pl()
+    return connection.sql(f"FROM pg.{identifier(table)}").pl()
 
 
 @transport(
@@ -90,7 +87,7 @@ def read_polars_scan(connection, table):
     path="ATTACH, SELECT",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "decimals", "refused": "far_dates"},
+    lossy={"changed": "decimals name_case", "refused": "far_dates"},
 )
 def read_pandas_scan(connection, table):
     """Read the attached table with DuckDB, over binary COPYs of page ranges, and hand it on to pandas.
@@ -98,7 +95,7 @@ def read_pandas_scan(connection, table):
     As to polars: large tables in parallel, under one snapshot. A uuid comes as a Python object (dtype object), an
     integer column with nulls as float64.
     """
-    return connection.sql(f'FROM pg."{table}"').df()
+    return connection.sql(f"FROM pg.{identifier(table)}").df()
 
 
 @transport(
@@ -107,6 +104,7 @@ def read_pandas_scan(connection, table):
     path="ATTACH, SELECT",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    lossy={"changed": "name_case"},
 )
 def read_polars_scan_small_tasks(connection, table):
     """Read the attached table with DuckDB, 100 pages a task, so that small tables are read in parallel as well.
@@ -114,7 +112,7 @@ def read_polars_scan_small_tasks(connection, table):
     `pg_pages_per_task` is 100 here; by default it is 1,000, and a table of less than 16 MB has no second connection.
     """
     connection.execute("SET pg_pages_per_task = 100")
-    return connection.sql(f'FROM pg."{table}"').pl()
+    return connection.sql(f"FROM pg.{identifier(table)}").pl()
 
 
 @transport(
@@ -123,7 +121,7 @@ def read_polars_scan_small_tasks(connection, table):
     path="ATTACH, SELECT",
     payload="rows as text",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "far_dates"},
+    lossy={"changed": "far_dates name_case"},
 )
 def read_polars_scan_text_protocol(connection, table):
     """Read the attached table with DuckDB through a plain SELECT, with `pg_use_text_protocol` switched on.
@@ -133,7 +131,7 @@ def read_polars_scan_text_protocol(connection, table):
     nothing in DuckDB 1.5.5.
     """
     connection.execute("SET pg_use_text_protocol = true")
-    return connection.sql(f'FROM pg."{table}"').pl()
+    return connection.sql(f"FROM pg.{identifier(table)}").pl()
 
 
 @transport(
@@ -142,6 +140,7 @@ def read_polars_scan_text_protocol(connection, table):
     path="postgres_query",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    lossy={"refused": "name_case"},
 )
 def read_polars_postgres_query(connection, table):
     """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to polars.
@@ -149,8 +148,8 @@ def read_polars_postgres_query(connection, table):
     The way for any SQL of the server's own. One binary COPY over one connection: DuckDB does not divide a query that
     it does not understand.
     """
-    query = f'SELECT * FROM "{table}"'
-    return connection.sql(f"FROM postgres_query('pg', {_text(query)})").pl()
+    query = f"SELECT * FROM {identifier(table)}"
+    return connection.sql(f"FROM postgres_query('pg', {literal(query)})").pl()
 
 
 @transport(
@@ -159,7 +158,7 @@ def read_polars_postgres_query(connection, table):
     path="postgres_query",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "decimals", "refused": "far_dates"},
+    lossy={"changed": "decimals", "refused": "far_dates name_case"},
 )
 def read_pandas_postgres_query(connection, table):
     """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to pandas.
@@ -167,8 +166,8 @@ def read_pandas_postgres_query(connection, table):
     One binary COPY over one connection. A uuid comes as a Python object (dtype object), an integer column with nulls
     as float64.
     """
-    query = f'SELECT * FROM "{table}"'
-    return connection.sql(f"FROM postgres_query('pg', {_text(query)})").df()
+    query = f"SELECT * FROM {identifier(table)}"
+    return connection.sql(f"FROM postgres_query('pg', {literal(query)})").df()
 
 
 @transport(

@@ -8,6 +8,7 @@ import os
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import identifier
 
 CLIENT = "asyncpg"
 ENDPOINT = "postgres"
@@ -39,7 +40,7 @@ async def _throw_away(connection, query, form):
 async def _parts(connections, table):
     """Return one condition a connection that together hold for every row exactly once: ranges of the table's blocks."""
     blocks = await connections[0].fetchval(
-        "SELECT pg_relation_size($1::text::regclass) / current_setting('block_size')::int", f'"{table}"'
+        "SELECT pg_relation_size($1::text::regclass) / current_setting('block_size')::int", identifier(table)
     )
     ends = [blocks * number // len(connections) for number in range(1, len(connections))]
     starts = [0, *ends]
@@ -49,7 +50,7 @@ async def _parts(connections, table):
 
 async def _at_once(connections, table, form):
     parts = await _parts(connections, table)
-    queries = [f'SELECT * FROM "{table}" WHERE {part}' for part in parts]
+    queries = [f"SELECT * FROM {identifier(table)} WHERE {part}" for part in parts]
     counts = await asyncio.gather(*(_throw_away(*pair, form) for pair in zip(connections, queries, strict=True)))
     return sum(counts)
 
@@ -63,7 +64,7 @@ async def _at_once(connections, table, form):
 )
 async def read_copy_binary(connection, table):
     """Let one COPY send the whole table in binary form and throw it away: the server and the wire without a client."""
-    return await _throw_away(connection[0], f'SELECT * FROM "{table}"', "binary")
+    return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "binary")
 
 
 @transport(
@@ -75,7 +76,7 @@ async def read_copy_binary(connection, table):
 )
 async def read_copy_csv(connection, table):
     """Let one COPY send the whole table as CSV and throw it away: the server and the wire without a client."""
-    return await _throw_away(connection[0], f'SELECT * FROM "{table}"', "csv")
+    return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "csv")
 
 
 @transport(
@@ -105,13 +106,13 @@ async def read_copy_csv_parallel(connection, table):
 @transport("write", frame="table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
 async def write_insert_select(connection, source, table):
     """Let the server copy an unlogged table without a key, in its own order: no client, no wire, nothing to parse."""
-    await connection[0].execute(f'INSERT INTO "{table}" SELECT * FROM "{source}"')
+    await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
 
 
 @transport("write", frame="sorted table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
 async def write_insert_select_sorted(connection, source, table):
     """The same from a table whose rows lie in the order of the key: an index that grows at its end costs less."""
-    await connection[0].execute(f'INSERT INTO "{table}" SELECT * FROM "{source}"')
+    await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
 
 
 @transport(
@@ -125,5 +126,5 @@ async def write_insert_select_sorted(connection, source, table):
 async def write_insert_select_sorted_parallel(connection, source, table):
     """The same on every connection at once, each with a range of the sorted table's blocks."""
     parts = await _parts(connection, source)
-    inserts = [f'INSERT INTO "{table}" SELECT * FROM "{source}" WHERE {part}' for part in parts]
+    inserts = [f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)} WHERE {part}" for part in parts]
     await asyncio.gather(*(one.execute(insert) for one, insert in zip(connection, inserts, strict=True)))

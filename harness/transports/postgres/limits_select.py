@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 
 from harness.registry import Unsupported, transport
+from harness.transports.postgres.sql import identifier
 
 CLIENT = "socket"
 ENDPOINT = "postgres"
@@ -79,7 +80,7 @@ def _throw_away(connection, query):
 )
 def read_select_binary(connection, table):
     """Let one SELECT send the whole table in binary form and drop it: the server and the wire without a client."""
-    return _throw_away(connection[0], f'SELECT * FROM "{table}"')
+    return _throw_away(connection[0], f"SELECT * FROM {identifier(table)}")
 
 
 @transport(
@@ -93,9 +94,9 @@ def read_select_binary(connection, table):
 def read_select_binary_parallel(connection, table):
     """Let a SELECT on every connection send its range of blocks in binary form and drop it."""
     size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
-    (blocks,) = connection[0].execute(size, [f'"{table}"']).fetchone()
+    (blocks,) = connection[0].execute(size, [identifier(table)]).fetchone()
     cuts = [*(blocks * i // len(connection) for i in range(len(connection))), (1 << 32) - 1]  # no table has more blocks
     ranges = [f"ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
-    queries = [f'SELECT * FROM "{table}" WHERE {part}' for part in ranges]
+    queries = [f"SELECT * FROM {identifier(table)} WHERE {part}" for part in ranges]
     with ThreadPoolExecutor(len(connection)) as pool:
         return sum(pool.map(_throw_away, connection, queries))

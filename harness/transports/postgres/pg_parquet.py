@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import for_text, identifier, identifiers, literal
 
 
 @contextmanager
@@ -41,8 +42,8 @@ def _copy_from(server, table, columns, path):
     """Load a Parquet file that the server sees at `path`; its columns are matched by position."""
     from sqlalchemy import text
 
-    names = ", ".join(f'"{column}"' for column in columns)
-    server.execute(text(f"COPY \"{table}\" ({names}) FROM '{path}' WITH (FORMAT parquet)"))
+    names = identifiers(columns)
+    server.execute(text(for_text(f"COPY {identifier(table)} ({names}) FROM {literal(path)} WITH (FORMAT parquet)")))
 
 
 def _copy_to(connection, table):
@@ -53,7 +54,8 @@ def _copy_to(connection, table):
     engine, io = connection
     with _shared_file(io) as (here, there):
         with phase("receive"), engine.begin() as server:
-            server.execute(text(f"COPY (SELECT * FROM \"{table}\") TO '{there}' WITH (FORMAT parquet)"))
+            query = f"COPY (SELECT * FROM {identifier(table)}) TO {literal(there)} WITH (FORMAT parquet)"
+            server.execute(text(for_text(query)))
         try:
             with phase("decode"):
                 return pq.read_table(here)
@@ -69,7 +71,7 @@ def _uuid_columns(server, table, columns):
     from sqlalchemy import text
 
     query = "SELECT attname FROM pg_attribute WHERE attrelid = CAST(:table AS regclass) AND atttypid = 'uuid'::regtype"
-    found = server.execute(text(query), {"table": f'"{table}"'}).scalars()
+    found = server.execute(text(query), {"table": identifier(table)}).scalars()
     return [name for name in found if name in columns]
 
 
@@ -88,13 +90,13 @@ def write_polars_parquet_file(connection, frame, table):
     pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so uuid texts are decoded first, which the article
     does not show; which columns are uuid, the server is asked.
     """
-    import polars as pl
+    import polars.selectors as cs
     import pyarrow as pa
 
     engine, io = connection
     with engine.begin() as server, _shared_file(io) as (here, there):
         uuids = _uuid_columns(server, table, frame.columns)
-        frame = frame.with_columns(pl.col(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
         schema = frame.head(0).to_arrow().schema
         for name in uuids:
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))

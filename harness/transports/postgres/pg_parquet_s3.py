@@ -9,6 +9,7 @@ import uuid
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers
 
 CLIENT = "pg_parquet"
 
@@ -39,24 +40,24 @@ def _object(client, bucket):
 def _load(connection, table, columns, parquet):
     """Put a Parquet file into the bucket and let the server load it; its columns are matched by position."""
     postgres, client, bucket = connection
-    names = ", ".join(f'"{name}"' for name in columns)
+    names = identifiers(columns)
     with _object(client, bucket) as key:
         client.put_object(Bucket=bucket, Key=key, Body=parquet)
-        postgres.execute(f"COPY \"{table}\" ({names}) FROM 's3://{bucket}/{key}' WITH (FORMAT parquet)")
+        postgres.execute(f"COPY {identifier(table)} ({names}) FROM 's3://{bucket}/{key}' WITH (FORMAT parquet)")
 
 
 def _unload(connection, table):
     """Let the server write the table into the bucket and return that file as a buffer."""
     postgres, client, bucket = connection
     with _object(client, bucket) as key:
-        postgres.execute(f"COPY (SELECT * FROM \"{table}\") TO 's3://{bucket}/{key}' WITH (FORMAT parquet)")
+        postgres.execute(f"COPY (SELECT * FROM {identifier(table)}) TO 's3://{bucket}/{key}' WITH (FORMAT parquet)")
         return io.BytesIO(client.get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
 def _uuid_columns(postgres, table, columns):
     """Ask the server which of the columns are uuid and return their names (one round trip)."""
     query = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND atttypid = 'uuid'::regtype"
-    found = postgres.execute(query, [f'"{table}"']).fetchall()
+    found = postgres.execute(query, [identifier(table)]).fetchall()
     return [name for (name,) in found if name in columns]
 
 
@@ -74,12 +75,12 @@ def write_polars_parquet(connection, frame, table):
     The server needs its own keys, see above. uuid texts become 16 bytes first, as pg_parquet takes no text for a uuid.
     zstd is the codec polars chooses itself.
     """
-    import polars as pl
+    import polars.selectors as cs
     import pyarrow as pa
 
     uuids = _uuid_columns(connection[0], table, frame.columns)
     with phase("encode"):
-        frame = frame.with_columns(pl.col(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
         schema = frame.head(0).to_arrow().schema
         for name in uuids:
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))

@@ -4,6 +4,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers
 
 CLIENT = "pg_parquet"
 
@@ -34,15 +35,15 @@ def _copy_to_stdout(connection, query):
 
 def _copy_from_stdin(connection, table, columns, parquet):
     """Send a Parquet file into COPY ... FROM STDIN; its columns are matched by position."""
-    names = ", ".join(f'"{name}"' for name in columns)
-    with connection.cursor().copy(f'COPY "{table}" ({names}) FROM STDIN WITH (FORMAT parquet)') as copy:
+    names = identifiers(columns)
+    with connection.cursor().copy(f"COPY {identifier(table)} ({names}) FROM STDIN WITH (FORMAT parquet)") as copy:
         copy.write(parquet)
 
 
 def _uuid_columns(connection, table, columns):
     """Ask the server which of the columns are uuid and return their names (one round trip)."""
     query = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND atttypid = 'uuid'::regtype"
-    found = connection.execute(query, [f'"{table}"']).fetchall()
+    found = connection.execute(query, [identifier(table)]).fetchall()
     return [name for (name,) in found if name in columns]
 
 
@@ -68,12 +69,12 @@ def write_polars_parquet(connection, frame, table):
     The server keeps the file on its disk while it reads it. pg_parquet takes a uuid only as 16 bytes of fixed length,
     so uuid texts are decoded first; which columns are uuid, the server is asked. zstd is polars' own choice of codec.
     """
-    import polars as pl
+    import polars.selectors as cs
     import pyarrow as pa
 
     uuids = _uuid_columns(connection, table, frame.columns)
     with phase("encode"):
-        frame = frame.with_columns(pl.col(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
         schema = frame.head(0).to_arrow().schema
         for name in uuids:
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
@@ -127,7 +128,7 @@ def read_polars_parquet(connection, table):
     import polars as pl
 
     with phase("receive"):
-        buffer = _copy_to_stdout(connection, f'SELECT * FROM "{table}"')
+        buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
     with phase("decode"):
         return pl.read_parquet(buffer)
 
@@ -150,7 +151,7 @@ def read_pandas_parquet(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        buffer = _copy_to_stdout(connection, f'SELECT * FROM "{table}"')
+        buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
     with phase("decode"):
         return pd.read_parquet(buffer)
 
@@ -200,7 +201,7 @@ def read_pandas_parquet_lossless(connection, table):
     import pyarrow.parquet as pq
 
     with phase("receive"):
-        buffer = _copy_to_stdout(connection, f'SELECT * FROM "{table}"')
+        buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
     with phase("decode"):
         arrow = pq.read_table(buffer)
         nullable = {"int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}

@@ -163,7 +163,7 @@ def write_polars_copy_binary_sorted(connection, frame, table):
     """
     with phase("encode"):
         keys = _key_columns(connection, table)
-        frame = frame.sort(keys) if keys else frame
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
     blocks = (frame.slice(start, BLOCK_ROWS).to_arrow() for start in _starts(len(frame)))
     _copy(connection, blocks, frame.columns, table)
 
@@ -187,6 +187,7 @@ def write_pandas_copy_binary_sorted(connection, frame, table):
     with phase("encode"):
         keys = _key_columns(connection, table)
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
-        arrow = arrow.sort_by([(key, "ascending") for key in keys]) if keys else arrow
+        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # by name .a would be a path
+        arrow = arrow.sort_by(places) if keys else arrow
     blocks = (arrow.slice(start, BLOCK_ROWS) for start in _starts(len(arrow)))
     _copy(connection, blocks, arrow.column_names, table)

@@ -139,7 +139,7 @@ def write_polars_copy_binary_sorted(connections, frame, table):
     """
     with phase("encode"):
         keys = _key_columns(connections[0], table)
-        frame = frame.sort(keys) if keys else frame
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
     slices = [(frame.slice(*block).to_arrow() for block in blocks) for blocks in _parts(len(frame), len(connections))]
     _copy_slices(connections, slices, frame.columns, table)
 
@@ -163,6 +163,7 @@ def write_pandas_copy_binary_sorted(connections, frame, table):
     with phase("encode"):
         keys = _key_columns(connections[0], table)
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
-        arrow = arrow.sort_by([(key, "ascending") for key in keys]) if keys else arrow
+        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # by name .a would be a path
+        arrow = arrow.sort_by(places) if keys else arrow
     slices = [(arrow.slice(*block) for block in blocks) for blocks in _parts(len(arrow), len(connections))]
     _copy_slices(connections, slices, arrow.column_names, table)

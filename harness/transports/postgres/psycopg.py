@@ -1,9 +1,11 @@
 """psycopg 3, the reference Postgres driver for Python: https://www.psycopg.org/psycopg3/docs/"""
 
+import csv
 import io
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier
 
 
 @contextmanager
@@ -104,7 +106,9 @@ def read_polars_copy_text(connection, table):
     with phase("receive"):
         buffer = _copy_to_stdout(connection, table)
     with phase("decode"):
-        return pl.read_csv(buffer, separator="\t", null_values=r"\N")
+        names = next(csv.reader(map(bytes.decode, buffer), delimiter="\t"))  # polars leaves quotes in names doubled
+        buffer.seek(0)
+        return pl.read_csv(buffer, separator="\t", null_values=r"\N", new_columns=names)
 
 
 @transport(
@@ -149,7 +153,7 @@ def read_polars_rows(connection, table):
     import polars as pl
 
     with phase("receive"):
-        cursor = connection.execute(f'SELECT * FROM "{table}"')
+        cursor = connection.execute(f"SELECT * FROM {identifier(table)}")
     columns = [column.name for column in cursor.description]
     with phase("decode"):
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
@@ -173,7 +177,7 @@ def read_pandas_rows(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        cursor = connection.execute(f'SELECT * FROM "{table}"')
+        cursor = connection.execute(f"SELECT * FROM {identifier(table)}")
     columns = [column.name for column in cursor.description]
     with phase("decode"):
         return pd.DataFrame(cursor.fetchall(), columns=columns)

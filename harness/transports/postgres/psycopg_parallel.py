@@ -100,5 +100,5 @@ def write_polars_copy_csv_sorted(connections, frame, table):
     """
     with phase("encode"):
         keys = _key_columns(connections[0], table)
-        frame = frame.sort(keys) if keys else frame
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
     _copy_slices(connections, frame, table)

@@ -7,6 +7,7 @@ portions through a cursor that the server keeps.
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers
 
 CLIENT = "psycopg"
 BATCH_ROWS = 10_000
@@ -23,12 +24,9 @@ def connect(uri):
 
 def _insert(table, columns):
     """Return INSERT with one parameter for each column, with every name quoted."""
-    from psycopg import sql
-
-    names, values = map(sql.Identifier, columns), [sql.Placeholder()] * len(columns)
-    return sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
-        sql.Identifier(table), sql.SQL(", ").join(names), sql.SQL(", ").join(values)
-    )
+    query = f"INSERT INTO {identifier(table)} ({identifiers(columns)}) VALUES "
+    # A parameter begins with %, also within a name.
+    return query.replace("%", "%%") + f"({', '.join(['%s'] * len(columns))})"
 
 
 def _select(table):

@@ -5,6 +5,7 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import transport
+from harness.transports.postgres.sql import for_text, identifier
 
 BATCH_ROWS = 10_000
 PARAMETERS = 65_535  # that one statement may have: the protocol counts them in 16 bits
@@ -40,7 +41,7 @@ def read_polars_read_database(engine, table):
     """
     import polars as pl
 
-    return pl.read_database(f'SELECT * FROM "{table}"', connection=engine)
+    return pl.read_database(for_text(f"SELECT * FROM {identifier(table)}"), connection=engine)
 
 
 @transport(
@@ -60,7 +61,8 @@ def read_pandas_read_sql_query(engine, table):
     """
     import pandas as pd
 
-    return pd.read_sql_query(f'SELECT * FROM "{table}"', engine)
+    query = f"SELECT * FROM {identifier(table)}"
+    return pd.read_sql_query(query.replace("%", "%%"), engine)  # pandas hands a text to the driver as it is
 
 
 @transport("call", path="SELECT 1", payload="one value", requires=["psycopg", "sqlalchemy"], origin="limit")
@@ -77,9 +79,8 @@ def _uuid_types(engine, table):
     import sqlalchemy as sa
 
     query = "SELECT attname FROM pg_attribute WHERE attrelid = CAST(:table AS regclass) AND atttypid = 'uuid'::regtype"
-    quoted = '"' + table.replace('"', '""') + '"'
     with engine.connect() as server:
-        names = server.execute(sa.text(query), {"table": quoted}).scalars()
+        names = server.execute(sa.text(query), {"table": identifier(table)}).scalars()
         return {name: sa.Uuid(as_uuid=False) for name in names}
 
 
@@ -99,8 +100,9 @@ def write_polars_write_database(engine, frame, table):
     uuid. A NaN arrives as NULL.
     """
     options = {"dtype": _uuid_types(engine, table)}
-    quoted = '"' + table.replace('"', '""') + '"'
-    frame.write_database(quoted, engine, engine="sqlalchemy", if_table_exists="append", engine_options=options)
+    frame.write_database(
+        identifier(table), engine, engine="sqlalchemy", if_table_exists="append", engine_options=options
+    )
 
 
 @transport(
@@ -217,5 +219,4 @@ def _select(table):
     """Return the query for all rows, with the table's name quoted."""
     import sqlalchemy as sa
 
-    quoted = '"' + table.replace('"', '""') + '"'
-    return sa.text(f"SELECT * FROM {quoted}")
+    return sa.text(for_text(f"SELECT * FROM {identifier(table)}"))

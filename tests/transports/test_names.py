@@ -1,0 +1,231 @@
+"""Names of tables and columns: quoted once a system, so that every server gives back and no way executes them."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness import fidelity, labs, registry
+from harness.canonical import as_pandas, canonicalise
+from harness.datasets.hostile import tables
+from harness.datasets.hostile.kinds import KINDS, ORDINARY, Kind
+from harness.datasets.hostile.names import NAMES, VICTIM
+from harness.embedded.lab import EmbeddedLab
+from harness.fidelity import Examination
+from harness.labs import Lab
+from harness.model import NAMESPACE, Fate, Operation, Origin, Transport
+from harness.systems import witness
+from harness.systems.tables import SYSTEMS
+from harness.systems.witness import Witness
+from harness.transports.clickhouse import sql as clickhouse_sql
+from harness.transports.postgres import sql as postgres_sql
+from harness.verify import differences
+from tests.made_up import MadeUp
+
+BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+LONGEST = 63  # bytes of a name in Postgres
+LETTERS = st.sampled_from("\"`'\\%:;$?{}()[].,*^ \t\n-/#@aAé名\U0001f98a") | st.characters(exclude_categories=["Cs"])
+ANY_NAME = (
+    st.text(LETTERS, min_size=1, max_size=20)
+    .map(lambda name: name.replace("\0", "0"))  # Postgres has no U+0000
+    .filter(lambda name: len(name.encode()) <= LONGEST and name not in tables.ROW_KEY)
+)
+LITERALS = {
+    "postgres": (postgres_sql.literal, "SELECT relname AS name FROM pg_class WHERE relname = {}"),
+    "clickhouse": (
+        clickhouse_sql.literal,
+        f"SELECT name FROM system.tables WHERE database = '{NAMESPACE}' AND name = {{}}",
+    ),
+}
+FEW = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def witnesses(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Witness]]:
+    with ExitStack() as stack:
+        yield {system: stack.enter_context(witness.opened(system, embedded_lab.endpoints)) for system in SYSTEMS}
+
+
+def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
+    """Call a transport on a connection of its own, in this process."""
+    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
+
+    async def in_a_loop() -> Any:
+        async with registry.connect_of(entry)(uri) as connection:
+            return await entry.function(connection, *arguments)
+
+    if entry.style == "async":
+        return asyncio.run(in_a_loop())
+    with registry.connect_of(entry)(uri) as connection:
+        return entry.function(connection, *arguments)
+
+
+def asked(system: str, of: Witness, query: str) -> list[str]:
+    """Return the one column of a query through the reference client."""
+    if system == "clickhouse":
+        return [row[0] for row in of._connection.query(query).result_rows]
+    with of._connection.cursor() as cursor:
+        cursor.execute(query)
+        return [row[0] for row in cursor.fetchall()]
+
+
+@BOTH
+def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: dict[str, Witness]) -> None:
+    of = witnesses[system]
+    literal, question = LITERALS[system]
+
+    @FEW
+    @given(ANY_NAME, ANY_NAME)
+    def given_back(table: str, column: str) -> None:
+        kind = Kind("names", "", {}, {column: "text"}, tables=(table, table))
+        of.empty(kind)
+        assert of.fetch(kind, table).columns == [*tables.ROW_KEY, column]
+        assert asked(system, of, question.format(literal(table))) == [table]
+        SYSTEMS[system].drop(of._connection, table)
+
+    given_back()
+
+
+# A write and a read over the same server, of clients that send names in different ways.
+WAYS = [
+    ("postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_rows"),
+    ("postgres.asyncpg.write_polars_copy_binary", "postgres.asyncpg.read_pandas_prepared_rows"),
+    ("postgres.asyncpg_copy.write_pandas_executemany", "postgres.adbc.read_polars_fetch"),
+    ("clickhouse.urllib.write_polars_parquet", "clickhouse.formats_read.read_polars_arrow_stream"),
+    ("clickhouse.clickhouse_driver.write_polars_columnar", "clickhouse.asynch.read_polars_columnar"),
+    ("clickhouse.formats_text.write_pandas_json", "clickhouse.formats_read_text.read_polars_tsv_lossless"),
+]
+
+
+@pytest.mark.parametrize(("write", "read"), WAYS)
+def test_a_table_of_any_names_comes_back(
+    write: str, read: str, embedded_lab: EmbeddedLab, witnesses: dict[str, Witness]
+) -> None:
+    writer, reader = registry.one(write), registry.one(read)
+    of, system = witnesses[writer.system], writer.system
+
+    @settings(FEW, max_examples=15)
+    @given(ANY_NAME, st.lists(ANY_NAME, min_size=3, max_size=3, unique=True))
+    def comes_back(table: str, names: list[str]) -> None:
+        columns = dict(zip(names, ("text", "int32", "uuid"), strict=True))
+        row = [ORDINARY[f"{name}_value"] for name in ("text", "int", "uuid")]
+        kind, expected = Kind("names", "", {}, columns, tables=(table, table)), tables.frame(columns, [row, row])
+        kinds = tables.kinds_of(columns)
+        of.empty(kind)
+        call(writer, embedded_lab, as_pandas(expected, kinds) if writer.frame == "pandas" else expected, table)
+        assert differences(expected, of.fetch(kind, table), tables.ROW_KEY) == []
+        returned, _ = canonicalise(call(reader, embedded_lab, table), kinds)
+        assert differences(expected, returned, tables.ROW_KEY) == []
+        SYSTEMS[system].drop(of._connection, table)
+
+    comes_back()
+
+
+BOUNDS = [
+    entry
+    for entry in registry.select("postgres.*,clickhouse.*")
+    if entry.origin is Origin.LIMIT and entry.operation in (Operation.READ, Operation.WRITE)
+]
+
+
+@pytest.mark.parametrize("entry", BOUNDS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("name", ["name_statement", "name_backtick_statement", "name_quoted", "name_backslash"])
+def test_a_bound_moves_a_table_whatever_its_name(
+    entry: Transport, name: str, embedded_lab: EmbeddedLab, witnesses: dict[str, Witness]
+) -> None:
+    of, kind = witnesses[entry.system], KINDS[name]
+    assert of.verdict(kind) == ""
+    if entry.operation is Operation.READ:
+        assert call(entry, embedded_lab, of.loaded(kind)) == of.rows(kind).height
+    else:
+        table = of.empty(kind)
+        call(entry, embedded_lab, of.loaded(kind), table)
+        assert differences(of.rows(kind), of.fetch(kind, table), tables.ROW_KEY) == []
+    assert of.executed() == ""
+
+
+# What the server is asked for in these ways is a name again: the columns of the key, or one to divide the table by.
+BY_KEY = [
+    entry
+    for entry in registry.select("postgres.*sorted*,postgres.tuned_write.*")
+    if entry.operation is Operation.WRITE and entry.frame == "polars"
+]
+
+
+@pytest.mark.parametrize("entry", BY_KEY, ids=lambda entry: entry.id)
+def test_a_key_whose_columns_have_hostile_names_is_sorted_by(
+    entry: Transport, embedded_lab: EmbeddedLab, witnesses: dict[str, Witness]
+) -> None:
+    of = witnesses["postgres"]
+    table, names = '^"a".*$', ['^.*"$', "a%s", "*"]
+    quoted = postgres_sql.identifiers(names[:2])
+    definition = (
+        f"CREATE TABLE {{table}} (row_number integer NOT NULL, {postgres_sql.identifier(names[0])} text, "
+        f'"a%s" integer, "*" date, PRIMARY KEY ({quoted}))'
+    )
+    columns = dict(zip(names, ("text", "int32", "date"), strict=True))
+    rows = [[str(number % 7), -number, ORDINARY["date_value"]] for number in range(100)]
+    expected = tables.frame(columns, rows)
+    SYSTEMS["postgres"].create(of._connection, table, definition)
+    call(entry, embedded_lab, expected, table)
+    kind = Kind("names", "", {}, columns)
+    assert differences(expected, of.fetch(kind, table), tables.ROW_KEY) == []
+    SYSTEMS["postgres"].drop(of._connection, table)
+
+
+CARELESS = """
+@contextmanager
+def connect(uri):
+    import psycopg
+    with psycopg.connect(uri, autocommit=True) as connection:
+        yield connection
+
+@transport("read", frame="polars", path="", payload="", requires=["polars", "psycopg"])
+def read_carelessly(connection, table):
+    import polars as pl
+    cursor = connection.execute(f'SELECT * FROM "{table}"')
+    return pl.DataFrame(cursor.fetchall(), schema=[column.name for column in cursor.description], orient="row")
+"""
+
+
+def test_a_way_that_executes_sql_in_a_name_is_found_out(
+    tmp_path: Path, embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = MadeUp(tmp_path / "made", up=CARELESS)
+    made.join(monkeypatch)
+    entry = replace(registry.one("made.up.read_carelessly"), system="postgres", endpoint="postgres")
+    lab = Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
+    kinds = [KINDS[name] for name in ("one_row", "name_statement", "name_backtick_statement")]
+    exam = Examination(lab, labs.check(lab), "none", "", [entry], command=made.command, kinds=kinds)
+    found = {finding.kind: finding for finding in fidelity.examine(exam)}
+    assert found["name_statement"].fate is Fate.CHANGED
+    assert "SQL that stands in a name was executed" in found["name_statement"].detail
+    assert VICTIM in found["name_statement"].detail
+    assert found["name_backtick_statement"].fate in (Fate.EXACT, Fate.CONVERTED)  # and the table was made anew
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_names_of_a_kind_differ_and_fit_into_postgres(name: str) -> None:
+    columns, both = NAMES[name].columns, NAMES[name].tables
+    assert len({*columns, *tables.ROW_KEY}) == 7
+    assert both[0] != both[1]
+    assert max(len(name.encode()) for name in (*columns, *both)) <= LONGEST
+
+
+def test_a_frame_with_names_that_are_patterns_is_read_as_it_was_written(tmp_path: Path) -> None:
+    from harness.canonical import load_frame
+
+    frame = pl.DataFrame({"*": ["a"], "^.*$": ["b"], "x": ["c"]})
+    frame.write_parquet(tmp_path / "patterns.parquet")
+    wanted = {"^.*$": "text", "*": "text"}
+    assert load_frame(tmp_path / "patterns.parquet", "polars", wanted).to_dict(as_series=False) == {
+        "^.*$": ["b"],
+        "*": ["a"],
+    }
