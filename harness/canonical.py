@@ -10,6 +10,7 @@ All conversions here happen outside the clock.
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,11 @@ POLARS_DTYPES = {
     "decimal": "Decimal(precision=38, scale=10)",
     "array": "List(Int32)",
     "nested": "Struct({'a': Int32, 'b': String})",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "float32": "Float32",
+    "json": "String",
+    "category": "Categorical",
 }
 PANDAS_DTYPES = {
     "uuid": "str",
@@ -46,10 +52,16 @@ PANDAS_DTYPES = {
     "decimal": "object",
     "array": "object",
     "nested": "object",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "float32": "float32",
+    "json": "str",
+    "category": "category",
 }
+_FLOATS = {"float32", "float64"}
 _OF_BENCHMARKS = {"uuid", "date", "int32", "int64", "text", "float64"}
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
-_PANDAS_WITH_NULLS = {"int32": "Int32", "int64": "Int64", "boolean": "boolean"}
+_PANDAS_WITH_NULLS = {"int32": "Int32", "int64": "Int64", "boolean": "boolean", "uint32": "UInt32", "uint64": "UInt64"}
 
 
 class NotConvertible(ValueError):
@@ -120,6 +132,7 @@ def polars_dtype(kind: str) -> Any:
         "decimal": pl.Decimal(38, 10),
         "array": pl.List(pl.Int32),
         "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
+        "category": pl.Categorical(),
     }
     return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])
 
@@ -174,9 +187,9 @@ def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
 
     try:
         if series.dtype != object:
-            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind != "float64").to_series(), kind)
+            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind not in _FLOATS).to_series(), kind)
         # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.
-        missing = series.isna().tolist() if kind != "float64" else [value is None for value in series]
+        missing = series.isna().tolist() if kind not in _FLOATS else [value is None for value in series]
         values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
         return _canonical(pl.Series(series.name, values, dtype=pl.Object), kind)
     except NotImplementedError as error:  # what Arrow raises for a dtype it does not have
@@ -197,10 +210,12 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             return _uuid_text(series)
         if kind == "date" and series.dtype == pl.String:
             return series.str.to_date("%Y-%m-%d", strict=True)
-        if kind not in _OF_BENCHMARKS and series.dtype == pl.String:
+        if kind == "json" or (kind not in _OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
         target = polars_dtype(kind)
         cast = series.cast(target, strict=True)
+        if kind == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
+            return cast
         survived = series.dtype == pl.String or cast.cast(series.dtype, strict=True).equals(series, null_equal=True)
     except (pl.exceptions.PolarsError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
@@ -242,6 +257,17 @@ def _value(value: Any, kind: str) -> Any:
         return {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}[str(value).lower()]
     if kind == "decimal":
         return Decimal(value)
+    if kind in ("uint32", "uint64"):
+        if Decimal(value) != int(value):
+            raise ValueError("digits are lost")
+        return int(value)
+    if kind == "float32":
+        return float(value)
+    if kind == "json":
+        document = json.loads(value) if isinstance(value, str | bytes) else value
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    if kind == "category":
+        return value
     if kind == "nested":
         return dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value)
     if kind == "array":

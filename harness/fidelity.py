@@ -21,8 +21,10 @@ import polars as pl
 
 from harness import labs, registry, verify
 from harness.availability import reason_unavailable
+from harness.canonical import NotConvertible
 from harness.datasets.hostile import tables
-from harness.datasets.hostile.kinds import KINDS, Kind
+from harness.datasets.hostile.kind import Kind
+from harness.datasets.hostile.kinds import KINDS
 from harness.execution import COMMAND, Worker
 from harness.labs import Lab
 from harness.lock import only_run
@@ -160,7 +162,7 @@ def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> li
     """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them."""
     known = [kind for kind in kinds if entry.system in kind.rows]
     if entry.operation is Operation.READ:
-        return [kind for kind in known if entry.system not in kind.forbidden]
+        return [kind for kind in known if entry.system not in (*kind.forbidden, *kind.no_read)]
     return [kind for kind in known if entry.frame not in kind.no_frame]
 
 
@@ -220,7 +222,7 @@ def _finding(
         "table": of_system.empty(kind) if writes else of_system.loaded(kind),
         "warmup_table": None,
         "dataset": str(of_system.file(kind)),
-        "kinds": tables.kinds_of(kind.columns),
+        "kinds": tables.kinds_of(kind.columns) if writes else tables.read_kinds(kind, entry.system),
         "result": str(folder / "result.arrow"),
         **addresses(entry, exam.lab, exam.objects, exam.bucket),
     }
@@ -232,8 +234,12 @@ def _finding(
         if kind is _CONTROL and answer["status"] == Status.UNSUPPORTED:
             fate = Fate.UNAVAILABLE
         return Finding(entry, kind.name, fate, wanted, _short(answer["error"], exam))
-    found = of_system.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
-    fate, detail = judge(kind, of_system.rows(kind), found, entry.frame, answer["converted"])
+    try:
+        found = of_system.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
+    except NotConvertible as error:  # what stands in the table is not even of this kind
+        return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(f"written: {error}", exam))
+    expected = of_system.rows(kind).select(found.columns)  # of a read without what SELECT * leaves out
+    fate, detail = judge(kind, expected, found, entry.frame, answer["converted"])
     return Finding(entry, kind.name, fate, wanted, _short(detail, exam))
 
 
@@ -255,6 +261,6 @@ def judge(
         converted, found = {**converted, **dict.fromkeys(marked, "NaN for null")}, with_nulls
     if wrong := verify.differences(expected, found, tables.ROW_KEY):
         return Fate.CHANGED, "; ".join(wrong)
-    about = {name for rows in kind.rows.values() for row in rows for name in row} or set(expected.columns)
+    about = kind.about or set(expected.columns)
     told = {name: dtype for name, dtype in converted.items() if name in about}
     return (Fate.CONVERTED, verify.fidelity(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")

@@ -66,16 +66,17 @@ def _shown(series: pl.Series, place: int) -> str:
 
 
 def _bits(series: pl.Series) -> pl.Series:
-    if series.dtype != pl.Float64:  # the one float dtype of canonical frames
+    if not series.dtype.is_float():
         return series
     # By dtype: with `signed` alone polars 2.1 leaves a float a float, and 0.0 would equal -0.0.
-    return series.fill_nan(float("nan")).reinterpret(dtype=pl.UInt64)
+    bits = pl.UInt32 if series.dtype == pl.Float32 else pl.UInt64
+    return series.fill_nan(float("nan")).reinterpret(dtype=bits)
 
 
 def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:
     """Return `actual` with a null for each NaN among floats where a null is expected: pandas has one for both."""
     wanted = actual.select(row_key).join(expected, on=row_key, how="left", maintain_order="left")
-    floats = [name for name in expected.columns if expected.schema[name] == pl.Float64]
+    floats = [name for name in expected.columns if expected.schema[name].is_float()]
     return actual.with_columns(
         pl.when(actual[name].is_nan() & wanted[name].is_null()).then(None).otherwise(actual[name]).alias(name)
         for name in floats

@@ -118,9 +118,14 @@ def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str],
         client.command(f"OPTIMIZE TABLE {_full(table)} FINAL")
 
 
-def fetch(client: Client, table: str) -> pa.Table:
+def fill(client: Client, table: str, insertion: str) -> None:
+    """Fill a table with one INSERT (`{table}` for its name)."""
+    client.command(insertion.replace("{table}", _full(table), 1))
+
+
+def fetch(client: Client, table: str, selection: str = "*") -> pa.Table:
     """Return the whole table as Arrow."""
-    return client.query_arrow(f"SELECT * FROM {_full(table)}")
+    return client.query_arrow(f"SELECT {selection} FROM {_full(table)}")
 
 
 def _full(table: str) -> str:

@@ -123,10 +123,36 @@ def load(
     _execute(connection, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
 
 
-def fetch(connection: Connection, table: str) -> pa.Table:
+def fill(connection: Connection, table: str, insertion: str) -> None:
+    """Fill a table with one INSERT (`{table}` for its name) and leave it vacuumed and analysed."""
+    full = identifier(table)
+    _execute(connection, insertion.replace("{table}", full, 1), f"VACUUM (FREEZE, ANALYZE) {full}")
+
+
+def create_enum(connection: Connection, name: str, labels: Sequence[str]) -> None:
+    """Create an enum of the lab, in place of its own earlier one, which no table may use any more."""
+    drop_enum(connection, name)
+    full, listed = identifier(name), ", ".join(map(literal, labels))
+    _execute(connection, f"CREATE TYPE {full} AS ENUM ({listed})", f"COMMENT ON TYPE {full} IS {literal(MARK)}")
+
+
+def drop_enum(connection: Connection, name: str) -> None:
+    """Drop an enum of the lab if it exists. Raises LabError when a type of this name is not the lab's."""
+    found = _query(
+        connection,
+        "SELECT obj_description(t.oid, 'pg_type') FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
+        f"WHERE n.nspname = '{NAMESPACE}' AND t.typname = {literal(name)}",
+    )
+    if found and found[0][0] != MARK:
+        raise LabError(_not_ours("type", f"{NAMESPACE}.{name}"))
+    if found:
+        _execute(connection, f"DROP TYPE {identifier(name)} CASCADE")  # with columns of a run that was killed
+
+
+def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
     """Return the whole table as Arrow."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {identifier(table)}")
+        cursor.execute(f"SELECT {selection} FROM {identifier(table)}")
         return cursor.fetch_arrow_table()
 
 

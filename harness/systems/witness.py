@@ -11,7 +11,7 @@ import polars as pl
 
 from harness.canonical import canonicalise
 from harness.datasets.hostile import tables
-from harness.datasets.hostile.kinds import Kind
+from harness.datasets.hostile.kind import ENUM, Kind
 from harness.datasets.hostile.names import VICTIM
 from harness.systems.tables import SYSTEMS
 from harness.verify import differences
@@ -30,18 +30,19 @@ class Witness:
         self._verdicts: dict[str, str] = {}
         self._made: set[str] = set()
         self._rows: dict[str, pl.DataFrame] = {}
+        self._enum = False  # whether it is made
 
     def rows(self, kind: Kind) -> pl.DataFrame:
-        """Return the rows of a kind as they should be."""
+        """Return the rows of a kind as they should stand in its table."""
         if kind.name not in self._rows:
-            self._rows[kind.name] = tables.rows(kind, self._system)
+            self._rows[kind.name] = tables.stored(kind, self._system)
         return self._rows[kind.name]
 
     def file(self, kind: Kind) -> Path:
-        """Return the Parquet file with the rows of a kind."""
+        """Return the Parquet file with the rows of a kind as a frame has them."""
         path = self._folder / f"{self._system}-{kind.name}.parquet"
         if not path.exists():
-            self.rows(kind).write_parquet(path)
+            tables.rows(kind, self._system).write_parquet(path)
         return path
 
     def loaded(self, kind: Kind) -> str:
@@ -59,8 +60,7 @@ class Witness:
             if kind.tables and VICTIM not in self._made:
                 self._make_victim()
             self._make(kind, self.loaded(kind))
-            kinds = tables.kinds_of(kind.columns)
-            self._module.load(self._connection, self.loaded(kind), self.file(kind), kinds)
+            self._load(kind, self.loaded(kind))
             wrong = differences(self.rows(kind), self.fetch(kind, self.loaded(kind)), tables.ROW_KEY)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
@@ -82,6 +82,12 @@ class Witness:
     def _make_victim(self) -> None:
         self._make(_VICTIM, VICTIM)
 
+    def _load(self, kind: Kind, table: str) -> None:
+        if insertion := tables.insertion(kind, self._system):
+            self._module.fill(self._connection, table, insertion)
+        else:
+            self._module.load(self._connection, table, self.file(kind), tables.kinds_of(kind.columns))
+
     def empty(self, kind: Kind) -> str:
         """Make an empty table for a write and return its name."""
         table = kind.tables[1] if kind.tables else _WRITTEN
@@ -89,22 +95,28 @@ class Witness:
         return table
 
     def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
-        """Return a whole table as a canonical frame."""
-        return canonicalise(self._module.fetch(self._connection, table), tables.kinds_of(kind.columns))[0]
+        """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
+        fetched = self._module.fetch(self._connection, table, tables.selection(kind, self._system))
+        return canonicalise(fetched, tables.stored_kinds(kind, self._system))[0]
 
     def settle(self) -> None:
         """End what a killed process has left on the server."""
         self._module.settle(self._connection)
 
     def close(self) -> None:
-        """Drop all tables."""
+        """Drop all tables, then their enum."""
         for table in self._made:
             self._module.drop(self._connection, table)
+        if self._enum:
+            self._module.drop_enum(self._connection, ENUM)
         self._connection.close()
 
     def _make(self, kind: Kind, table: str) -> None:
+        if (labels := tables.enum(kind, self._system)) and not self._enum:
+            self._module.create_enum(self._connection, ENUM, labels)
+            self._enum = True
         self._made.add(table)  # perhaps in vain, and to be dropped all the same
-        self._module.create(self._connection, table, tables.definition(kind.columns, self._system))
+        self._module.create(self._connection, table, tables.definition(kind, self._system))
 
 
 @contextmanager

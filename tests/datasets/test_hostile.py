@@ -8,11 +8,15 @@ import pytest
 from harness import registry
 from harness.canonical import POLARS_DTYPES, as_pandas, canonicalise
 from harness.datasets.hostile import tables
-from harness.datasets.hostile.kinds import BOTH, KINDS, ORDINARY, PLAIN
+from harness.datasets.hostile.kind import BOTH, ORDINARY, PLAIN
+from harness.datasets.hostile.kinds import KINDS
+from harness.embedded.lab import EmbeddedLab
 from harness.fidelity import pairs
 from harness.model import Fate
+from harness.systems import witness
 
 TABLES = [(kind, system) for kind in KINDS.values() for system in kind.rows]
+OWN_TABLES = [(kind, system) for kind, system in TABLES if system in kind.stored]
 DECLARED = [entry for entry in registry.select() if entry.lossy]
 
 
@@ -39,7 +43,7 @@ def test_the_pandas_frame_of_a_kind_is_canonical_and_holds_every_value(kind, sys
     frame = tables.rows(kind, system)
     canonical, converted = canonicalise(as_pandas(frame, tables.kinds_of(kind.columns)), tables.kinds_of(kind.columns))
     assert converted == {}
-    wanted = frame.with_columns(pl.col(pl.Float64).fill_null(float("nan")))  # pandas has one mark for both
+    wanted = frame.with_columns(pl.selectors.float().fill_null(float("nan")))  # pandas has one mark for both
     assert canonical.equals(wanted, null_equal=True)
 
 
@@ -48,6 +52,7 @@ def test_a_kind_has_a_name_a_meaning_and_names_only_its_own_columns_and_systems(
     assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", kind.name)
     assert len(kind.meaning) <= 120
     assert set(kind.rows) | set(kind.forbidden) <= set(BOTH)
+    assert set(kind.stored) | set(kind.no_read) <= set(kind.rows)
     assert {name for rows in kind.rows.values() for row in rows for name in row} <= set(kind.columns)
 
 
@@ -80,6 +85,38 @@ def test_the_first_value_comes_after_ten_thousand_nulls():
 
 def test_a_long_text_has_a_million_characters():
     assert max(map(len, tables.rows(KINDS["long_text"], "postgres")["text_value"])) == 1_000_000
+
+
+@pytest.mark.parametrize(("kind", "system"), OWN_TABLES, ids=lambda it: getattr(it, "name", it))
+def test_what_is_to_stand_in_a_table_of_its_own_is_canonical_and_row_for_row(kind, system):
+    stored, kinds = tables.stored(kind, system), tables.stored_kinds(kind, system)
+    assert {name: str(dtype) for name, dtype in stored.schema.items()} == {
+        name: POLARS_DTYPES[column] for name, column in kinds.items()
+    }
+    assert stored["row_number"].equals(tables.rows(kind, system)["row_number"])
+    of_the_table = kind.stored[system]
+    assert set(of_the_table.values) | set(of_the_table.hidden) | set(of_the_table.shown) <= set(kinds)
+
+
+@pytest.mark.parametrize("system", BOTH)
+def test_the_reference_client_vouches_for_every_kind_that_its_server_holds(system: str, embedded_lab: EmbeddedLab):
+    with witness.opened(system, embedded_lab.endpoints) as of_system:
+        held = [kind for kind in KINDS.values() if system in kind.rows and system not in kind.forbidden]
+        assert {kind.name: verdict for kind in held if (verdict := of_system.verdict(kind))} == {}
+
+
+def test_the_tables_of_ordinary_types_are_not_read_and_those_with_hidden_columns_as_select_star():
+    read = {kind.name for kind in pairs(registry.one("postgres.psycopg.read_polars_rows"))}
+    assert {"enum", "json", "generated", "padded_text", "float32_nan"} <= read
+    assert not {"uint64", "int64_into_int32", "int64_beyond_int32"} & read
+    generated = KINDS["generated"]
+    assert list(tables.read_kinds(generated, "postgres")) == ["row_number", "int_value", "double_value"]
+    assert list(tables.read_kinds(generated, "clickhouse")) == ["row_number", "int_value"]
+
+
+def test_what_a_column_cannot_hold_is_right_only_when_it_is_refused():
+    for name in ("int64_beyond_int32", "uint64_beyond_int64", "text_too_long", "unknown_label", "fraction_into_int32"):
+        assert set(KINDS[name].forbidden) == set(KINDS[name].rows), name
 
 
 @pytest.mark.parametrize("entry", DECLARED, ids=lambda entry: entry.id)

@@ -7,66 +7,18 @@ that a way which takes one for the other fails at the one that it changes.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
+from harness.datasets.hostile import casts, ranges, types
+from harness.datasets.hostile.kind import BOTH, ORDINARY, PLAIN, Kind, Rows, column, everywhere, one_column
 from harness.datasets.hostile.names import NAMES
 
-# The nullable columns of the table that most kinds share, and what an ordinary row has in them.
-PLAIN = {
-    "text_value": "text",
-    "uuid_value": "uuid",
-    "date_value": "date",
-    "int_value": "int32",
-    "bigint_value": "int64",
-    "float_value": "float64",
-}
-ORDINARY: dict[str, Any] = {
-    "text_value": "word",
-    "uuid_value": "8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab",
-    "date_value": dt.date(2025, 3, 4),
-    "int_value": 7,
-    "bigint_value": 8,
-    "float_value": 0.5,
-}
-_NO_VALUES: dict[str, Any] = dict.fromkeys(PLAIN)
+_NO_VALUES = dict.fromkeys(PLAIN)
 _MANY = 10_000  # more than any client looks at before it decides on a type
-
-Rows = list[dict[str, Any]]
-BOTH = ("postgres", "clickhouse")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of values.
-
-    `rows` maps a system to the values that differ from an ordinary row, row by row; a system that is not in it has no
-    such values. `columns` are the columns and their kinds. `forbidden` maps a system to the reason why it can hold none
-    of these values: there the right outcome of a write is a refusal. `no_frame` maps a library to the reason why its
-    canonical frame can hold none of them: there is nothing to write. `tables` are the names of the table that is read
-    and of the one that is written, where names are what the kind is about.
-    """
-
-    name: str
-    meaning: str
-    rows: dict[str, Rows]
-    columns: dict[str, str] = field(default_factory=lambda: PLAIN)
-    forbidden: dict[str, str] = field(default_factory=dict)
-    no_frame: dict[str, str] = field(default_factory=dict)
-    tables: tuple[str, str] | None = None
-
-
-def _everywhere(rows: Rows) -> dict[str, Rows]:
-    return dict.fromkeys(BOTH, rows)
-
-
-def _column(name: str, *values: Any) -> dict[str, Rows]:
-    return _everywhere([{name: value} for value in values])
 
 
 def _texts(*values: str) -> dict[str, Rows]:
-    return _column("text_value", *values)
+    return column("text_value", *values)
 
 
 def _dates(*values: str) -> Rows:
@@ -74,18 +26,18 @@ def _dates(*values: str) -> Rows:
 
 
 _SHAPES = (
-    Kind("one_row", "one ordinary row: whoever fails here fails at everything", _everywhere([{}])),
-    Kind("zero_rows", "a table without rows", _everywhere([])),
+    Kind("one_row", "one ordinary row: whoever fails here fails at everything", everywhere([{}])),
+    Kind("zero_rows", "a table without rows", everywhere([])),
     Kind(
         "nulls",
         "a null in every nullable column, one at a time and in all at once",
-        _everywhere([{}, *({name: None} for name in PLAIN), _NO_VALUES, {}]),
+        everywhere([{}, *({name: None} for name in PLAIN), _NO_VALUES, {}]),
     ),
-    Kind("null_text", "a null among texts, alone in its row", _everywhere([{}, {"text_value": None}, {}])),
+    Kind("null_text", "a null among texts, alone in its row", everywhere([{}, {"text_value": None}, {}])),
     Kind(
         "first_10000_null",
         "10,000 rows without any value before the first one with all",
-        _everywhere([_NO_VALUES] * _MANY + [{}]),
+        everywhere([_NO_VALUES] * _MANY + [{}]),
     ),
 )
 _TEXTS = (
@@ -129,35 +81,35 @@ _TEXTS = (
     Kind("long_text", "a text of a million characters", _texts("é" + "x" * 999_999, "word")),
 )
 _NUMBERS = (
-    Kind("nan", "floats that are no number", _column("float_value", 0.5, float("nan"))),
-    Kind("infinity", "positive and negative infinity", _column("float_value", 0.5, float("inf"), float("-inf"))),
-    Kind("negative_zero", "the float -0.0", _column("float_value", 0.5, -0.0, 0.0)),
+    Kind("nan", "floats that are no number", column("float_value", 0.5, float("nan"))),
+    Kind("infinity", "positive and negative infinity", column("float_value", 0.5, float("inf"), float("-inf"))),
+    Kind("negative_zero", "the float -0.0", column("float_value", 0.5, -0.0, 0.0)),
     Kind(
         "denormals",
         "floats below the smallest normal one",
-        _column("float_value", 0.5, 5e-324, -5e-324, 2.225073858507201e-308),
+        column("float_value", 0.5, 5e-324, -5e-324, 2.225073858507201e-308),
     ),
     Kind(
         "float_digits",
         "floats that need 17 digits, and the largest",
-        _column("float_value", 0.1 + 0.2, 1 / 3, 1e22, 1e23, 1.7976931348623157e308, 123456789.12345678, 2.0**53 + 2),
+        column("float_value", 0.1 + 0.2, 1 / 3, 1e22, 1e23, 1.7976931348623157e308, 123456789.12345678, 2.0**53 + 2),
     ),
     Kind(
         "late_fraction",
         "10,000 whole floats before the first with a fraction",
-        _everywhere([{"float_value": 1.0}] * _MANY + [{}]),
+        everywhere([{"float_value": 1.0}] * _MANY + [{}]),
     ),
-    Kind("int32_limits", "the limits of 32-bit integers", _column("int_value", 2**31 - 1, -(2**31), 0, -1)),
-    Kind("int64_limits", "the limits of 64-bit integers", _column("bigint_value", 2**63 - 1, -(2**63), 2**53 + 1, -1)),
+    Kind("int32_limits", "the limits of 32-bit integers", column("int_value", 2**31 - 1, -(2**31), 0, -1)),
+    Kind("int64_limits", "the limits of 64-bit integers", column("bigint_value", 2**63 - 1, -(2**63), 2**53 + 1, -1)),
     Kind(
         "int64_beside_null",
         "a 64-bit integer that no float holds, beside a null",
-        _column("bigint_value", 2**53 + 1, None, -(2**53) - 1),
+        column("bigint_value", 2**53 + 1, None, -(2**53) - 1),
     ),
     Kind(
         "nil_uuid",
         "the nil and the max UUID",
-        _column("uuid_value", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+        column("uuid_value", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
     ),
 )
 _DATES = (
@@ -192,16 +144,6 @@ _TIMES = (
 _FIRST_AND_LAST = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 
 
-def _other(name: str, meaning: str, kind: str, rows: dict[str, list[Any]]) -> Kind:
-    """Return a kind whose table has one column beside the key, of a type that the plain table has not."""
-    return Kind(
-        name,
-        meaning,
-        {system: [{f"{kind}_value": value} for value in values] for system, values in rows.items()},
-        {f"{kind}_value": kind},
-    )
-
-
 _BOOLEANS = [True, False, True]
 _DECIMALS = [
     Decimal(text)
@@ -209,8 +151,8 @@ _DECIMALS = [
 ]
 _ARRAYS = [[1, 2, 3], [], [-1], [None, 2147483647], [None]]
 _OTHER_TYPES = (
-    _other("booleans", "a column of booleans", "boolean", dict.fromkeys(BOTH, _BOOLEANS)),
-    _other(
+    one_column("booleans", "a column of booleans", "boolean", dict.fromkeys(BOTH, _BOOLEANS)),
+    one_column(
         "timestamps",
         "timestamps without a zone, to the microsecond; Postgres: also the years 1 and 9999",
         "timestamp",
@@ -219,7 +161,7 @@ _OTHER_TYPES = (
             "clickhouse": [dt.datetime.fromisoformat(text) for text in _TIMES],
         },
     ),
-    _other(
+    one_column(
         "timestamps_tz",
         "instants (timestamps with a zone), to the microsecond; Postgres: also the years 1 and 9999",
         "timestamp_tz",
@@ -228,15 +170,17 @@ _OTHER_TYPES = (
             "clickhouse": [_utc(text) for text in _TIMES],
         },
     ),
-    _other("decimals", "decimals of 38 digits, 10 of them after the point", "decimal", dict.fromkeys(BOTH, _DECIMALS)),
-    _other(
+    one_column(
+        "decimals", "decimals of 38 digits, 10 of them after the point", "decimal", dict.fromkeys(BOTH, _DECIMALS)
+    ),
+    one_column(
         "arrays",
         "arrays of integers, empty ones and with nulls among the integers",
         "array",
         dict.fromkeys(BOTH, _ARRAYS),
     ),
     # Not in Postgres: a composite type has to be made beside the table, and the reference client does not know it.
-    _other(
+    one_column(
         "nested",
         "named tuples of an integer and a text",
         "nested",
@@ -247,10 +191,11 @@ _NAMES = tuple(
     Kind(
         name,
         names.meaning,
-        _everywhere([dict(zip(names.columns, ORDINARY.values(), strict=True))] * 2),
+        everywhere([dict(zip(names.columns, ORDINARY.values(), strict=True))] * 2),
         dict(zip(names.columns, PLAIN.values(), strict=True)),
         tables=names.tables,
     )
     for name, names in NAMES.items()
 )
-KINDS = {kind.name: kind for kind in (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES, *_NAMES)}
+_ALL = (*_SHAPES, *_TEXTS, *_NUMBERS, *_DATES, *_OTHER_TYPES, *ranges.KINDS, *types.KINDS, *casts.KINDS, *_NAMES)
+KINDS = {kind.name: kind for kind in _ALL}

@@ -1,19 +1,20 @@
-"""The rows of a kind of values as a frame, and the table they go into."""
+"""The rows of a kind of values as a frame, the table they go into, and what is to stand in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
 from harness.canonical import polars_dtype
-from harness.datasets.hostile.kinds import ORDINARY, Kind
+from harness.datasets.hostile.kind import ORDINARY, Kind, Stored
 from harness.transports.clickhouse import sql as clickhouse_sql
 from harness.transports.postgres import sql as postgres_sql
 
 ROW_KEY = ("row_number",)
-_IDENTIFIERS = {"postgres": postgres_sql.identifier, "clickhouse": clickhouse_sql.identifier}
+_SQL: dict[str, Any] = {"postgres": postgres_sql, "clickhouse": clickhouse_sql}
 _TYPES = {
     "postgres": {
         "text": "text",
@@ -27,6 +28,7 @@ _TYPES = {
         "timestamp_tz": "timestamptz",
         "decimal": "numeric(38, 10)",
         "array": "integer[]",
+        "float32": "real",
     },
     # An Array and a Tuple cannot be null in ClickHouse; what is in an Array can.
     "clickhouse": {
@@ -42,19 +44,45 @@ _TYPES = {
         "decimal": "Nullable(Decimal(38, 10))",
         "array": "Array(Nullable(Int32))",
         "nested": "Tuple(a Int32, b String)",
+        "uint32": "Nullable(UInt32)",
+        "uint64": "Nullable(UInt64)",
+        "float32": "Nullable(Float32)",
     },
 }
 
 
 def kinds_of(columns: dict[str, str]) -> dict[str, str]:
-    """Return all columns of a table with their kinds: the key and these."""
+    """Return all columns of a frame with their kinds: the key and these."""
     return {ROW_KEY[0]: "int32", **columns}
+
+
+def stored_kinds(kind: Kind, system: str) -> dict[str, str]:
+    """Return all columns of a kind's table in a system, with the kinds of what is to stand in them."""
+    return kinds_of({**kind.columns, **_stored(kind, system).kinds})
+
+
+def read_kinds(kind: Kind, system: str) -> dict[str, str]:
+    """Return the columns that a read of the whole table gives: those of SELECT *."""
+    hidden = _stored(kind, system).hidden
+    return {name: column for name, column in stored_kinds(kind, system).items() if name not in hidden}
 
 
 def rows(kind: Kind, system: str) -> pl.DataFrame:
     """Return the rows of a kind in a system as a canonical frame in the order of its key."""
     values = [{**ORDINARY, **row} for row in kind.rows[system]]
     return frame(kind.columns, [[row[name] for name in kind.columns] for row in values])
+
+
+def stored(kind: Kind, system: str) -> pl.DataFrame:
+    """Return what is to stand in the table after the rows of a kind were written, as a canonical frame."""
+    given, table = rows(kind, system), _stored(kind, system)
+    made = [
+        pl.Series(name, table.values[name], polars_dtype(column))
+        if name in table.values
+        else given[name].cast(polars_dtype(column))
+        for name, column in stored_kinds(kind, system).items()
+    ]
+    return pl.DataFrame(made)
 
 
 def frame(columns: dict[str, str], values: Sequence[Sequence[Any]]) -> pl.DataFrame:
@@ -68,11 +96,50 @@ def frame(columns: dict[str, str], values: Sequence[Sequence[Any]]) -> pl.DataFr
     return pl.DataFrame(series)
 
 
-def definition(columns: dict[str, str], system: str) -> str:
-    """Return CREATE TABLE with `{table}` for `format` to fill in: every column but the key is nullable."""
-    types, identifier = _TYPES[system], _IDENTIFIERS[system]
-    named = ((identifier(name).replace("{", "{{").replace("}", "}}"), kind) for name, kind in columns.items())
-    parts = "".join(f", {name} {types[kind]}" for name, kind in named)
+def definition(kind: Kind, system: str) -> str:
+    """Return CREATE TABLE with `{table}` for `format` to fill in.
+
+    Every column of a usual type is nullable, but for the key.
+    """
+    usual, own, identifier = _TYPES[system], _stored(kind, system).types, _SQL[system].identifier
+    types = {name: own.get(name) or usual[kind.columns[name]] for name in (*kind.columns, *own)}
+    parts = "".join(f", {identifier(name)} {of}" for name, of in types.items()).replace("{", "{{").replace("}", "}}")
     if system == "postgres":
         return f"CREATE TABLE {{table}} ({ROW_KEY[0]} integer PRIMARY KEY{parts})"
     return f"CREATE TABLE {{table}} ({ROW_KEY[0]} Int32{parts}) ENGINE = MergeTree ORDER BY {ROW_KEY[0]}"
+
+
+def enum(kind: Kind, system: str) -> tuple[str, ...]:
+    """Return the labels of the enum that is to be made before the table, if any."""
+    return _stored(kind, system).enum
+
+
+def selection(kind: Kind, system: str) -> str:
+    """Return what the reference client selects: all columns, also those that SELECT * leaves out."""
+    shown, identifier = _stored(kind, system).shown, _SQL[system].identifier
+    columns = {name: identifier(name) for name in stored_kinds(kind, system)}
+    return ", ".join(f"{shown[name]} AS {column}" if name in shown else column for name, column in columns.items())
+
+
+def insertion(kind: Kind, system: str) -> str | None:
+    """Return INSERT of a kind's rows as texts and numbers of SQL, already cast, with `{table}` for the name.
+
+    None where the table is the usual one, which the reference client fills from a file. Here the server parses what
+    that client has no type for; that the values have arrived, the fetch shows.
+    """
+    if system not in kind.stored:
+        return None
+    given, made = rows(kind, system), stored(kind, system)
+    cast = [made[name] if made.schema[name] != dtype else given[name] for name, dtype in given.schema.items()]
+    values = ", ".join(f"({', '.join(_literal(value, system) for value in row)})" for row in zip(*cast, strict=True))
+    return f"INSERT INTO {{table}} ({_SQL[system].identifiers(given.columns)}) VALUES {values}"
+
+
+def _literal(value: object, system: str) -> str:
+    if isinstance(value, int | float | Decimal):
+        return str(value)
+    return _SQL[system].literal(str(value))
+
+
+def _stored(kind: Kind, system: str) -> Stored:
+    return kind.stored.get(system, Stored({}))

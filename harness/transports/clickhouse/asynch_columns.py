@@ -40,7 +40,7 @@ def _head(table, columns):
 
 def _without_nan(values):
     """Return a column with None for what is missing, which pandas says with NaN; a NaN among floats stays one."""
-    if values.dtype == "float64" or not values.hasnans:
+    if values.dtype in ("float64", "float32") or not values.hasnans:
         return values
     return values.astype(object).where(values.notna(), None)
 

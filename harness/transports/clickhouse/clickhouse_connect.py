@@ -37,7 +37,7 @@ def connect(uri):
 
 def _without_nan(values):
     """Return a column with None for what is missing, which pandas says with NaN; a NaN among floats stays one."""
-    if values.dtype == "float64" or not values.hasnans:
+    if values.dtype in ("float64", "float32") or not values.hasnans:
         return values
     return values.astype(object).where(values.notna(), None)
 
@@ -47,7 +47,10 @@ def _arrow_table(frame):
     import pyarrow as pa
 
     return pa.table(
-        {name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()}
+        {
+            name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+            for name, values in frame.items()
+        }
     )
 
 

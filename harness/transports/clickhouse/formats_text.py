@@ -62,7 +62,8 @@ def _arrow_table(frame):
     import pyarrow as pa
 
     arrays = {
-        name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()
+        name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+        for name, values in frame.items()
     }
     # A timestamp with a time of day is refused here, as by a column of the type Date.
     return pa.table(
@@ -156,7 +157,7 @@ def write_pandas_json(connection, frame, table):
     with phase("encode"):
         texts = {}
         for name, values in frame.items():
-            if values.dtype == "float64":
+            if values.dtype in ("float64", "float32"):
                 texts[name] = [repr(value) for value in values.tolist()]
             elif values.dtype.kind == "M":
                 texts[name] = values.dt.strftime("%Y-%m-%d")

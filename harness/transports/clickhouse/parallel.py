@@ -78,7 +78,10 @@ def _arrow_table(frame):
     import pyarrow as pa
 
     return pa.table(
-        {name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()}
+        {
+            name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+            for name, values in frame.items()
+        }
     )
 
 

@@ -115,7 +115,8 @@ def write_pandas_parquet(connection, frame, table):
     buffer = io.BytesIO()
     with phase("encode"):
         arrays = {
-            name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()
+            name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+            for name, values in frame.items()
         }
         pq.write_table(pa.table(arrays), buffer, compression="zstd")
     _upload_and_pull(connection, table, frame.columns, buffer.getvalue())

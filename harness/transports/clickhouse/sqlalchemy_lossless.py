@@ -71,7 +71,8 @@ def _pandas_csv(frame):
     import pyarrow.csv
 
     arrays = {
-        name: pa.array(values.to_numpy() if values.dtype == "float64" else values) for name, values in frame.items()
+        name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+        for name, values in frame.items()
     }
     dates = {name: array.cast("date32") for name, array in arrays.items() if pa.types.is_timestamp(array.type)}
     buffer = io.BytesIO()
@@ -83,7 +84,7 @@ def _pandas_tsv(frame):
     """Return the frame as ClickHouse wants TabSeparated: not quoted, but escaped; a null is an unescaped \\N."""
     texts = {}
     for name, values in frame.items():
-        if values.dtype == "float64" and values.hasnans:
+        if values.dtype in ("float64", "float32") and values.hasnans:
             texts[name] = [repr(value) for value in values.tolist()]  # na_rep is for nulls
         elif values.dtype == "str":
             for plain, escaped in (("\\", r"\\"), ("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r")):

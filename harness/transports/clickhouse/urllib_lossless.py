@@ -74,7 +74,7 @@ def write_pandas_parquet_lossless(connection, frame, table):
     with phase("encode"):
         arrow = pa.table(
             {
-                name: pa.array(values.to_numpy() if values.dtype == "float64" else values)
+                name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
                 for name, values in frame.items()
             }
         )

@@ -176,14 +176,15 @@ def _decode(payload, types):
 
 async def _receive(connection, table):
     """Return what a binary COPY ... TO STDOUT sends, and the type of every column by name."""
-    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
+    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table leaves out columns that the server generates
+    statement = await connection.prepare(query)
     types = {column.name: column.type.name for column in statement.get_attributes()}
     blocks = []
 
     async def keep(block):
         blocks.append(block)
 
-    await connection.copy_from_table(table, output=keep, format="binary")
+    await connection.copy_from_query(query, output=keep, format="binary")
     return b"".join(blocks), types
 
 

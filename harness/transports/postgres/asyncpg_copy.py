@@ -43,7 +43,7 @@ def _python_rows(frame):
     columns = []
     for _, series in frame.items():
         values = series.tolist()
-        if str(series.dtype) != "float64" and (missing := series.isna()).any():
+        if str(series.dtype) not in ("float64", "float32") and (missing := series.isna()).any():
             values = [None if gone else value for value, gone in zip(values, missing, strict=True)]
         columns.append(values)
     return zip(*columns, strict=True)
@@ -69,14 +69,15 @@ def _csv_of_arrow(table):
 
 async def _receive_csv(connection, table):
     """Return what COPY ... TO STDOUT sends as CSV under a line of names, and the type of every column by name."""
-    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
+    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table leaves out columns that the server generates
+    statement = await connection.prepare(query)
     types = {column.name: column.type.name for column in statement.get_attributes()}
     blocks = []
 
     async def keep(block):
         blocks.append(block)
 
-    await connection.copy_from_table(table, output=keep, format="csv", header=True)
+    await connection.copy_from_query(query, output=keep, format="csv", header=True)
     return b"".join(blocks), types
 
 

@@ -120,7 +120,7 @@ def read_polars_postgres_binary(both, table):
     converter, connection = both
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.bin")
-        statement = sql.SQL("COPY {} TO STDOUT (FORMAT binary)").format(sql.Identifier(table))
+        statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT (FORMAT binary)").format(sql.Identifier(table))
         with phase("receive"), open(path, "wb") as file, connection.cursor().copy(statement) as copy:
             while block := copy.read():
                 file.write(block)

@@ -174,7 +174,10 @@ def write_pandas_parquet_lossless(connection, frame, table):
 
     uuids = _uuid_columns(connection, table, list(frame.columns))
     with phase("encode"):
-        columns = {name: values.to_numpy() if values.dtype == "float64" else values for name, values in frame.items()}
+        columns = {
+            name: values.to_numpy() if values.dtype in ("float64", "float32") else values
+            for name, values in frame.items()
+        }
         for name in uuids:
             columns[name] = _uuid_bytes(frame[name])
         buffer = io.BytesIO()

@@ -5,11 +5,13 @@ lost. The server casts nothing in a binary COPY: without `set_types` an int woul
 """
 
 from contextlib import contextmanager
+from numbers import Integral
 from uuid import UUID
 
 from harness.registry import transport
 
 CLIENT = "psycopg"
+LARGEST_FLOAT4 = 3.4028234663852886e38
 
 
 @contextmanager
@@ -30,19 +32,43 @@ def _types(connection, table, columns=()):
     return {column.name: column.type_code for column in cursor.description}
 
 
+def _refuse_beyond(connection, frame, types):
+    """Raise OverflowError for a number beyond its column: of these the driver (3.3) stores another one silently."""
+    bits_of = {connection.adapters.types[f"int{size}"].oid: 8 * size for size in (2, 4, 8)}
+    for name, oid in types.items():
+        values = frame[name]
+        if bits := bits_of.get(oid):
+            for end in (values.min(), values.max()):
+                if isinstance(end, Integral) and not -(2 ** (bits - 1)) <= end < 2 ** (bits - 1):
+                    raise OverflowError(f'expected integers of {bits} bits for the column "{name}", found {end}')
+        elif oid == connection.adapters.types["float4"].oid and str(values.dtype).lower() == "float64":
+            size = values.abs()
+            if ((size > LARGEST_FLOAT4) & (size < float("inf"))).any():
+                raise OverflowError(f'expected floats of 32 bits for the column "{name}", found a larger one')
+
+
+def _document(value):
+    """Return a text of JSON as the document it is: the driver would make a JSON string of it."""
+    from psycopg.types.json import Json
+
+    return Json(value, dumps=str) if isinstance(value, str) else value
+
+
 def _copy_rows(connection, table, types, rows):
-    """Send rows of values, uuids as text, into a binary COPY FROM STDIN."""
+    """Send rows of values, uuids and JSON as text, into a binary COPY FROM STDIN."""
     from psycopg import sql
 
-    uuids = [place for place, oid in enumerate(types.values()) if oid == connection.adapters.types["uuid"].oid]
+    of_type = {"uuid": UUID, "json": _document, "jsonb": _document}
+    made_by = {connection.adapters.types[name].oid: make for name, make in of_type.items()}
+    made = [(place, made_by[oid]) for place, oid in enumerate(types.values()) if oid in made_by]
     names = sql.SQL(", ").join(map(sql.Identifier, types))
     statement = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT binary)").format(sql.Identifier(table), names)
     with connection.cursor().copy(statement) as copy:
         copy.set_types(list(types.values()))
         for row in rows:
             values = list(row)
-            for place in uuids:
-                values[place] = values[place] and UUID(values[place])
+            for place, make in made:
+                values[place] = values[place] and make(values[place])
             copy.write_row(values)
 
 
@@ -70,7 +96,9 @@ def write_polars_copy_binary(connection, frame, table):
     Every uuid text becomes a UUID object first: the driver takes no text for a uuid. Which types the columns have, the
     server is asked. No value is lost.
     """
-    _copy_rows(connection, table, _types(connection, table, frame.columns), frame.iter_rows())
+    types = _types(connection, table, frame.columns)
+    _refuse_beyond(connection, frame, types)
+    _copy_rows(connection, table, types, frame.iter_rows())
 
 
 @transport(
@@ -87,6 +115,7 @@ def write_pandas_copy_binary(connection, frame, table):
     as NULL, except NaN in a float column, which is a float like others. No value is lost.
     """
     types = _types(connection, table, list(frame.columns))
+    _refuse_beyond(connection, frame, types)
     dates = [name for name, oid in types.items() if oid == connection.adapters.types["date"].oid]
     columns = []
     for name, values in frame.items():

@@ -1,0 +1,86 @@
+"""Columns of a frame that go into a column of another type, as often happens by chance.
+
+What is right is what the server itself makes of such a column (INSERT ... SELECT); where it refuses, a refusal. Every
+value here survives its cast: what does not stands in `ranges`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from harness.datasets.hostile.kind import BOTH, Kind, Stored, one_column
+
+_TYPES = {
+    "text": ("text", "Nullable(String)"),
+    "date": ("date", "Nullable(Date)"),
+    "int32": ("integer", "Nullable(Int32)"),
+    "int64": ("bigint", "Nullable(Int64)"),
+    "float64": ("double precision", "Nullable(Float64)"),
+    "decimal": ("numeric(38, 10)", "Nullable(Decimal(38, 10))"),
+    "timestamp": ("timestamp", "Nullable(DateTime64(6))"),
+}
+
+
+def _cast(
+    kind: str, into: str, values: Sequence[Any], made: Sequence[Any], *, meaning: str = "", postgres: str = ""
+) -> Kind:
+    """Return the cast of one kind of column into another: the values, and what is to stand in the table.
+
+    `postgres` is why that server refuses it, where it does.
+    """
+    return one_column(
+        f"{kind}_into_{into}",
+        meaning or f"a {kind} column of the frame into {' and '.join(_TYPES[into])}",
+        kind,
+        dict.fromkeys(BOTH, values),
+        stored={
+            system: Stored({f"{kind}_value": sql}, {f"{kind}_value": into}, {f"{kind}_value": list(made)})
+            for system, sql in zip(BOTH, _TYPES[into], strict=True)
+        },
+        forbidden={"postgres": postgres} if postgres else {},
+        no_read=dict.fromkeys(BOTH, "the table is an ordinary one"),
+    )
+
+
+_DAYS = [dt.date(2025, 3, 4), dt.date(1970, 1, 1)]
+_MIDNIGHTS = [dt.datetime(2025, 3, 4), dt.datetime(1970, 1, 1)]
+_TENTH = 0.10000000149011612  # what 0.1 is in 32 bits
+KINDS = (
+    _cast("int64", "int32", [7, -8, 2**31 - 1], [7, -8, 2**31 - 1]),
+    _cast("int32", "int64", [7, -8, 2**31 - 1], [7, -8, 2**31 - 1]),
+    _cast("float64", "int32", [7.0, -8.0, 0.0], [7, -8, 0]),
+    _cast("int32", "float64", [7, -8, 0], [7.0, -8.0, 0.0]),
+    _cast(
+        "float32",
+        "float64",
+        [0.5, _TENTH],
+        [0.5, _TENTH],
+        meaning="32-bit floats into a column of 64 bits: the same value, not the same digits",
+    ),
+    _cast("float64", "decimal", [0.5, 0.1, -3.0], [Decimal("0.5"), Decimal("0.1"), Decimal(-3)]),
+    _cast("int32", "text", [7, -8], ["7", "-8"]),
+    _cast("text", "int32", ["7", "-8"], [7, -8]),
+    _cast("text", "date", ["2025-03-04", "1970-01-01"], _DAYS),
+    _cast("date", "timestamp", _DAYS, _MIDNIGHTS),
+    _cast("timestamp", "date", _MIDNIGHTS, _DAYS),
+    _cast("boolean", "int32", [True, False], [1, 0], postgres="boolean does not become integer without a cast"),
+    _cast(
+        "int32",
+        "date",
+        [20151, 0],
+        _DAYS,
+        meaning="32-bit integers into date: ClickHouse takes them for days since 1970, Postgres refuses",
+        postgres="integer does not become date",
+    ),
+    _cast(
+        "timestamp",
+        "int64",
+        [dt.datetime(2025, 3, 4, 5, 6, 7), dt.datetime(1970, 1, 1)],
+        [1741064767, 0],
+        meaning="timestamps into bigint and Int64: ClickHouse takes the seconds since 1970, Postgres refuses",
+        postgres="timestamp does not become bigint",
+    ),
+)

@@ -1,0 +1,50 @@
+"""Values that ways of our own once changed without a word, through the ways and servers that did it."""
+
+import pytest
+
+from harness import fidelity, labs, registry
+from harness.datasets.hostile.kinds import KINDS
+from harness.embedded.lab import EmbeddedLab
+from harness.fidelity import Examination
+from harness.labs import Lab
+from harness.model import Fate
+
+COMES_THROUGH = (Fate.EXACT, Fate.CONVERTED)
+# Way -> kind of values -> how it may fare.
+ONCE_CHANGED = {
+    "clickhouse.httpx_lossless.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
+    "clickhouse.urllib_lossless.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
+    "clickhouse.asynch_columns.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
+    "postgres.asyncpg_copy.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
+    "postgres.asyncpg_copy.read_polars_copy_csv_lossless": {"generated": COMES_THROUGH},
+    "postgres.asyncpg_copy.read_pandas_copy_csv_lossless": {"generated": COMES_THROUGH},
+    "postgres.asyncpg_binary.read_polars_copy_binary": {"generated": COMES_THROUGH},
+    "postgres.duckdb_binary.read_polars_postgres_binary": {"generated": COMES_THROUGH},
+    "postgres.psycopg_binary.write_polars_copy_binary": {
+        "int64_beyond_int32": (Fate.REFUSED,),
+        "uint32_beyond_int32": (Fate.REFUSED,),
+        "uint64_beyond_int64": (Fate.REFUSED,),
+        "float64_beyond_float32": (Fate.REFUSED,),
+        "json": COMES_THROUGH,
+        "jsonb": COMES_THROUGH,
+    },
+    "postgres.psycopg_binary.write_pandas_copy_binary": {
+        "int64_beyond_int32": (Fate.REFUSED,),
+        "uint32_beyond_int32": (Fate.REFUSED,),
+        "uint64_beyond_int64": (Fate.REFUSED,),
+        "float64_beyond_float32": (Fate.REFUSED,),
+        "json": COMES_THROUGH,
+        "jsonb": COMES_THROUGH,
+    },
+}
+
+
+@pytest.mark.parametrize("way", ONCE_CHANGED)
+def test_what_was_changed_without_a_word_comes_through_or_is_refused(way: str, embedded_lab: EmbeddedLab) -> None:
+    lab = Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
+    kinds = [KINDS[name] for name in ONCE_CHANGED[way]]
+    exam = Examination(lab, labs.check(lab), "no S3 server in this test", "", [registry.one(way)], kinds=kinds)
+    found = fidelity.examine(exam)
+    assert [finding.kind for finding in found] == [kind.name for kind in kinds]
+    wrong = [finding for finding in found if finding.fate not in ONCE_CHANGED[way][finding.kind]]
+    assert {finding.kind: (finding.fate, finding.detail) for finding in wrong} == {}
