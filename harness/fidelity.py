@@ -1,7 +1,8 @@
 """What `lab verify` does: every transport over every hostile kind of values, each pair judged on its own.
 
 One worker process a transport module takes its pairs one after the other, each on a connection of its own; after a hang
-or a death the next pair gets a new process. Nothing here is measured.
+or a death the next pair gets a new process. Pairs that are declared to hang come last, beside one another: each takes a
+process and its whole time limit. Nothing here is measured.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from importlib import metadata
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import polars as pl
 
@@ -42,6 +44,7 @@ TIME_LIMIT = 20.0  # seconds for one pair, importing the client included: nearly
 DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
 _CONTROL = KINDS["one_row"]  # a way that does not support an ordinary row is unavailable here, whatever the values
 _LONGEST_DETAIL = 300  # characters
+_AT_ONCE = 8  # pairs declared to hang: each has a process of its own
 _FATES = {
     Status.OK: Fate.EXACT,
     Status.MISMATCH: Fate.CHANGED,
@@ -175,13 +178,19 @@ def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]
                 yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), reason)
     ready = [entry for entry in entries if not reasons[entry.id]]
     if ready:
+        hanging: dict[str, list[Transport]] = {}
         with witness.opened(entries[0].system, exam.lab.endpoints) as of_system:
             for _, module in groupby(ready, key=lambda entry: entry.function.__module__):
-                yield from _of_module(exam, list(module), of_system)
+                yield from _of_module(exam, list(module), of_system, hanging)
+            for name, of_kind in hanging.items():
+                for first in range(0, len(of_kind), _AT_ONCE):
+                    yield from _declared_to_hang(exam, of_kind[first : first + _AT_ONCE], KINDS[name], of_system)
 
 
-def _of_module(exam: Examination, entries: list[Transport], of_system: Witness) -> Iterator[Finding]:
-    """Yield the findings on the transports of one module, which share a process."""
+def _of_module(
+    exam: Examination, entries: list[Transport], of_system: Witness, hanging: dict[str, list[Transport]]
+) -> Iterator[Finding]:
+    """Yield the findings on the transports of one module, which share a process; set aside what is declared to hang."""
     with tempfile.TemporaryDirectory(prefix="lab-verify-") as folder, ExitStack() as stack:
         worker: Worker | None = None
         for entry in entries:
@@ -189,6 +198,9 @@ def _of_module(exam: Examination, entries: list[Transport], of_system: Witness) 
             for kind in (_CONTROL, *(kind for kind in pairs(entry, exam.kinds) if kind is not _CONTROL)):
                 if unsupported:
                     yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), unsupported)
+                    continue
+                if entry.lossy.get(kind.name) == Fate.HANGS:
+                    hanging.setdefault(kind.name, []).append(entry)
                     continue
                 if worker is None or worker.ended:
                     worker = Worker(Path(folder) / "log", exam.command)
@@ -204,6 +216,43 @@ def _of_module(exam: Examination, entries: list[Transport], of_system: Witness) 
                     of_system.settle()
 
 
+def _declared_to_hang(
+    exam: Examination, entries: Sequence[Transport], kind: Kind, of_system: Witness
+) -> Iterator[Finding]:
+    """Yield the findings on pairs that wait together for their time limit, in one table: what hangs writes nothing.
+
+    What does not hang after all is tried again, alone.
+    """
+    with tempfile.TemporaryDirectory(prefix="lab-verify-") as folder, ExitStack() as stack:
+        workers = [Worker(Path(folder) / f"log-{place}", exam.command) for place in range(len(entries))]
+        for worker in workers:
+            stack.callback(worker.end)
+
+        def asked(kind: Kind, limit: float) -> list[str]:
+            jobs = [_job(exam, entry, kind, of_system, Path(folder)) for entry in entries]
+            with ThreadPoolExecutor(len(entries)) as pool:
+                return list(pool.map(lambda worker, job: _status(worker, job, limit), workers, jobs))
+
+        of_system.verdict(kind)  # which fills the table of a read
+        of_system.verdict(_CONTROL)
+        asked(_CONTROL, exam.time_limit)  # so that no import counts as a hang
+        statuses = asked(kind, DECLARED_LIMIT)
+        of_system.settle()
+        for entry, status in zip(entries, statuses, strict=True):
+            if status == Status.TIMEOUT and not of_system.verdict(kind):
+                detail = f"ended after the time limit of {DECLARED_LIMIT:g} s"
+                yield Finding(entry, kind.name, Fate.HANGS, Fate.HANGS, detail)
+            else:
+                alone = Worker(Path(folder) / "log", exam.command)
+                stack.callback(alone.end)
+                _finding(exam, entry, _CONTROL, of_system, alone, Path(folder))
+                yield _finding(exam, entry, kind, of_system, alone, Path(folder))
+
+
+def _status(worker: Worker, job: dict[str, Any], limit: float) -> str:
+    return Status.ERROR if worker.ended else worker.ask(job, limit).answer["status"]
+
+
 def _wanted(entry: Transport, kind: Kind) -> str:
     return entry.lossy.get(kind.name) or (Fate.REFUSED if entry.system in kind.forbidden else "")
 
@@ -214,8 +263,14 @@ def _finding(
     wanted = _wanted(entry, kind)
     if entry.system not in kind.forbidden and (reason := of_system.verdict(kind)):
         return Finding(entry, kind.name, Fate.UNVERIFIABLE, wanted, _short(reason, exam))
+    job = _job(exam, entry, kind, of_system, folder)
+    answer = worker.ask(job, DECLARED_LIMIT if wanted == Fate.HANGS else exam.time_limit).answer
+    return _judged(exam, entry, kind, of_system, job, answer)
+
+
+def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, folder: Path) -> dict[str, Any]:
     writes = entry.operation is Operation.WRITE
-    job = {
+    return {
         "stays": True,
         "transport": entry.id,
         "contract": "databases",
@@ -226,7 +281,12 @@ def _finding(
         "result": str(folder / "result.arrow"),
         **addresses(entry, exam.lab, exam.objects, exam.bucket),
     }
-    answer = worker.ask(job, DECLARED_LIMIT if wanted == Fate.HANGS else exam.time_limit).answer
+
+
+def _judged(
+    exam: Examination, entry: Transport, kind: Kind, of_system: Witness, job: dict[str, Any], answer: dict[str, Any]
+) -> Finding:
+    wanted, writes = _wanted(entry, kind), entry.operation is Operation.WRITE
     if kind.tables and (done := of_system.executed()):
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(done, exam))
     if answer["status"] != Status.OK:
