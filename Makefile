@@ -20,7 +20,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install serve test check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install serve test test-all check format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,16 +49,24 @@ down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); loo
 serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 	@$(LAB) serve
 
-test: $(STAMP) ## Run the tests
-	$(VENV)/bin/pytest
+# Beside one another, at most four labs, whatever times nothing; then the rest, one after the other.
+BESIDE = -n logical --maxprocesses 4 --dist loadgroup
 
-check: $(STAMP) ## Format, lint, types, import layers, generated docs, tests
+test: $(STAMP) ## Run the tests that take minutes: every transport and every room once, on real engines
+	$(VENV)/bin/pytest $(BESIDE) -m 'not alone and not long'
+	$(VENV)/bin/pytest -m 'alone and not long'
+
+test-all: $(STAMP) ## Run all tests
+	$(VENV)/bin/pytest $(BESIDE) -m 'not alone'
+	$(VENV)/bin/pytest -m alone
+
+check: $(STAMP) ## Format, lint, types, import layers, generated docs, make test
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(LAB) docs --check
-	$(VENV)/bin/pytest
+	@$(MAKE) --no-print-directory test
 
 format: $(STAMP) ## Format the code and write the generated docs
 	$(VENV)/bin/ruff format .
