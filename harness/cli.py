@@ -1,13 +1,14 @@
 """The command `lab`: the only place that prints or exits.
 
 Exit codes: 0 all well; 1 a run is not ok, or a way loses other values than it declares; 2 the command could not be
-done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM.
+done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -145,7 +146,8 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
             with progress.shown(console, len(suite_run.todo)) as on_row:
                 runner.perform(suite_run.session, suite_run.todo, on_row)
         except (KeyboardInterrupt, SystemExit):
-            typer.echo(f"lab: stopped; go on with: {_command()} run --resume {suite_run.session.run_id}")
+            with suppress(OSError):  # the terminal may be gone
+                typer.echo(f"lab: stopped; go on with: {_command()} run --resume {suite_run.session.run_id}")
             raise
         folder = suite_run.session.folder
     return _report(console, folder, suite)

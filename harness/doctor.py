@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from harness import object_stores, registry
@@ -14,6 +15,7 @@ from harness.labs import Lab
 from harness.model import LabError, Server, SharedFolder
 from harness.settings import Settings
 from harness.systems import clickhouse, postgres, s3
+from harness.systems.reference import answered
 from harness.systems.s3 import ObjectStore
 from harness.systems.tables import SYSTEMS
 
@@ -38,7 +40,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
             yield Finding(name, False, "no address; set it in the environment (docs/settings.md)")
             continue
         try:
-            servers[name] = SYSTEMS[name].check(lab.endpoints)
+            servers[name] = answered(name, partial(SYSTEMS[name].check, lab.endpoints))
             yield Finding(name, True, f"{servers[name].version}; {_OFFERS[name](servers[name], lab.endpoints)}")
         except LabError as error:
             yield Finding(name, False, str(error))

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import stopping
 from harness.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
 from harness.model import Status
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 _TUNING = ("POLARS_",)  # variables by which a client's defaults would silently be others
 COMMAND = (sys.executable, "-m", "harness.worker")
+_STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a person or a machine that shuts down sends
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
 
 
@@ -41,7 +43,8 @@ def execute(
     """Run a job in a fresh process; `log` receives its standard error.
 
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
-    signal ended it, `error` when it ended without an answer, gave one that is none, or its server died.
+    signal ended it, `again` when that was one by which people end programs, `error` when it ended without an answer,
+    gave one that is none, or its server died.
     """
     return Worker(log, command).ask(job, time_limit, server_died)
 
@@ -63,6 +66,7 @@ class Worker:
                 start_new_session=True,
             )
         self.ended = False
+        stopping.at_last(self._kill)
 
     def ask(self, job: dict[str, Any], time_limit: float, server_died: Callable[[], bool] = lambda: False) -> Execution:
         """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
@@ -82,8 +86,12 @@ class Worker:
             return True
         self.ended = True
         ended_itself = _end(self._process)
+        stopping.not_any_more(self._kill)
         self._scratch.cleanup()
         return ended_itself
+
+    def _kill(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _environment(scratch: str) -> dict[str, str]:
@@ -117,6 +125,7 @@ def _watch(
                 if chunk.endswith(b"\n"):  # the answer; something the worker started may hold the pipe open
                     return samples, output, "closed"
             _sample(process.pid, samples)
+            stopping.check()  # the exception of a signal only comes to the main thread
             if reason == "timeout" and server_died():
                 deadline, reason = min(deadline, now + GRACE_SECONDS), "server died"
     return samples, output, reason
@@ -159,6 +168,8 @@ def _answer(output: bytes, ended: str, code: int, time_limit: float, log: Path) 
         return {"status": Status.ERROR, "error": "the worker did not notice that its server died; it was ended"}
     if code < 0:
         name = _SIGNALS.get(-code, f"signal {-code}")
+        if -code in _STOPPED_BY:
+            return {"status": Status.AGAIN, "error": f"somebody ended the worker by {name}"}
         return {"status": Status.KILLED, "error": f"the worker was killed by {name}"}
     lines = log.read_text(errors="replace").strip().splitlines()
     said = f': "{lines[-1]}"' if lines else ""

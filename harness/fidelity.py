@@ -34,6 +34,7 @@ from harness.model import Fate, Finding, LabError, Operation, Origin, Server, St
 from harness.object_stores import Objects
 from harness.rigs.databases import addresses, object_store, only_run_on_server
 from harness.settings import Settings
+from harness.stopping import on_signals
 from harness.suite_run import new_id
 from harness.systems import witness
 from harness.systems.address import redact
@@ -118,6 +119,7 @@ def opened(
     chosen, tried = select(pattern), _kinds(kinds)
     run_id = f"{new_id(settings.results_dir)}-verify"
     with ExitStack() as stack:
+        stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.state_dir, run_id))
         lab = stack.enter_context(labs.OPENED[lab_kind](settings))
         servers = labs.check(lab)

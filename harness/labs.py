@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from harness.model import LabError, Server, SharedFolder
 from harness.settings import Settings
+from harness.stopping import on_signals
+from harness.systems.reference import answered
 from harness.systems.tables import SYSTEMS
 
 
@@ -17,8 +20,9 @@ class Lab:
     """Addresses, the folder shared with Postgres (if any), and what to do about servers that died.
 
     `folder` holds the data of servers that are ours; None for others.
-    `dead` names the services whose process is gone, cheaply; `revive` brings them back and returns their names.
-    Both are always empty for servers that are not ours, as are the `pids` of the servers by name.
+    `dead` names the services whose process is gone, cheaply; `revive` brings them back and returns their names; `end`
+    kills one that hangs, with all its processes. Nothing of that is done to servers that are not ours, and they have no
+    `pids`.
     """
 
     kind: str
@@ -28,6 +32,7 @@ class Lab:
     dead: Callable[[], list[str]]
     revive: Callable[[], list[str]]
     pids: Callable[[], dict[str, int]] = dict
+    end: Callable[[str], None] = lambda name: None
 
     @property
     def systems(self) -> list[str]:
@@ -38,11 +43,11 @@ class Lab:
 @contextmanager
 def embedded(settings: Settings) -> Iterator[Lab]:
     """Start the embedded lab, and stop it with everything it started at the end, however that comes."""
-    from harness.embedded.lab import EmbeddedLab, stop_on_signals
+    from harness.embedded.lab import EmbeddedLab
     from harness.embedded.lab import LabError as EmbeddedLabError
 
     try:
-        with stop_on_signals(), EmbeddedLab(settings.state_dir) as servers:
+        with on_signals(), EmbeddedLab(settings.state_dir) as servers:
             yield Lab(
                 "embedded",
                 servers.folder,
@@ -51,6 +56,7 @@ def embedded(settings: Settings) -> Iterator[Lab]:
                 servers.dead,
                 servers.revive,
                 lambda: servers.pids,
+                servers.end,
             )
     except EmbeddedLabError as error:
         raise LabError(str(error)) from None
@@ -93,4 +99,4 @@ def _shared_folder(settings: Settings) -> SharedFolder | None:
 
 def check(lab: Lab) -> dict[str, Server]:
     """Ask every database of the lab what it is. Raises LabError at the first one that cannot be used."""
-    return {name: SYSTEMS[name].check(lab.endpoints) for name in lab.systems}
+    return {name: answered(name, partial(SYSTEMS[name].check, lab.endpoints)) for name in lab.systems}

@@ -43,6 +43,7 @@ class Status(StrEnum):
     KILLED = "killed"  # the worker process died by a signal
     UNAVAILABLE = "unavailable"  # this lab lacks something the transport needs
     UNSUPPORTED = "unsupported"  # the transport itself cannot do this case
+    AGAIN = "again"  # the machine or a person ended it, not the transport: it counts nowhere, and resume runs it again
 
 
 class Fate(StrEnum):

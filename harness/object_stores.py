@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 from harness.embedded import go_programs, minio, toxiproxy
 from harness.embedded.go_programs import NotThere
 from harness.embedded.keeper import LabError as EmbeddedLabError
-from harness.embedded.lab import EmbeddedLab, stop_on_signals
+from harness.embedded.lab import EmbeddedLab
 from harness.model import LabError, Server
 from harness.settings import Settings
+from harness.stopping import on_signals
 from harness.systems import s3
 from harness.systems.s3 import ObjectStore
 
@@ -65,7 +66,7 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
         except NotThere as error:
             no_links = str(error)
     try:
-        with stop_on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
+        with on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
             store = named or _own(lab.endpoints["s3"])
             server, kind = s3.check(store), _kind(settings) if named else "embedded"
             if not named:  # the server itself does not tell

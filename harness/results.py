@@ -57,7 +57,11 @@ COLUMNS = (
     Column("pass", int, "", "number of the full pass over the suite, from 1"),
     Column("order", int, "", "place in the shuffled order of all runs, from 1"),
     Column(
-        "status", Status, "", "ok, mismatch, error, timeout, killed, unavailable or unsupported; only ok has numbers"
+        "status",
+        Status,
+        "",
+        "ok, mismatch, error, timeout, killed, unavailable, unsupported or again; only ok has numbers; again, which "
+        "counts nowhere, is what the machine or a person ended: resume runs it again",
     ),
     Column("error", str, "", "one line of reason where the status is not ok"),
     Column("fidelity", str, "", "how values came back: exact, or converted with the columns and the dtypes they had"),

@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import results, verify
+from harness import results, stopping, verify
 from harness.canonical import NotConvertible
 from harness.execution import Execution, execute
 from harness.machine import require_disk
 from harness.measure import cores_used, peaks_above_start
 from harness.model import Case, LabError, Measurement, Outcome, Run, Status
-from harness.rigs.rig import Rig, Unavailable
+from harness.rigs.rig import Rig, Stop, Unavailable
 from harness.systems.address import redact
+from harness.systems.reference import NoAnswer
 
 _BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
 _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
@@ -47,6 +48,7 @@ def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, A
         require_room(session.folder, session.rig, run.case, f'then "lab run --resume {session.run_id}" goes on')
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         outcome = _outcome(session, run)
+        stopping.check()
         row = as_row(session, run, outcome, started_at)
         try:
             results.append(session.folder / "runs.csv", row)
@@ -105,15 +107,20 @@ def _outcome(session: Session, run: Run) -> Outcome:
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
     session.rig.revive()
+    hung = False
     try:
         outcome = _measured(session, run)
+    except Stop as error:
+        raise Stop(f'{error}; then "lab run --resume {session.run_id}" goes on') from None
     except Unavailable as error:
         outcome = Outcome(Status.UNAVAILABLE, str(error))
     except NotConvertible as error:
         outcome = Outcome(Status.MISMATCH, str(error))
+    except NoAnswer as error:
+        outcome, hung = Outcome(Status.TIMEOUT, str(error)), True
     except Exception as error:
         outcome = Outcome(Status.ERROR, f"{type(error).__name__}: {error}")
-    outcome = _after(session, run.case, outcome)
+    outcome = _after(session, run.case, outcome, hung)
     text = " ".join(redact(outcome.error, session.rig.secrets).split())[:_LONGEST_ERROR]
     return replace(outcome, error=text)
 
@@ -122,7 +129,12 @@ def _measured(session: Session, run: Run) -> Outcome:
     case, rig = run.case, session.rig
     result = session.folder / "result.arrow"
     log = session.folder / "logs" / f"{run.order:04d}-{case.transport.id}.log"
-    job = {"transport": case.transport.id, "result": str(result), **rig.prepare(case)}
+    try:
+        prepared = rig.prepare(case)
+    except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
+        rig.revive()
+        return Outcome(Status.AGAIN, f"before the run {error}")
+    job = {"transport": case.transport.id, "result": str(result), **prepared}
     try:
         execution = execute(job, session.time_limit, log, lambda: rig.died(case))
         _close_log(log, execution, session)
@@ -165,15 +177,28 @@ def _measurement(execution: Execution) -> Measurement:
     )
 
 
-def _after(session: Session, case: Case, outcome: Outcome) -> Outcome:
-    """Bring the rig to rest; where the server of this case has died, bring it back and say so in the outcome."""
-    revived = session.rig.revive()
-    if case.transport.system in revived:
+def _after(session: Session, case: Case, outcome: Outcome, hung: bool) -> Outcome:
+    """Bring the rig to rest; where the server of this case has died or hangs, bring it back and say so in the outcome.
+
+    `hung`: that it hangs is what the outcome says.
+    """
+    rig, name = session.rig, case.transport.system
+    revived = rig.revive()
+    if hung:
+        return replace(outcome, error=outcome.error + _restarted(name, revived))
+    if name in revived:
         text = f"the {' and '.join(revived)} server died during this run and was restarted; {outcome.error}"
         return Outcome(Status.ERROR, text.removesuffix("; "))
     try:
-        session.rig.settle(case)
+        rig.settle(case)
+    except NoAnswer as error:
+        text = f"after the run {error}{_restarted(name, rig.revive())}; {outcome.error}"
+        return Outcome(Status.TIMEOUT, text.removesuffix("; "))
     except Exception as error:
         if outcome.status is Status.OK:
             return Outcome(Status.ERROR, f"after the run: {type(error).__name__}: {error}")
     return outcome
+
+
+def _restarted(name: str, revived: Sequence[str]) -> str:
+    return " and was restarted" if name in revived else ""

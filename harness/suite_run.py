@@ -15,11 +15,12 @@ from typing import Any
 
 from harness import environment, registry, results
 from harness.lock import only_run
-from harness.model import LabError, Run
+from harness.model import LabError, Run, Status
 from harness.plan import Plan, cases, from_facts, shuffled_runs
 from harness.rigs.rig import Order
 from harness.runner import Session, require_room
 from harness.settings import Settings
+from harness.stopping import on_signals
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
     run_id = request.run_id or new_id(settings.results_dir)
     rigs = importlib.import_module(f"harness.rigs.{request.rig}")
     with ExitStack() as stack:
+        stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.state_dir, run_id))
         order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say)
         rig = stack.enter_context(rigs.opened(order))
@@ -132,6 +134,7 @@ def _earlier_rows(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _still_to_do(runs: Sequence[Run], done: list[dict[str, Any]]) -> list[Run]:
+    done = [row for row in done if row["status"] is not Status.AGAIN]
     measured = {(row["transport"], row["experiment"], row["parameters"], row["pass"]) for row in done}
     return [
         run

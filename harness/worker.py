@@ -6,11 +6,13 @@ follow: that saves importing the clients again where nothing is measured.
 """
 
 import asyncio
+import ctypes
 import gc
 import importlib
 import json
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -23,9 +25,12 @@ from harness.measure import Stopwatch, release_unused_memory
 from harness.meters import Meters
 from harness.model import Status, Transport
 
+_PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
+
 
 def main() -> None:
     """Run a job, or several, and leave at once: interpreter teardown of large libraries is nobody's measurement."""
+    _belong_to_the_parent()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -40,6 +45,13 @@ def main() -> None:
             gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
     sys.stderr.flush()
     os._exit(0)
+
+
+def _belong_to_the_parent() -> None:
+    """Leave interrupts to the parent, whatever a client would make of them, and end with it even while stopped."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _receive(jobs: queue.SimpleQueue[dict[str, Any]]) -> None:

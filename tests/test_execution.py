@@ -110,10 +110,16 @@ def test_a_worker_that_ignores_sigterm_and_sigint_ends_too(run, descendant):
     assert run(READ_JOB + ignore + "time.sleep(30)", time_limit=0.5)["status"] == Status.TIMEOUT
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
 def test_a_worker_that_a_signal_killed_is_named_with_it(run, number):
     answer = run(READ_JOB + f"os.kill(os.getpid(), {int(number)}); time.sleep(5)")
     assert answer == {"status": Status.KILLED, "error": f"the worker was killed by {number.name}"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_worker_that_somebody_ended_is_to_be_run_again(run, number):
+    answer = run(READ_JOB + f"signal.signal({int(number)}, signal.SIG_DFL); os.kill(os.getpid(), {int(number)})")
+    assert answer == {"status": Status.AGAIN, "error": f"somebody ended the worker by {number.name}"}
 
 
 STAYS = "import json, sys, time\nfor line in sys.stdin:\n    job = json.loads(line)\n    time.sleep(job['sleep'])\n"

@@ -84,8 +84,8 @@ def killing(victim: Callable[[psutil.Process], psutil.Process]) -> Iterator[list
     thread.join()
 
 
-def two_runs(select: str, time_limit: float) -> Request:
-    experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [ROWS]})
+def two_runs(select: str, time_limit: float, rows: int = ROWS) -> Request:
+    experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [rows]})
     return Request(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
 
 

@@ -42,11 +42,12 @@ def new_lab_folder(root: Path, release: Callable[[Path], None]) -> tuple[Path, i
     return folder, lock
 
 
-def end_processes_in(folder: Path) -> None:
+def end_processes_in(folder: Path, at_once: bool = False) -> None:
     """End the services that still work inside a folder: a keeper or a postmaster that was killed leaves some.
 
     A busy Postgres backend outlives its killed postmaster until its query ends, and a new postmaster refuses to start
-    beside it. SIGTERM, then after GRACE_SECONDS SIGKILL. A shell that somebody left standing there is not touched.
+    beside it. SIGTERM, then after GRACE_SECONDS SIGKILL; or only that, `at_once`, for services that hang. A shell that
+    somebody left standing there is not touched.
     """
     import psutil
 
@@ -57,7 +58,7 @@ def end_processes_in(folder: Path) -> None:
         return False
 
     found = [process for process in psutil.process_iter() if works_there(process)]
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGKILL,) if at_once else (signal.SIGTERM, signal.SIGKILL):
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)

@@ -100,6 +100,7 @@ def ask_to_stop(keeper: subprocess.Popen[bytes]) -> None:
     It says so, rather than only close the pipe: a forked worker may hold a copy of the pipe's end.
     """
     assert keeper.stdin is not None
+    keeper.send_signal(signal.SIGCONT)  # somebody may have stopped it
     with suppress(BrokenPipeError, ValueError):  # the keeper has ended, or was asked before
         keeper.stdin.write(b"stop\n")
         keeper.stdin.close()
@@ -230,15 +231,60 @@ def _stop_asked(process: subprocess.Popen[bytes], bell: int, lab_pid: int) -> bo
 
 
 def _end(process: subprocess.Popen[bytes], steps: Sequence[tuple[str, float]]) -> None:
-    """Send each signal in turn until the process has ended; SIGKILL is the last, and ends what it left in its group."""
+    """Send each signal in turn until the process has ended; SIGKILL is the last, and ends all that it started.
+
+    A process that somebody stopped takes no signal but SIGKILL before it goes on. Postgres' backends have sessions of
+    their own, so they are known as children, while their postmaster lives.
+    """
+    family = _descendants(process.pid)
     for name, seconds in steps:
         process.send_signal(signal.Signals[name])
+        for pid in (process.pid, *family):
+            _signal(pid, signal.SIGCONT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
             break
+        family |= _descendants(process.pid)
     with suppress(ProcessLookupError, PermissionError):  # macOS answers the latter when only zombies are left
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    living = _processes()
+    for pid, started in family.items():
+        if pid in living and living[pid][1] == started:  # the number may be another's by now
+            _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _descendants(pid: int) -> dict[int, str]:
+    """Every process below one, with the time it started at."""
+    living, parents = _processes(), {pid}
+    found: dict[int, str] = {}
+    while parents:
+        children = {child: started for child, (parent, started) in living.items() if parent in parents}
+        found |= children
+        parents = children.keys() - {pid}
+    return found
+
+
+def _processes() -> dict[int, tuple[int, str]]:
+    """Every process of this machine: its parent, and a text of the time it started at."""
+    if not sys.platform.startswith("linux"):
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,lstart="], capture_output=True, text=True, check=False)
+        fields = [line.split(None, 2) for line in listed.stdout.splitlines()]
+        return {int(pid): (int(parent), started) for pid, parent, started in fields}
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with (
+            suppress(OSError),
+            open(f"/proc/{name}/stat") as file,
+        ):  # proc_pid_stat(5): the name may have any characters
+            _, parent, *more = file.read().rpartition(")")[2].split()
+            found[int(name)] = (int(parent), more[17])
+    return found
 
 
 def _clear(task: Task) -> int:

@@ -1,6 +1,6 @@
 """The embedded lab: starts its services together, watches them, revives them, and stops them in every case.
 
-    with stop_on_signals(), EmbeddedLab(Path(".lab")) as lab:
+    with on_signals(), EmbeddedLab(Path(".lab")) as lab:
         print(lab.endpoints["postgres"])
 
 Every service runs under a keeper (`keeper.py`), which stops it when this process ends, however it ends. All files of a
@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -27,7 +26,7 @@ from harness.embedded import postgres
 from harness.embedded.folders import end_processes_in, new_lab_folder
 from harness.embedded.keeper import Command, LabError, Task, ask_to_stop, close, launch, remove_folder
 
-__all__ = ["EmbeddedLab", "LabError", "stop_on_signals"]
+__all__ = ["EmbeddedLab", "LabError"]
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.005
@@ -64,7 +63,7 @@ def prepare_clickhouse(folder: Path, ports: Sequence[int], password: str) -> Tas
         log=str(folder / "server.log"),
         prepare=[],
         service=Command(gateway, output=str(folder / "ready.json")),
-        stop=[("SIGTERM", 10.0)],
+        stop=[("SIGTERM", 3.0)],
     )
 
 
@@ -183,6 +182,13 @@ class EmbeddedLab:
             self._wait(name)
         return names
 
+    def end(self, name: str) -> None:
+        """Kill a service that hangs, with its keeper and all its processes; `revive` brings it back."""
+        running = self._running[name]
+        running.keeper.kill()
+        running.keeper.wait()
+        end_processes_in(Path(running.task.folder), at_once=True)
+
     def stop(self) -> None:
         """Stop all services and remove the lab's folder; does nothing the second time."""
         for running in self._running.values():  # all at once, then wait: their stops overlap
@@ -245,28 +251,6 @@ class EmbeddedLab:
             time.sleep(POLL_SECONDS)
         assert running.keeper.stdout is not None
         running.pid = running.pid or int(running.keeper.stdout.readline())
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into SystemExit(128 + signal) in the main thread, so that `with` blocks end in order.
-
-    Without it these signals end the process at once, and the keepers clean up on their own: this adds the parent's own
-    `finally`. Only the first signal counts, the stop it begins is not interrupted. SIGINT stays KeyboardInterrupt.
-    """
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-
-    def leave(number: int, frame: object) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    previous = [(number, signal.signal(number, leave)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in previous:
-            signal.signal(number, handler)
 
 
 def free_ports(count: int) -> list[int]:

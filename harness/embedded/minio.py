@@ -35,7 +35,7 @@ def service(program: Path) -> Service:
             log=str(folder / "server.log"),
             prepare=[],
             service=Command(command, output=str(folder / _OUTPUT)),
-            stop=[("SIGTERM", 10.0)],
+            stop=[("SIGTERM", 3.0)],
             environment=own,
         )
 

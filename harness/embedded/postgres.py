@@ -48,7 +48,7 @@ INITDB_OPTIONS = (
     "--no-sync",
     "--no-instructions",
 )
-STOP = (("SIGINT", 10.0), ("SIGQUIT", 6.0))  # fast shutdown, then immediate shutdown
+STOP = (("SIGINT", 3.0), ("SIGQUIT", 2.0))  # fast shutdown, then immediate shutdown: its data are removed anyway
 
 
 @dataclass(frozen=True)

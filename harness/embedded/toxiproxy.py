@@ -30,7 +30,7 @@ def service(program: Path) -> Service:
             log=str(folder / "server.log"),
             prepare=[],
             service=Command(command, output=str(folder / _OUTPUT)),
-            stop=[("SIGTERM", 5.0)],
+            stop=[("SIGTERM", 3.0)],
             environment={"HOME": str(folder), "PATH": os.defpath, "LOG_LEVEL": "error"},
         )
 

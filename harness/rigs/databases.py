@@ -19,9 +19,10 @@ from harness.lock import busy
 from harness.machine import filesystem
 from harness.model import Case, Dataset, LabError, Operation, Server, Transport
 from harness.object_stores import Objects
-from harness.rigs.rig import Order, Rig, dataset_facts, only_parameters
+from harness.rigs.rig import Order, Rig, Stop, dataset_facts, only_parameters
 from harness.settings import Settings
 from harness.systems import postgres, s3
+from harness.systems.reference import PATIENCE_SECONDS, NoAnswer, answered
 from harness.systems.tables import SYSTEMS, Tables
 
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
@@ -82,8 +83,18 @@ class DatabaseRig:
         job: dict[str, Any] = {"contract": "databases", "dataset": self.dataset.path, "kinds": self.kinds}
         if entry.operation is Operation.COPY:
             return job
+        self._greet(entry.system)
         job["server_pids"] = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         return job | addresses(entry, self.lab, self.objects, self.bucket) | self._tables(case)
+
+    def _greet(self, system: str) -> None:
+        """See that the server answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
+        try:
+            self.tables.greet(system)
+        except (LabError, NoAnswer) as error:
+            if self.lab.kind == "embedded":
+                raise
+            raise Stop(f"{error}; nothing can be measured on it") from None
 
     def _tables(self, case: Case) -> dict[str, Any]:
         """Return the names of the tables that a case writes, reads or copies from, empty or filled as it needs them."""
@@ -113,6 +124,8 @@ class DatabaseRig:
         return case.transport.system in self.lab.dead()
 
     def revive(self) -> list[str]:
+        while self.tables.hung:
+            self.lab.end(self.tables.hung.pop())
         revived = self.lab.revive() if self.lab.dead() else []
         for system in revived:
             self.tables.forget(system)
@@ -159,12 +172,18 @@ def opened(order: Order) -> Iterator[Rig]:
             store.ensure(order.settings.datasets_dir, name, int(count), order.seed) for count in (rows, WARMUP_ROWS)
         )
         spec = store.specification(name)
-        tables = Tables(lab.endpoints, spec, dataset, warmup)
-        stack.callback(lambda: tables.close(drop=tables.claimed and lab.kind != "embedded"))
+        tables = Tables(lab.endpoints, spec, dataset, warmup, max(order.time_limit, PATIENCE_SECONDS))
+        stack.callback(_close, tables, lab, order.say)
         tables.claim(lab.systems)
         used = any("s3" in case.transport.needs for case in order.cases)
         objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
         yield DatabaseRig(lab, servers, dataset, spec.kinds, tables, objects, bucket)
+
+
+def _close(tables: Tables, lab: Lab, say: Callable[[str], None]) -> None:
+    for system in tables.close(drop=tables.claimed and lab.kind != "embedded"):
+        if lab.kind != "embedded":
+            say(f"{system}: tables of this run could not be dropped; the next run on this server drops them")
 
 
 @contextmanager
@@ -189,9 +208,9 @@ def only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
     if lab.kind == "embedded" or "postgres" not in lab.systems:
         yield
         return
-    connection = postgres.open_connection(lab.endpoints)
+    connection = answered("postgres", lambda: postgres.open_connection(lab.endpoints))
     try:
-        if holder := postgres.lock(connection, run_id):
+        if holder := answered("postgres", lambda: postgres.lock(connection, run_id)):
             raise LabError(busy(holder))
         yield
     finally:

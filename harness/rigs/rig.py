@@ -12,6 +12,10 @@ class Unavailable(Exception):
     """Raised where a run cannot be prepared on this machine; its text is the reason."""
 
 
+class Stop(LabError):
+    """Raised where no run makes sense any more until somebody has done something, such as start their server again."""
+
+
 @dataclass(frozen=True)
 class Order:
     """What a rig is opened for: the cases of a run, the kind of lab asked for, and whom to tell what takes time."""
@@ -53,7 +57,7 @@ class Rig(Protocol):
         """Return why a case cannot run here, in one line, or None when it can."""
 
     def prepare(self, case: Case) -> dict[str, Any]:
-        """Make a run ready and return its job for the worker. Raises Unavailable."""
+        """Make a run ready and return its job for the worker. Raises Unavailable, NoAnswer (it hangs), Stop."""
 
     def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
         """Return what is wrong with what a run wrote or returned; an empty list when every value is right.
@@ -65,10 +69,10 @@ class Rig(Protocol):
         """Say whether the server that a case uses has died, cheaply: it is asked many times a second."""
 
     def revive(self) -> list[str]:
-        """Bring back servers that have died and return their names."""
+        """Bring back servers that have died or did not answer, where they are ours, and return their names."""
 
     def settle(self, case: Case) -> None:
-        """Bring everything to rest after a run, however it ended."""
+        """Bring everything to rest after a run, however it ended. Raises NoAnswer where a server hangs."""
 
 
 class NothingToRevive:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 ENDPOINTS = ("clickhouse_http", "clickhouse_native")
 _SCHEMES = {"clickhouse_http": ("http", "https"), "clickhouse_native": ("clickhouse", "clickhouses")}
-_PORTS = {"clickhouse_http": 8123, "clickhouse_native": 9000}
-_MERGE_SECONDS = 30  # how long to wait for background merges before going on
+PORTS = {"clickhouse_http": 8123, "clickhouse_native": 9000}
+_MERGE_SECONDS = 20  # less than a call may take: how long to wait for background merges before going on
 
 
 def transport_uri(endpoint: str, uri: str) -> str:
     """Return the URI a transport connects with: the lab's database is the default one."""
-    parts = address.split(uri, endpoint, _SCHEMES[endpoint], _PORTS[endpoint])
+    parts = address.split(uri, endpoint, _SCHEMES[endpoint], PORTS[endpoint])
     if endpoint == "clickhouse_http":
         return urlunsplit(parts._replace(path="/", query=f"database={NAMESPACE}"))
     return urlunsplit(parts._replace(path=f"/{NAMESPACE}"))
@@ -41,13 +41,13 @@ def open_connection(endpoints: dict[str, str]) -> Client:
     from clickhouse_connect.driver.exceptions import Error
 
     uri = endpoints["clickhouse_http"]
-    parts = address.split(uri, "clickhouse_http", _SCHEMES["clickhouse_http"], _PORTS["clickhouse_http"])
-    address.reach(parts, "clickhouse_http", _PORTS["clickhouse_http"])
+    parts = address.split(uri, "clickhouse_http", _SCHEMES["clickhouse_http"], PORTS["clickhouse_http"])
+    address.reach(parts, "clickhouse_http", PORTS["clickhouse_http"])
     _ping(parts)
     try:
         return clickhouse_connect.get_client(
             host=parts.hostname,
-            port=parts.port or _PORTS["clickhouse_http"],
+            port=parts.port or PORTS["clickhouse_http"],
             secure=parts.scheme == "https",
             username=unquote(parts.username or "default"),
             password=unquote(parts.password or ""),
@@ -84,6 +84,11 @@ def ensure_namespace(client: Client) -> None:
         raise LabError(f'clickhouse: cannot make the database "{NAMESPACE}": {_first_line(str(error))}') from None
     if found and found[0][0] != MARK:
         raise LabError(_not_ours("database", NAMESPACE))
+
+
+def greet(client: Client) -> None:
+    """Have the server answer something small."""
+    client.command("SELECT 1")
 
 
 def create(client: Client, table: str, definition: str) -> None:
@@ -132,9 +137,14 @@ def _full(table: str) -> str:
     return f"{NAMESPACE}.{identifier(table)}"
 
 
+def end_sessions(client: Client) -> None:
+    """End the queries of dead workers in the lab's database."""
+    client.command(f"KILL QUERY WHERE current_database = '{NAMESPACE}' ASYNC")
+
+
 def settle(client: Client) -> None:
     """Bring the server to rest between runs: end queries of dead workers, wait until background merges are done."""
-    client.command(f"KILL QUERY WHERE current_database = '{NAMESPACE}' ASYNC")
+    end_sessions(client)
     deadline = time.monotonic() + _MERGE_SECONDS
     running = f"SELECT count() FROM system.merges WHERE database = '{NAMESPACE}'"
     while client.command(running) and time.monotonic() < deadline:
@@ -146,7 +156,7 @@ def _ping(parts: SplitResult) -> None:
 
     clickhouse-connect has one timeout for all answers, and that one must allow for long queries.
     """
-    port = parts.port or _PORTS["clickhouse_http"]
+    port = parts.port or PORTS["clickhouse_http"]
     try:
         url = f"{parts.scheme}://{parts.hostname}:{port}/ping"
         with urlopen(url, timeout=address.CONNECT_SECONDS) as answer:
@@ -161,8 +171,8 @@ def _check_native(uri: str) -> None:
     from clickhouse_driver import Client as NativeClient
     from clickhouse_driver.errors import Error
 
-    parts = address.split(uri, "clickhouse_native", _SCHEMES["clickhouse_native"], _PORTS["clickhouse_native"])
-    address.reach(parts, "clickhouse_native", _PORTS["clickhouse_native"])
+    parts = address.split(uri, "clickhouse_native", _SCHEMES["clickhouse_native"], PORTS["clickhouse_native"])
+    address.reach(parts, "clickhouse_native", PORTS["clickhouse_native"])
     patience = urlencode(dict.fromkeys(("connect_timeout", "send_receive_timeout"), address.CONNECT_SECONDS))
     client = NativeClient.from_url(urlunsplit(parts._replace(path="", query=patience)))
     try:
@@ -175,7 +185,7 @@ def _check_native(uri: str) -> None:
 
 def _refused(host: str | None, port: int | None, endpoint: str, error: Exception, uri: str) -> str:
     reason = _first_line(address.redact(str(error), [uri])) or repr(error)
-    return f"{endpoint} at {host}:{port or _PORTS[endpoint]}: {reason}"
+    return f"{endpoint} at {host}:{port or PORTS[endpoint]}: {reason}"
 
 
 def _first_line(text: str) -> str:

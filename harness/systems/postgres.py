@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
 ENDPOINTS = ("postgres",)
-_PORT = 5432
+PORTS = {"postgres": 5432}
 # Any fixed number: it names the advisory lock that keeps two runs off one server.
 _LOCK = 0x6C6162  # "lab"
 
 
 def transport_uri(endpoint: str, uri: str) -> str:
     """Return the URI a transport connects with: the lab's schema is its search path."""
-    parts = address.split(uri, endpoint, ("postgresql", "postgres"), _PORT)
+    parts = address.split(uri, endpoint, ("postgresql", "postgres"), PORTS["postgres"])
     query = dict(parse_qsl(parts.query))
     query["options"] = f"{query.get('options', '')} -csearch_path={NAMESPACE}".strip()
     return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
@@ -39,13 +39,13 @@ def open_connection(endpoints: dict[str, str]) -> Connection:
     from adbc_driver_postgresql import dbapi
 
     uri = transport_uri("postgres", endpoints["postgres"])
-    parts = address.split(uri, "postgres", ("postgresql", "postgres"), _PORT)
-    address.reach(parts, "postgres", _PORT)
+    parts = address.split(uri, "postgres", ("postgresql", "postgres"), PORTS["postgres"])
+    address.reach(parts, "postgres", PORTS["postgres"])
     try:
         return dbapi.connect(f"{uri}&connect_timeout={address.CONNECT_SECONDS}", autocommit=True)
     except Error as error:
         reason = address.redact(_first_line(error), [uri])
-        raise LabError(f"postgres at {parts.hostname}:{parts.port or _PORT}: {reason}") from None
+        raise LabError(f"postgres at {parts.hostname}:{parts.port or PORTS['postgres']}: {reason}") from None
 
 
 def check(endpoints: dict[str, str]) -> Server:
@@ -83,6 +83,11 @@ def _ensure_schema(connection: Connection) -> None:
         _execute(connection, f"CREATE SCHEMA {NAMESPACE}", f"COMMENT ON SCHEMA {NAMESPACE} IS '{MARK}'")
     elif found[0][0] != MARK:
         raise LabError(_not_ours("schema", NAMESPACE))
+
+
+def greet(connection: Connection) -> None:
+    """Have the server answer something small."""
+    _query(connection, "SELECT 1")
 
 
 def create(connection: Connection, table: str, definition: str) -> None:
@@ -156,13 +161,18 @@ def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
         return cursor.fetch_arrow_table()
 
 
-def settle(connection: Connection) -> None:
-    """Bring the server to rest between runs: end sessions of dead workers that hold our tables, write a checkpoint."""
+def end_sessions(connection: Connection) -> None:
+    """End the sessions of dead workers that hold tables of the lab."""
     _query(
         connection,
         "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
         f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND l.pid <> pg_backend_pid()",
     )
+
+
+def settle(connection: Connection) -> None:
+    """Bring the server to rest between runs: end sessions of dead workers that hold our tables, write a checkpoint."""
+    end_sessions(connection)
     # The role is new in Postgres 15; before, only a superuser may.
     may_checkpoint = (
         "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint' "

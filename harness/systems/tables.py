@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +13,7 @@ from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import PLAIN, Specification
 from harness.model import Dataset, LabError
 from harness.systems import clickhouse, postgres
+from harness.systems.reference import PATIENCE_SECONDS, NoAnswer, Reference
 from harness.verify import differences
 
 SYSTEMS: dict[str, ModuleType] = {"postgres": postgres, "clickhouse": clickhouse}
@@ -24,13 +24,22 @@ class Tables:
     """The tables of one dataset, held through one reference connection a database.
 
     `warmup` is the small dataset that warm-up calls read. Connections are opened on first use and again after `forget`.
+    Every call to a server ends within `patience` seconds, or raises NoAnswer: `hung` names the databases that did.
     """
 
-    def __init__(self, endpoints: dict[str, str], spec: Specification, dataset: Dataset, warmup: Dataset) -> None:
-        self._endpoints, self._spec = endpoints, spec
+    def __init__(
+        self,
+        endpoints: dict[str, str],
+        spec: Specification,
+        dataset: Dataset,
+        warmup: Dataset,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._endpoints, self._spec, self._patience = endpoints, spec, patience
         self._dataset, self._warmup = dataset, warmup
-        self._connections: dict[str, Any] = {}
+        self._references: dict[str, Reference] = {}
         self._loaded: set[tuple[str, str]] = set()
+        self.hung: set[str] = set()
         self.claimed = False
         self._expected = OrderedColumns(dataset, spec)
 
@@ -44,7 +53,7 @@ class Tables:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
         tables = self._names("")
         for table in tables:
-            SYSTEMS[system].create(self._connection(system), table, self._definition(system, profile))
+            self._ask(system, SYSTEMS[system].create, table, self._definition(system, profile))
         return tables
 
     def for_read(self, system: str) -> tuple[str, str]:
@@ -64,8 +73,8 @@ class Tables:
         if (system, suffix) not in self._loaded:
             definition = self._definition(system, profile)
             for table, dataset in zip(tables, (self._dataset, self._warmup), strict=True):
-                SYSTEMS[system].create(self._connection(system), table, definition)
-                SYSTEMS[system].load(self._connection(system), table, dataset.path, self._spec.kinds, order)
+                self._ask(system, SYSTEMS[system].create, table, definition)
+                self._ask(system, SYSTEMS[system].load, table, dataset.path, self._spec.kinds, order)
             if wrong := self.differences_in_table(system, tables[0]):
                 raise LabError(
                     f"{system}: table {tables[0]} was loaded wrongly through the reference client: {wrong[0]}"
@@ -84,7 +93,7 @@ class Tables:
 
     def differences_in_table(self, system: str, table: str) -> list[str]:
         """Fetch a table through the reference client and compare every value with the dataset."""
-        fetched, _ = canonicalise(SYSTEMS[system].fetch(self._connection(system), table), self._spec.kinds)
+        fetched, _ = canonicalise(self._ask(system, SYSTEMS[system].fetch, table), self._spec.kinds)
         return self.differences(fetched)
 
     def differences(self, canonical: pl.DataFrame) -> list[str]:
@@ -93,33 +102,54 @@ class Tables:
 
     def settle(self, system: str) -> None:
         """Drop what the last write left and bring the database to rest."""
-        connection = self._connection(system)
+        self.greet(system)
         for table in self._names(""):
-            SYSTEMS[system].drop(connection, table)
-        SYSTEMS[system].settle(connection)
+            self._ask(system, SYSTEMS[system].drop, table)
+        self._ask(system, SYSTEMS[system].settle)
+
+    def greet(self, system: str) -> None:
+        """See that a database answers. Raises NoAnswer or, where no connection can be opened, LabError."""
+        self._watched(system, self._reference(system).greet)
 
     def forget(self, system: str) -> None:
         """Give up a database's connection and loaded tables, after its server has died."""
         self._loaded = {(name, suffix) for name, suffix in self._loaded if name != system}
-        if connection := self._connections.pop(system, None):
-            with suppress(Exception):  # its server is gone: closing can fail in any way and does not matter
-                connection.close()
+        if reference := self._references.pop(system, None):
+            reference.close()
 
-    def close(self, drop: bool) -> None:
-        """Close all connections, first dropping the lab's tables when asked to."""
-        for system in list(self._connections):
-            if drop:
-                with suppress(Exception):  # a server that is gone cannot be tidied; the next run's claim does it
+    def close(self, drop: bool) -> list[str]:
+        """Close all connections, first dropping the lab's tables when asked to; return where that was not possible.
+
+        The next run's `claim` drops those.
+        """
+        left = []
+        for system in list(self._references):
+            try:
+                if drop:
+                    self._ask(system, SYSTEMS[system].end_sessions)
                     self._drop_all(system)
+            except Exception:  # a server that is gone or hangs cannot be tidied
+                left.append(system)
             self.forget(system)
+        return left
 
     def _drop_all(self, system: str) -> None:
         for suffix in ("", "_loaded", "_source", "_sorted"):
             for table in self._names(suffix):
-                SYSTEMS[system].drop(self._connection(system), table)
+                self._ask(system, SYSTEMS[system].drop, table)
 
-    def _connection(self, system: str) -> Any:
-        if system not in self._connections:
-            self._connections[system] = SYSTEMS[system].open_connection(self._endpoints)
-            SYSTEMS[system].ensure_namespace(self._connections[system])
-        return self._connections[system]
+    def _ask(self, system: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        return self._watched(system, lambda: self._reference(system).ask(call, *arguments))
+
+    def _watched(self, system: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except NoAnswer:
+            self.hung.add(system)
+            self.forget(system)
+            raise
+
+    def _reference(self, system: str) -> Reference:
+        if system not in self._references:
+            self._references[system] = Reference(system, SYSTEMS[system], self._endpoints, self._patience)
+        return self._references[system]

@@ -13,6 +13,7 @@ from harness.canonical import canonicalise
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import ENUM, Kind
 from harness.datasets.hostile.names import VICTIM
+from harness.systems.reference import PATIENCE_SECONDS, NoAnswer, Reference
 from harness.systems.tables import SYSTEMS
 from harness.verify import differences
 
@@ -25,8 +26,8 @@ class Witness:
 
     def __init__(self, system: str, endpoints: dict[str, str], folder: Path) -> None:
         self._system, self._folder, self._module = system, folder, SYSTEMS[system]
-        self._connection = self._module.open_connection(endpoints)
-        self._module.ensure_namespace(self._connection)
+        self._reference = Reference(system, self._module, endpoints, PATIENCE_SECONDS)
+        self._reference.greet()
         self._verdicts: dict[str, str] = {}
         self._made: set[str] = set()
         self._rows: dict[str, pl.DataFrame] = {}
@@ -62,6 +63,8 @@ class Witness:
             self._make(kind, self.loaded(kind))
             self._load(kind, self.loaded(kind))
             wrong = differences(self.rows(kind), self.fetch(kind, self.loaded(kind)), tables.ROW_KEY)
+        except NoAnswer:
+            raise
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return wrong[0] if wrong else ""
@@ -69,7 +72,9 @@ class Witness:
     def executed(self) -> str:
         """Say what SQL in a name has done to the table that is there for it, and make that anew; or nothing."""
         try:
-            rows = self._module.fetch(self._connection, VICTIM).num_rows
+            rows = self._reference.ask(self._module.fetch, VICTIM).num_rows
+        except NoAnswer:
+            raise
         except Exception as error:
             done = f"{type(error).__name__}: {error}"
         else:
@@ -84,9 +89,9 @@ class Witness:
 
     def _load(self, kind: Kind, table: str) -> None:
         if insertion := tables.insertion(kind, self._system):
-            self._module.fill(self._connection, table, insertion)
+            self._reference.ask(self._module.fill, table, insertion)
         else:
-            self._module.load(self._connection, table, self.file(kind), tables.kinds_of(kind.columns))
+            self._reference.ask(self._module.load, table, self.file(kind), tables.kinds_of(kind.columns))
 
     def empty(self, kind: Kind) -> str:
         """Make an empty table for a write and return its name."""
@@ -96,27 +101,27 @@ class Witness:
 
     def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
         """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
-        fetched = self._module.fetch(self._connection, table, tables.selection(kind, self._system))
+        fetched = self._reference.ask(self._module.fetch, table, tables.selection(kind, self._system))
         return canonicalise(fetched, tables.stored_kinds(kind, self._system))[0]
 
     def settle(self) -> None:
         """End what a killed process has left on the server."""
-        self._module.settle(self._connection)
+        self._reference.ask(self._module.settle)
 
     def close(self) -> None:
         """Drop all tables, then their enum."""
         for table in self._made:
-            self._module.drop(self._connection, table)
+            self._reference.ask(self._module.drop, table)
         if self._enum:
-            self._module.drop_enum(self._connection, ENUM)
-        self._connection.close()
+            self._reference.ask(self._module.drop_enum, ENUM)
+        self._reference.close()
 
     def _make(self, kind: Kind, table: str) -> None:
         if (labels := tables.enum(kind, self._system)) and not self._enum:
-            self._module.create_enum(self._connection, ENUM, labels)
+            self._reference.ask(self._module.create_enum, ENUM, labels)
             self._enum = True
         self._made.add(table)  # perhaps in vain, and to be dropped all the same
-        self._module.create(self._connection, table, tables.definition(kind, self._system))
+        self._reference.ask(self._module.create, table, tables.definition(kind, self._system))
 
 
 @contextmanager

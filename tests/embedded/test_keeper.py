@@ -169,3 +169,19 @@ def test_the_service_does_not_hold_the_labs_lock(folder):
     assert "Bad file descriptor" in (folder / "log").read_text()
     close(keeper)
     os.close(lock)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="setsid is Linux'")
+def test_a_service_that_somebody_stopped_ends_with_children_that_have_sessions_of_their_own(keep, folder):
+    """As Postgres' backends have: ending the service's own group does not reach them."""
+    child = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
+    script = f"setsid {shlex.quote(sys.executable)} -S -c {shlex.quote(child)} > child & wait"
+    keeper = keep(script, stop=(("SIGTERM", 2.0),))
+    pid = pid_of_service(keeper)
+    until(lambda: (folder / "child").exists() and (folder / "child").read_text().endswith("\n"))
+    family = [pid, int((folder / "child").read_text())]
+    for each in (*family, keeper.pid):
+        os.kill(each, signal.SIGSTOP)
+    ask_to_stop(keeper)
+    assert keeper.wait(DEADLINE_SECONDS) == 0
+    until(lambda: not any(map(runs, family)))

@@ -26,10 +26,11 @@ PARENT = """
 import json, os, signal, subprocess, sys
 from pathlib import Path
 import psycopg
-from harness.embedded.lab import EmbeddedLab, stop_on_signals
+from harness.embedded.lab import EmbeddedLab
+from harness.stopping import on_signals
 
 folder, ending, *services = sys.argv[1:]
-with stop_on_signals(), EmbeddedLab(Path(folder), services) as lab:
+with on_signals(), EmbeddedLab(Path(folder), services) as lab:
     workers = []
     if ending == "workers":
         workers.append(subprocess.Popen(["sleep", "300"], close_fds=False, stdout=subprocess.DEVNULL).pid)

@@ -1,0 +1,130 @@
+"""How the lab ends when it is told to: SIGINT (Ctrl-C), SIGTERM and SIGHUP, in every kind of lab, within ten seconds.
+
+The first signal becomes one exception in the main thread, so that `with` blocks end in order: worker, tables, servers.
+Later ones change nothing. A thread sees the signal too, at once, also while the main thread is in C code: should the
+orderly end take too long, it kills what `at_last` was given and ends the process; keepers then clear up on their own.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TIDY_SECONDS = 4.0  # what calls to servers may take of the end: dropping tables, closing connections
+LAST_SECONDS = 8.5  # until the process is ended in the middle of its end
+_NO_MORE = 0  # the byte that ends the thread; no signal has this number
+
+
+class _Stop:
+    """Whether a stop was asked for, by which signal and when; and the thread that sees to its end."""
+
+    def __init__(self) -> None:
+        self.number, self.asked_at, self._raised = 0, 0.0, False
+        self.bell, self._rope = os.pipe()
+        os.set_blocking(self._rope, False)
+        self._thread = threading.Thread(target=self._watch, name="stopping", daemon=True)
+
+    @contextmanager
+    def ringing(self) -> Iterator[None]:
+        """Let every signal that comes ring the bell."""
+        earlier = signal.set_wakeup_fd(self._rope, warn_on_full_buffer=False)
+        self._thread.start()
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(earlier)
+            os.write(self._rope, bytes([_NO_MORE]))
+            self._thread.join()
+            os.close(self.bell)
+            os.close(self._rope)
+
+    def leave(self, number: int, frame: object) -> None:
+        """Take a signal, as its handler."""
+        self._ask(number)
+        if not self._raised:
+            self.check()
+
+    def check(self) -> None:
+        """Raise what ends the lab if a stop was asked for."""
+        if self.number:
+            self._raised = self._raised or threading.current_thread() is threading.main_thread()
+            raise KeyboardInterrupt if self.number == signal.SIGINT else SystemExit(128 + self.number)
+
+    def _ask(self, number: int) -> None:
+        if not self.number:
+            self.number, self.asked_at = number, time.monotonic()
+
+    def _watch(self) -> None:
+        while True:
+            left = max(0.0, self.asked_at + LAST_SECONDS - time.monotonic()) if self.number else None
+            if not select.select([self.bell], [], [], left)[0]:
+                self._end_at_once()
+            for number in os.read(self.bell, 4096):
+                if number == _NO_MORE:
+                    return
+                if number in SIGNALS:
+                    self._ask(number)
+
+    def _end_at_once(self) -> None:
+        for action in list(_at_last):
+            with suppress(Exception):
+                action()
+        os.write(2, b"lab: ended in the middle of its end, which took too long; the next run clears up what it left\n")
+        os._exit(128 + self.number)
+
+
+_stop: _Stop | None = None
+_at_last: set[Callable[[], object]] = set()
+
+
+@contextmanager
+def on_signals() -> Iterator[None]:
+    """Turn the first of SIGNALS into KeyboardInterrupt or SystemExit(128 + signal) in the main thread.
+
+    Does nothing in another thread or inside another `on_signals`. A SIGHUP that is ignored when it begins stays so:
+    that is what nohup is for. An ignored SIGINT does not: it is only an accident of how a shell starts jobs.
+    """
+    global _stop
+    if _stop is not None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [n for n in SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
+    stop = _Stop()
+    with stop.ringing():
+        earlier = [(number, signal.signal(number, stop.leave)) for number in numbers]
+        _stop = stop
+        try:
+            yield
+        finally:
+            _stop = None
+            for number, handler in earlier:
+                signal.signal(number, handler)
+
+
+def check() -> None:
+    """Raise what ends the lab if a stop was asked for: nothing that an interrupt has spoilt may become a row."""
+    if _stop is not None:
+        _stop.check()
+
+
+def seconds_left(otherwise: float) -> float:
+    """Return how long a call to a server may take: `otherwise`, or what is left of TIDY_SECONDS after a signal."""
+    if _stop is None or not _stop.number:
+        return otherwise
+    return max(0.1, min(otherwise, _stop.asked_at + TIDY_SECONDS - time.monotonic()))
+
+
+def at_last(action: Callable[[], object]) -> None:
+    """Have this done should the process have to be ended in the middle of its end; see `not_any_more`."""
+    _at_last.add(action)
+
+
+def not_any_more(action: Callable[[], object]) -> None:
+    """Take back what `at_last` was given."""
+    _at_last.discard(action)
