@@ -4,6 +4,7 @@ Exit codes: 0 all well; 1 a run is not ok, or a way loses other values than it d
 done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
+import io
 import signal
 import sys
 from collections import Counter
@@ -27,6 +28,9 @@ _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without † is no reason to lose a table
     app()
 
 
@@ -147,7 +151,7 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
                 runner.perform(suite_run.session, suite_run.todo, on_row)
         except (KeyboardInterrupt, SystemExit):
             with suppress(OSError):  # the terminal may be gone
-                typer.echo(f"lab: stopped; go on with: {_command()} run --resume {suite_run.session.run_id}")
+                typer.echo(f"lab: stopped; go on with: {_command()} run --resume {suite_run.session.name}")
             raise
         folder = suite_run.session.folder
     return _report(console, folder, suite)
@@ -183,10 +187,12 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
     if suite.citation:
         typer.echo(f"published: {suite.citation}; {suite.conditions}")
     typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
+    if report.again:
+        typer.echo(f"{report.again} runs were ended by the machine or a person: {_command()} run --resume {folder}")
     bad = [row for row in report.rows if row["status"] not in _FINE]
     if bad:
         typer.echo(f"{len(bad)} of {len(report.rows)} runs are not ok; see {folder}/logs")
-    return not bad
+    return not bad and not report.again
 
 
 @app.command()

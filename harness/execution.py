@@ -6,7 +6,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import stopping
+from harness import scratch, stopping
 from harness.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
 from harness.model import Status
+from harness.settings import clean_environment
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
-_TUNING = ("POLARS_",)  # variables by which a client's defaults would silently be others
 COMMAND = (sys.executable, "-m", "harness.worker")
 _STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a person or a machine that shuts down sends
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
@@ -54,7 +53,7 @@ class Worker:
 
     def __init__(self, log: Path, command: tuple[str, ...] = COMMAND) -> None:
         self._log = log
-        self._scratch = tempfile.TemporaryDirectory(prefix="lab-worker-", ignore_cleanup_errors=True)
+        self._scratch = scratch.folder("worker")
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -96,8 +95,7 @@ class Worker:
 
 def _environment(scratch: str) -> dict[str, str]:
     """Return the variables a worker is given: no client may change its defaults or leave files by them."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TUNING)}
-    return kept | {"XDG_CONFIG_HOME": scratch, "PYTHON_DOTENV_DISABLED": "1"}
+    return clean_environment() | {"XDG_CONFIG_HOME": scratch, "PYTHON_DOTENV_DISABLED": "1"}
 
 
 def _watch(

@@ -7,7 +7,6 @@ process and its whole time limit. Nothing here is measured.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from harness import labs, registry, verify
+from harness import labs, registry, scratch, verify
 from harness.availability import reason_unavailable
 from harness.canonical import NotConvertible
 from harness.datasets.hostile import tables
@@ -121,6 +120,7 @@ def opened(
     with ExitStack() as stack:
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.state_dir, run_id))
+        scratch.remove_left()
         lab = stack.enter_context(labs.OPENED[lab_kind](settings))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, run_id))
@@ -193,7 +193,7 @@ def _of_module(
     exam: Examination, entries: list[Transport], of_system: Witness, hanging: dict[str, list[Transport]]
 ) -> Iterator[Finding]:
     """Yield the findings on the transports of one module, which share a process; set aside what is declared to hang."""
-    with tempfile.TemporaryDirectory(prefix="lab-verify-") as folder, ExitStack() as stack:
+    with scratch.folder("verify") as folder, ExitStack() as stack:
         worker: Worker | None = None
         for entry in entries:
             unsupported = ""
@@ -225,7 +225,7 @@ def _declared_to_hang(
 
     What does not hang after all is tried again, alone.
     """
-    with tempfile.TemporaryDirectory(prefix="lab-verify-") as folder, ExitStack() as stack:
+    with scratch.folder("verify") as folder, ExitStack() as stack:
         workers = [Worker(Path(folder) / f"log-{place}", exam.command) for place in range(len(entries))]
         for worker in workers:
             stack.callback(worker.end)

@@ -92,10 +92,15 @@ def available_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
     return min(available, int(limit) - int(used) + page_cache)
 
 
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that the disk of a folder (made or not) has left for this user."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return shutil.disk_usage(existing).free
+
+
 def require_disk(folder: Path, needed: int, then: str) -> None:
     """Raise LabError when the disk of a folder (made or not) has fewer than `needed` bytes free."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    free = shutil.disk_usage(existing).free
+    free = free_bytes(folder)
     if free < needed:
         raise LabError(f"expected {_size(needed)} of free disk in {folder}, found {_size(free)}; make room, {then}")
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import results, stopping, verify
+from harness import blame, results, stopping, verify
 from harness.canonical import NotConvertible
 from harness.execution import Execution, execute
 from harness.machine import require_disk
@@ -29,7 +29,8 @@ _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in
 class Session:
     """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life.
 
-    With `traces` the cores that every ok run used over time are kept beside its row.
+    With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
+    that runs use, `name` is what the folder is resumed by where that is not the id.
     """
 
     run_id: str
@@ -39,25 +40,49 @@ class Session:
     folder: Path
     time_limit: float
     traces: bool = False
+    places: tuple[Path, ...] = ()
+    name: str = ""
+
+    @property
+    def goes_on(self) -> str:
+        """How to complete it, for the end of a message."""
+        return f'then "lab run --resume {self.name or self.run_id}" goes on'
 
 
 def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, Any]], None]) -> None:
     """Perform the runs in their order; append each row to runs.csv, then hand it to `on_row`."""
     (session.folder / "logs").mkdir(exist_ok=True)
+    ours = _identity(session)
     for run in runs:
-        require_room(session.folder, session.rig, run.case, f'then "lab run --resume {session.run_id}" goes on')
+        require_room(session.folder, session.rig, run.case, session.goes_on)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        outcome = _outcome(session, run)
+        watch = blame.watch((session.folder, *session.places))
+        outcome = watch.judged(_outcome(session, run))
         stopping.check()
+        if _identity(session) != ours:
+            raise LabError(
+                f"the results folder {session.folder} was removed or renamed while this run wrote to it; "
+                f"put it back, {session.goes_on}"
+            )
+        if outcome.status is Status.AGAIN and (full := watch.full()):
+            raise LabError(f"no space left on the disk of {full} ({outcome.error}); make room, {session.goes_on}")
         row = as_row(session, run, outcome, started_at)
         try:
             results.append(session.folder / "runs.csv", row)
         except OSError as error:
             raise LabError(
-                f"cannot write {session.folder}/runs.csv: {error.strerror}; "
-                f'make room, then "lab run --resume {session.run_id}" goes on'
+                f"cannot write {session.folder}/runs.csv: {error.strerror}; make room, {session.goes_on}"
             ) from None
         on_row(row)
+
+
+def _identity(session: Session) -> tuple[int, int] | None:
+    """Return what tells the results folder from another one that took its name; None where there is none."""
+    try:
+        found = session.folder.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def require_room(folder: Path, rig: Rig, case: Case, then: str) -> None:
@@ -111,7 +136,7 @@ def _outcome(session: Session, run: Run) -> Outcome:
     try:
         outcome = _measured(session, run)
     except Stop as error:
-        raise Stop(f'{error}; then "lab run --resume {session.run_id}" goes on') from None
+        raise Stop(f"{error}; see to it, {session.goes_on}") from None
     except Unavailable as error:
         outcome = Outcome(Status.UNAVAILABLE, str(error))
     except NotConvertible as error:

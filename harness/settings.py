@@ -110,13 +110,38 @@ COMPOSE = (
 )
 
 
+# What a process needs to run at all on this machine, and what settles nothing that is measured.
+_KEPT = {
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
+    *("LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_DIR", "SSL_CERT_FILE"),
+    *("LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"),
+    "NUMEXPR_MAX_THREADS",  # raises numexpr's own limit of 64, nothing else
+}
+# What clients read that this process uses too.
+_OF_CLIENTS = ("PG", "AWS_", "CLICKHOUSE_", "CHDB_", "DUCKDB_", "POLARS_")
+_ALWAYS = {
+    "NO_PROXY": "*",
+    "no_proxy": "*",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+def clean_environment() -> dict[str, str]:
+    """Return the variables that workers are given: those of this process that change no client, and the lab's own."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LAB_")}
+    return kept | _ALWAYS
+
+
 def load() -> Settings:
     """Read the settings from the environment. Raises LabError naming the first variable that is wrong.
 
-    Proxies are switched off for this process and its workers: the lab talks to its databases directly, and a proxy
-    named in the environment would otherwise carry, and be measured with, the HTTP ways.
+    Variables that only clients read go, and proxies are switched off: the lab talks to its databases directly, and a
+    proxy named in the environment would otherwise carry, and be measured with, the HTTP ways.
     """
-    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"
+    for name in [name for name in os.environ if name.startswith(_OF_CLIENTS)]:
+        del os.environ[name]
+    os.environ.update(_ALWAYS)
     try:
         return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic fills them
     except ValidationError as error:

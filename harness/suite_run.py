@@ -6,6 +6,7 @@ import importlib
 import json
 import platform
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import environment, registry, results
+from harness import environment, registry, results, scratch
 from harness.lock import only_run
 from harness.model import LabError, Run, Status
 from harness.plan import Plan, cases, from_facts, shuffled_runs
@@ -36,13 +37,14 @@ class SuiteRun:
 class Request:
     """What the person asked for: a plan on a rig and kind of lab, as a new run or (`run_id`) one to complete.
 
-    `traces` keeps the cores that runs use over time.
+    `folder` is where the one to complete is. `traces` keeps the cores that runs use over time.
     """
 
     plan: Plan
     rig: str
     lab: str
     run_id: str | None = None
+    folder: Path | None = None
     traces: bool = False
 
 
@@ -57,7 +59,8 @@ def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -
         plan = from_facts(facts["plan"])
     except (KeyError, TypeError):
         raise LabError(f"{folder} was made by another version of the lab, whose plans are different") from None
-    return Request(plan, rig_of(plan.suite), _LABS.get(facts["lab"], facts["lab"]), folder.name)
+    # The id is the one its rows have: a folder may have been copied or renamed.
+    return Request(plan, rig_of(plan.suite), _LABS.get(facts["lab"], facts["lab"]), facts["run_id"], folder)
 
 
 _LABS = {"local": "embedded"}  # a rig without servers does not ask for a lab
@@ -85,15 +88,26 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
     with ExitStack() as stack:
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.state_dir, run_id))
+        scratch.remove_left()
         order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say)
         rig = stack.enter_context(rigs.opened(order))
         facts = environment.describe(
             plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit
         )
-        folder = settings.results_dir / run_id
+        folder = request.folder or settings.results_dir / run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
-        session = Session(run_id, plan.suite, rig, facts["fingerprint"], folder, plan.time_limit, request.traces)
+        session = Session(
+            run_id,
+            plan.suite,
+            rig,
+            facts["fingerprint"],
+            folder,
+            plan.time_limit,
+            request.traces,
+            (settings.state_dir, Path("/var/tmp"), Path(tempfile.gettempdir())),  # /var/tmp: see `reachable_folder`
+            folder.name if folder.parent == settings.results_dir else str(folder),
+        )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
 
 
@@ -122,7 +136,10 @@ def _read_environment(folder: Path) -> dict[str, Any]:
 
 
 def _earlier_rows(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows an interrupted run already has. Raises LabError when it was made in another environment."""
+    """Return the rows an interrupted run already has, without those of runs that are to be done again.
+
+    Raises LabError when it was made in another environment.
+    """
     if changed := environment.differing(_read_environment(folder), facts):
         raise LabError(
             f"run {folder.name} was made in another environment ({', '.join(changed)} differ); start a new run instead"
@@ -130,11 +147,10 @@ def _earlier_rows(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
     if not (folder / "runs.csv").exists():
         return []
     results.drop_torn_line(folder / "runs.csv")
-    return results.load(folder / "runs.csv")
+    return [row for row in results.load(folder / "runs.csv") if row["status"] is not Status.AGAIN]
 
 
 def _still_to_do(runs: Sequence[Run], done: list[dict[str, Any]]) -> list[Run]:
-    done = [row for row in done if row["status"] is not Status.AGAIN]
     measured = {(row["transport"], row["experiment"], row["parameters"], row["pass"]) for row in done}
     return [
         run

@@ -227,3 +227,22 @@ def test_serve_prints_addresses_that_work_and_ends_on_sigterm(environment: dict[
         serving.send_signal(signal.SIGTERM)
         assert serving.wait(timeout=15) == 143
     assert not [path for path in Path(environment["LAB_STATE_DIR"]).iterdir() if path.is_dir()]
+
+
+def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
+    lab: Command, environment: dict[str, str]
+) -> None:
+    strange = {"PGSSLMODE": "verify-full", "PGSERVICE": "nowhere", "PGOPTIONS": "-c nothing=1", "PGDATABASE": "another"}
+    strange |= {
+        "PYTHONOPTIMIZE": "2",
+        "PYTHONIOENCODING": "ascii",
+        "PYTHONWARNINGS": "error",
+        "HTTP_PROXY": "http://x:1",
+    }
+    strange |= {"POLARS_MAX_THREADS": "none", "CLICKHOUSE_PASSWORD": "another", "TZ": "Asia/Kathmandu"}
+    ways = "postgres.psycopg.write_polars_copy_text,clickhouse.httpx.write_polars_parquet"
+    run = ("run", "--experiment", "matrix", "--rows", "200", "--passes", "1", "--only", ways)
+    done = lab(*run, env=environment | strange)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    assert [row["status"] for row in results.load(folder / "runs.csv")] == [Status.OK, Status.OK]

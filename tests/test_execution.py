@@ -74,13 +74,20 @@ def test_the_job_stands_in_no_process_list(run):
     assert "secret" not in run(READ_JOB + code, job={"uri": "postgresql://u:secret@h"})["argv"]
 
 
-def test_no_variable_that_tunes_a_client_reaches_the_worker_but_all_others_do(run, monkeypatch):
-    monkeypatch.setenv("POLARS_FORCE_ASYNC", "1")
-    monkeypatch.setenv("POLARS_MAX_THREADS", "1")
-    monkeypatch.setenv("LAB_SEED", "7")
+def test_no_variable_that_could_change_a_client_reaches_the_worker(run, monkeypatch):
+    of_clients = (
+        "POLARS_MAX_THREADS",
+        "PGSSLMODE",
+        "OMP_NUM_THREADS",
+        "PYTHONOPTIMIZE",
+        "MALLOC_ARENA_MAX",
+        "HTTP_PROXY",
+    )
+    for name in (*of_clients, "LAB_SEED"):
+        monkeypatch.setenv(name, "1")
     seen = run(READ_JOB + "print(json.dumps({'status': 'ok', 'names': list(os.environ)}))")["names"]
-    assert not [name for name in seen if name.startswith("POLARS_")]
-    assert {"LAB_SEED", "PATH"} <= set(seen)
+    assert not set(of_clients) & set(seen)
+    assert {"LAB_SEED", "PATH", "HOME", "NO_PROXY"} <= set(seen)
 
 
 def test_an_answer_of_many_megabytes_comes_back_whole(run):

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from harness.plan import Plan
 from harness.rigs.databases import DatabaseRig
 from harness.settings import Settings
 from harness.suite_run import Request, open_run
+from tests.commands import wait_for_rows
 
 ROWS = 300_000  # enough for the chosen ways to take more than a second
 
@@ -147,3 +150,21 @@ def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
         thread.join()
     assert (rows[0]["status"], rows[0]["error"]) == (Status.TIMEOUT, "ended after the time limit of 12 s")
     assert rows[1]["status"] is Status.OK, rows[1]["error"]
+
+
+def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    way = ("--experiment", "matrix", "--only", "postgres.psycopg.write_polars_copy_text", "--rows", "100")
+    command = (sys.executable, "-m", "harness.cli", "run", *way)
+    environment["TMPDIR"] = str(temporary)
+    with subprocess.Popen((*command, "--passes", "300"), env=environment, stdout=subprocess.DEVNULL) as killed:
+        wait_for_rows(tmp_path / "results", 1)
+        while not list(temporary.glob("lab-worker-*")):
+            time.sleep(0.005)
+        killed.kill()
+    assert list(temporary.glob("lab-worker-*"))
+    subprocess.run((*command, "--passes", "1"), env=environment, stdout=subprocess.DEVNULL, check=True, timeout=120)
+    assert not list(temporary.iterdir())

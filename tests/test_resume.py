@@ -1,11 +1,14 @@
 """A run that was stopped, by a signal or a full disk, is completed later; one of another environment is not."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,74 @@ def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: 
     assert "made in another environment (machine differ" in refused(
         lab("run", "--resume", folder.name, env=environment)
     )
+
+
+def test_a_run_that_is_to_be_done_again_is_and_counts_once(lab: Command, environment: dict[str, str]) -> None:
+    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY)
+    assert lab(*run, env=environment).returncode == 0
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    rows = (folder / "runs.csv").read_text().splitlines()
+    (folder / "runs.csv").write_text("\n".join([*rows[:-1], rows[-1].replace(",ok,", ",again,"), ""]))
+    before = lab("report", folder.name, env=environment)
+    assert "This run is not complete" in (folder / "report.html").read_text()
+    assert f"1 runs were ended by the machine or a person: lab run --resume {folder}" in before.stdout
+    done = lab("run", "--resume", folder.name, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [str(row["status"]) for row in results.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
+    assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
+
+
+def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
+    lab: Command, environment: dict[str, str], tmp_path: Path
+) -> None:
+    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ONE_WAY)
+    assert lab(*run, env=environment).returncode == 0
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    copy = tmp_path / "elsewhere" / "copy"
+    shutil.copytree(folder, copy)
+    (copy / "runs.csv").write_text("".join((copy / "runs.csv").read_text().splitlines(keepends=True)[:2]))
+    done = lab("run", "--resume", str(copy), env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row["run_id"] for row in results.load(copy / "runs.csv")} == {folder.name}
+    assert len(results.load(copy / "runs.csv")) == len(results.load(folder / "runs.csv")) == 2
+
+
+@pytest.fixture
+def small_state_disk() -> Iterator[Path]:
+    """A folder for the lab's servers on a disk of 250 MB that every account can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="lab-test-"))
+    folder.chmod(0o755)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=250m,mode=755", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        folder.rmdir()
+        pytest.skip("this user may not mount a small tmpfs")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+    folder.rmdir()
+
+
+def test_a_disk_of_the_servers_that_fills_is_charged_to_no_way(
+    lab: Command, environment: dict[str, str], small_state_disk: Path
+) -> None:
+    environment["LAB_STATE_DIR"] = str(small_state_disk / "state")
+    ways = "postgres.psycopg.write_*,clickhouse.httpx.write_polars_*"
+    command = (sys.executable, "-m", "harness.cli", "run", *OF_THE_ARTICLE, "--rows", "20000", "--only", ways)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        wait_for_rows(Path(environment["LAB_RESULTS_DIR"]), 2)
+        with suppress(OSError), (small_state_disk / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(100_000))
+        _, said = running.communicate(timeout=100)
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    assert running.returncode == 2, said
+    assert re.search(r"^lab: .*(no space (is )?left|No space left)", said.decode(), re.MULTILINE), said
+    assert {row["status"] for row in results.load(folder / "runs.csv")} <= {Status.OK, Status.AGAIN}
+    (small_state_disk / "filler").unlink(missing_ok=True)
+    done = lab("run", "--resume", folder.name, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    counted = [row for row in results.load(folder / "runs.csv") if row["status"] is not Status.AGAIN]
+    assert {row["status"] for row in counted} == {Status.OK}
+    assert len(counted) == len({(row["transport"], row["pass"]) for row in counted})
 
 
 @pytest.fixture

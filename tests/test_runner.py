@@ -1,6 +1,9 @@
 """The runner on a made-up rig: what it asks of it in which order, and that whatever happens becomes one row."""
 
+import os
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +26,16 @@ def scan(connection, files):
 def broken(connection, files):
     print("tried with geheim99")
     raise RuntimeError("no entry for geheim99\\nin line 2 " + 1000 * "x")
+
+@transport("scan", path="", payload="")
+def without_space(connection, files):
+    raise OSError(28, "No space left on device", "/somewhere")
+
+@transport("scan", path="", payload="")
+def greedy(connection, files):
+    with open(connection + "/cgroup.procs", "w") as file:
+        file.write(str(os.getpid()))
+    return len(bytes(range(256)) * 4_000_000)
 """
 NUMBERS = (*results.OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
 
@@ -228,3 +241,46 @@ def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_b
     with pytest.raises(LabError, match=r'GB of free disk in .*/run, found .*then "lab run --resume the-run" goes on'):
         perform(room=10**18)
     assert not (tmp_path / "run" / "runs.csv").exists()
+
+
+def test_a_run_that_met_a_full_disk_is_to_be_done_again(perform):
+    row, words = perform("without_space")
+    assert row["status"] is Status.AGAIN
+    assert "no space left during this run; OSError: [Errno 28] No space left on device: '/somewhere'" in row["error"]
+    assert words[-2:] == ["revive", "settle"]
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """A control group whose processes may have 200 MB of memory together."""
+    root = Path("/sys/fs/cgroup/memory" if Path("/sys/fs/cgroup/memory").is_dir() else "/sys/fs/cgroup")
+    group, limit = root / f"lab-test-{os.getpid()}", "memory.limit_in_bytes" if root.name == "memory" else "memory.max"
+    try:
+        group.mkdir()
+        (group / limit).write_text("200000000")
+    except OSError as error:
+        pytest.skip(f"this user may not make a control group with a limit of memory: {error}")
+    yield group
+    group.rmdir()
+
+
+def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perform, small_group):
+    job = {"contract": "parquet", "folder": str(small_group), "files": [], "warmup_files": []}
+    row, _ = perform("greedy", prepare=job)
+    assert (row["status"], row["error"]) == (
+        Status.AGAIN,
+        "the kernel ended a process for want of memory during this run; the worker was killed by SIGKILL",
+    )
+
+
+def test_a_results_folder_that_is_renamed_under_a_run_is_what_the_message_says(perform, tmp_path):
+    folder = tmp_path / "run"
+
+    class Renaming(list):
+        def __len__(self) -> int:  # asked for when the values are compared
+            folder.rename(tmp_path / "elsewhere")
+            return 0
+
+    with pytest.raises(LabError, match=r"run was removed or renamed while this run wrote to it; put it back, then "):
+        perform(differences=Renaming())
+    assert not folder.exists()

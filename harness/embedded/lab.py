@@ -9,6 +9,7 @@ lab lie in one folder of its own (`folders.py`).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -31,6 +32,7 @@ __all__ = ["EmbeddedLab", "LabError"]
 START_SECONDS = 60.0
 POLL_SECONDS = 0.005
 LOG_LINES = 15
+_NO_SPACE = os.strerror(errno.ENOSPC)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,14 @@ def prepare_clickhouse(folder: Path, ports: Sequence[int], password: str) -> Tas
         prepare=[],
         service=Command(gateway, output=str(folder / "ready.json")),
         stop=[("SIGTERM", 3.0)],
+        environment=_gateway_environment(folder),
     )
+
+
+def _gateway_environment(folder: Path) -> dict[str, str]:
+    """Return what the gateway is given: nothing that could change Python, the engine or its time zone."""
+    needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR") if name in os.environ}
+    return {"HOME": str(folder), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
 
 
 def clickhouse_endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
@@ -97,6 +106,7 @@ class _Running:
     task: Task
     ports: list[int]
     keeper: subprocess.Popen[bytes]
+    log_began: int = 0  # where the log of this life begins
     pid: int = 0
 
 
@@ -170,11 +180,14 @@ class EmbeddedLab:
     def revive(self) -> list[str]:
         """Start the dead services again: same ports, passwords and data. Returns their names.
 
-        Raises LabError with the service's last log lines if it does not come up again.
+        Raises LabError with the service's last log lines if it does not come up again, and where it ended because its
+        disk was full: it would end again.
         """
         names = self.dead()
         for name in names:
             running = self._running[name]
+            if reason := _line_about_space(running):
+                raise LabError(f"{name} ended because no space is left for it in {self.folder} ({reason}); make room")
             close(running.keeper)
             end_processes_in(Path(running.task.folder))
             self._run(name, replace(running.task, prepare=[]), running.ports)
@@ -219,7 +232,9 @@ class EmbeddedLab:
     def _run(self, name: str, task: Task, ports: list[int]) -> None:
         assert self._lock is not None
         (Path(task.folder) / self._services[name].ready_file).unlink(missing_ok=True)  # of a former life
-        self._running[name] = _Running(task, ports, launch(task, keep_open=self._lock))
+        log = Path(task.log)
+        began = log.stat().st_size if log.exists() else 0
+        self._running[name] = _Running(task, ports, launch(task, keep_open=self._lock), began)
 
     def _wait_first_time(self, name: str) -> None:
         """Wait for a service; start it once more on new ports if somebody took one between choosing and starting."""
@@ -276,6 +291,15 @@ def _release(folder: Path) -> None:
     """Give back what the killed services of a left-over lab folder still hold outside it."""
     for name, service in SERVICES.items():
         service.release(folder / name)
+
+
+def _line_about_space(running: _Running) -> str:
+    """Return what a service that ended has said of a disk without space since it was started, if it has."""
+    with suppress(FileNotFoundError), open(running.task.log, "rb") as file:
+        file.seek(running.log_began)
+        lines = file.read().decode(errors="replace").splitlines()
+        return next((line for line in reversed(lines) if "PANIC" in line and _NO_SPACE in line), "")
+    return ""
 
 
 def _last_lines(log: Path) -> str:

@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from harness import results
-from harness.model import LabError
+from harness.model import LabError, Status
 from harness.report import markdown, summary
 from harness.suites import Suite
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written: the files, and the rows and summaries they were made from."""
+    """What was written: the files, and the rows and summaries they were made from.
+
+    `again` is the number of runs that are still to be run again.
+    """
 
     folder: Path
     paths: tuple[Path, ...]
     rows: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
+    again: int = 0
 
 
 def write(folder: Path, suite: Suite) -> Report:
@@ -51,15 +55,26 @@ def write(folder: Path, suite: Suite) -> Report:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
-    return Report(folder, paths, rows, summaries)
+    return Report(folder, paths, rows, summaries, _again(folder, rows))
+
+
+def _again(folder: Path, rows: Sequence[dict[str, Any]]) -> int:
+    names = ("transport", "experiment", "parameters", "pass")
+    done, every = (
+        {tuple(row[name] for name in names) for row in some} for some in (rows, results.load(folder / "runs.csv"))
+    )
+    return len(every - done)
 
 
 def read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the environment and the rows of a run. Raises LabError: they cannot be read, or are not of each other."""
+    """Return the environment of a run and those of its rows that count.
+
+    Raises LabError: they cannot be read, or are not of each other.
+    """
     environment = _environment(folder / "environment.json")
     rows = results.load(folder / "runs.csv")
     _refuse_mixed(folder, rows, environment)
-    return environment, rows
+    return environment, [row for row in rows if row["status"] is not Status.AGAIN]
 
 
 def _environment(path: Path) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 
+from harness import scratch
 from harness.canonical import canonicalise
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import ENUM, Kind
@@ -127,7 +127,7 @@ class Witness:
 @contextmanager
 def opened(system: str, endpoints: dict[str, str]) -> Iterator[Witness]:
     """Yield the witness of a database, and leave nothing in it. Raises LabError where it cannot be reached."""
-    with tempfile.TemporaryDirectory(prefix="lab-hostile-") as folder:
+    with scratch.folder("hostile") as folder:
         witness = Witness(system, endpoints, Path(folder))
         try:
             yield witness

@@ -27,7 +27,9 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m harness.embedded.clickhouse", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.embedded.clickhouse", description="Serve the ClickHouse engine."
+    )
     parser.add_argument("--path", required=True, type=Path, help="folder of the data; made when it is missing")
     parser.add_argument("--listen", default="127.0.0.1", help="address to listen on; another one only in a container")
     parser.add_argument("--http-port", type=int, default=0, help="0: any free port")
