@@ -133,7 +133,7 @@ def read_polars_csv_lossless(connection, table):
         answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSVWithNamesAndTypes", NULL_IS_NOTHING)
     with phase("decode"):
         schema = _polars_schema(_columns(answer, ","))
-        return pl.read_csv(io.BytesIO(answer), schema=schema, skip_rows_after_header=1)
+        return pl.read_csv(io.BytesIO(answer), has_header=False, skip_rows=2, schema=schema)
 
 
 @transport(
@@ -158,7 +158,7 @@ def read_polars_csv_lossless_http_zstd(connection, table):
         )
     with phase("decode"):
         schema = _polars_schema(_columns(answer, ","))
-        return pl.read_csv(io.BytesIO(answer), schema=schema, skip_rows_after_header=1)
+        return pl.read_csv(io.BytesIO(answer), has_header=False, skip_rows=2, schema=schema)
 
 
 @transport(
@@ -216,8 +216,9 @@ def read_polars_tsv_lossless(connection, table):
             io.BytesIO(answer),
             separator="\t",
             quote_char=None,
+            has_header=False,
+            skip_rows=2,
             schema=_polars_schema(_columns(answer, "\t")),
-            skip_rows_after_header=1,
             null_values=r"\N",
             empty_string_is_null=False,
         )

@@ -219,7 +219,8 @@ async def read_polars_copy_csv_lossless(connection, table):
         text, types = await _receive_csv(connection, table)
     with phase("decode"):
         wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
-        return pl.read_csv(text, schema=wanted)  # and these names: it takes no quotes off those in the first line
+        # The names in the first line it would take with the quotes in them doubled.
+        return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
 
 
 @transport(

@@ -94,7 +94,8 @@ def _parse_for_polars(text, types):
     import polars as pl
 
     wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
-    return pl.read_csv(text, schema=wanted)  # and these names: it takes no quotes off those in the first line
+    # The names in the first line it would take with the quotes in them doubled.
+    return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
 
 
 def _parse_with_arrow(text, types):
