@@ -22,14 +22,13 @@ import polars as pl
 
 from harness import labs, registry, scratch, verify
 from harness.availability import reason_unavailable
-from harness.canonical import NotConvertible
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
 from harness.execution import COMMAND, Worker
 from harness.labs import Lab
 from harness.lock import only_run
-from harness.model import Fate, Finding, LabError, Operation, Origin, Server, Status, Transport
+from harness.model import OR, Fate, Finding, LabError, Operation, Origin, Server, Status, Transport
 from harness.object_stores import Objects
 from harness.rigs.databases import addresses, object_store, only_run_on_server
 from harness.settings import Settings
@@ -256,7 +255,10 @@ def _status(worker: Worker, job: dict[str, Any], limit: float) -> str:
 
 
 def _wanted(entry: Transport, kind: Kind) -> str:
-    return entry.lossy.get(kind.name) or (Fate.REFUSED if entry.system in kind.forbidden else "")
+    if declared := entry.lossy.get(kind.name):
+        return declared
+    right = (Fate.REFUSED, Fate.EXACT, Fate.CONVERTED)
+    return Fate.REFUSED if entry.system in kind.forbidden else OR.join(right) if entry.system in kind.may_refuse else ""
 
 
 def _finding(
@@ -298,7 +300,7 @@ def _judged(
         return Finding(entry, kind.name, fate, wanted, _short(answer["error"], exam))
     try:
         found = of_system.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
-    except NotConvertible as error:  # what stands in the table is not even of this kind
+    except Exception as error:  # of any client: what stands in the table is not of this kind, or of no enum's labels
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(f"written: {error}", exam))
     expected = of_system.rows(kind).select(found.columns)  # of a read without what SELECT * leaves out
     fate, detail = judge(kind, expected, found, entry.frame, answer["converted"])

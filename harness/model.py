@@ -8,6 +8,7 @@ from typing import Any
 NAMESPACE = "dataframe_io_lab"  # the one schema (Postgres) or database (ClickHouse) the lab works in
 CONTROL = "_control"  # ends the id of an A/A control; before it stands the id of the transport that it repeats
 MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
+OR = " or "  # between several outcomes that are all right
 
 
 class Operation(StrEnum):
@@ -191,7 +192,8 @@ class Outcome:
 class Finding:
     """How one kind of values fared with one transport; `wanted` is what it should, "" where it should come through.
 
-    `wanted` is what the transport declares in `lossy`, or `refused` where the server can hold no such value.
+    `wanted` is what the transport declares in `lossy`, or `refused` where the server can hold no such value. Where
+    several outcomes are right, they stand side by side: `refused or exact or converted`.
     """
 
     transport: Transport
@@ -205,7 +207,7 @@ class Finding:
         """Say whether it fared as it should; what could not be tried neither confirms nor refutes."""
         if self.fate is Fate.UNAVAILABLE:
             return True
-        return self.fate == self.wanted if self.wanted else self.fate in (Fate.EXACT, Fate.CONVERTED)
+        return self.fate in (self.wanted.split(OR) if self.wanted else (Fate.EXACT, Fate.CONVERTED))
 
 
 @dataclass(frozen=True)

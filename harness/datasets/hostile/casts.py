@@ -1,7 +1,8 @@
 """Columns of a frame that go into a column of another type, as often happens by chance.
 
-What is right is what the server itself makes of such a column (INSERT ... SELECT); where it refuses, a refusal. Every
-value here survives its cast: what does not stands in `ranges`.
+What is right is what the server itself makes of such a column (INSERT ... SELECT). Where it makes nothing of it, a
+refusal is right, and so is a client that casts to what ClickHouse makes of it. Every value here survives its cast: what
+does not stands in `ranges`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _cast(
 ) -> Kind:
     """Return the cast of one kind of column into another: the values, and what is to stand in the table.
 
-    `postgres` is why that server refuses it, where it does.
+    `postgres` is why that server would refuse it, where it would.
     """
     return one_column(
         f"{kind}_into_{into}",
@@ -40,7 +41,7 @@ def _cast(
             system: Stored({f"{kind}_value": sql}, {f"{kind}_value": into}, {f"{kind}_value": list(made)})
             for system, sql in zip(BOTH, _TYPES[into], strict=True)
         },
-        forbidden={"postgres": postgres} if postgres else {},
+        may_refuse={"postgres": postgres} if postgres else {},
         no_read=dict.fromkeys(BOTH, "the table is an ordinary one"),
     )
 

@@ -55,13 +55,14 @@ ENUM = "hostile_labels"
 class Kind:
     """One kind of values.
 
-    `rows` maps a system to the values that differ from an ordinary row, row by row; a system that is not in it has no
-    such values. `columns` are the columns of the frame and their kinds. `stored` maps a system to its table where that
-    is not the usual one. `forbidden` maps a system to the reason why it can hold none of these values: there the right
-    outcome of a write is a refusal. `no_frame` maps a library to the reason why its canonical frame can hold none of
-    them: there is nothing to write. `no_read` maps a system to the reason why nothing is to be learnt from reading its
-    table. `tables` are the names of the table that is read and of the one that is written, where the kind is about
-    names.
+    `rows` maps a system to the values that differ from an ordinary row, row by row; a system that is not in it has
+    no such values. `columns` are the columns of the frame and their kinds. `stored` maps a system to its table
+    where that is not the usual one. `forbidden` maps a system to the reason why it can hold none of these values:
+    there the right outcome of a write is a refusal. `may_refuse` maps a system to the reason why its server would
+    refuse the frame's columns: there a refusal is as right as the values, which a client may have cast itself.
+    `no_frame` maps a library to the reason why its canonical frame can hold none of them: there is nothing to
+    write. `no_read` maps a system to the reason why nothing is to be learnt from reading its table.
+    `tables` are the names of the table that is read and of the one that is written, where the kind is about names.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Kind:
     columns: dict[str, str] = field(default_factory=lambda: PLAIN)
     stored: dict[str, Stored] = field(default_factory=dict)
     forbidden: dict[str, str] = field(default_factory=dict)
+    may_refuse: dict[str, str] = field(default_factory=dict)
     no_frame: dict[str, str] = field(default_factory=dict)
     no_read: dict[str, str] = field(default_factory=dict)
     tables: tuple[str, str] | None = None

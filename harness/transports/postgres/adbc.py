@@ -59,6 +59,12 @@ def _as_bytes(text):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi"],
+    lossy={
+        "changed": "uint64_beyond_int64 int32_into_date timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "text_into_date date_into_timestamp timestamp_into_date",
+    },
 )
 def write_polars_ingest(connection, frame, table):
     """Append the frame to the table with adbc_ingest, straight from its Arrow memory.
@@ -78,7 +84,10 @@ def write_polars_ingest(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "nan", "refused": "decimals"},
+    lossy={
+        "changed": "nan float64_beyond_float32 float32_nan timestamp_into_int64",
+        "refused": "decimals uint64 float64_into_decimal int32_into_text",
+    },
 )
 def write_pandas_ingest(connection, frame, table):
     """Append the frame to the table with adbc_ingest, as an Arrow table of the types the server names.
@@ -103,6 +112,12 @@ def write_pandas_ingest(connection, frame, table):
     path="write_database",
     payload="binary rows",
     requires=["polars", "pyarrow", "adbc_driver_postgresql.dbapi"],
+    lossy={
+        "changed": "uint64_beyond_int64 int32_into_date timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "text_into_date date_into_timestamp timestamp_into_date",
+    },
 )
 def write_polars_write_database(connection, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database over ADBC.
@@ -120,7 +135,12 @@ def write_polars_write_database(connection, frame, table):
     path="to_sql",
     payload="binary rows",
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
-    lossy={"changed": "nan", "refused": "arrays name_backslash"},
+    lossy={
+        "changed": "nan uint64_beyond_int64 float32_nan timestamp_into_int64",
+        "refused": "arrays jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
+        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
+        "text_into_int32 name_backslash",
+    },
 )
 def write_pandas_to_sql(connection, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql over ADBC.

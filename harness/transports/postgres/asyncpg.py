@@ -42,7 +42,10 @@ def _with_uuids(rows, positions):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows",
     requires=["polars", "asyncpg"],
-    lossy={"changed": "dates timestamps timestamps_tz", "refused": "nulls first_10000_null far_dates"},
+    lossy={
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "nulls first_10000_null far_dates int32_into_text text_into_int32 text_into_date",
+    },
     published="asyncpg COPY FROM STDIN (FORMAT binary) from Polars rows",
 )
 async def write_polars_copy_binary(connection, frame, table):
@@ -64,8 +67,8 @@ async def write_polars_copy_binary(connection, frame, table):
     payload="rows",
     requires=["pandas", "asyncpg"],
     lossy={
-        "changed": "dates timestamps timestamps_tz",
-        "refused": "nulls null_text first_10000_null int64_beside_null",
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "nulls null_text first_10000_null int64_beside_null int32_into_text text_into_int32 text_into_date",
     },
     published="asyncpg COPY FROM STDIN (FORMAT binary) from Pandas rows",
 )
@@ -88,7 +91,7 @@ async def write_pandas_copy_binary(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "asyncpg"],
-    lossy={"changed": "backslash_n", "refused": "far_dates arrays"},
+    lossy={"changed": "backslash_n float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
     published="asyncpg COPY FROM STDIN from Polars delimited text",
 )
 async def write_polars_copy_text(connection, frame, table):
@@ -113,7 +116,10 @@ async def write_polars_copy_text(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "asyncpg"],
-    lossy={"changed": "backslash_n nan", "refused": "carriage_return arrays"},
+    lossy={
+        "changed": "backslash_n nan float32_nan float32_into_float64",
+        "refused": "carriage_return arrays float64_into_int32",
+    },
     published="asyncpg COPY FROM STDIN from Pandas delimited text",
 )
 async def write_pandas_copy_text(connection, frame, table):

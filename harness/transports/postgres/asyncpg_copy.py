@@ -87,7 +87,10 @@ async def _receive_csv(connection, table):
     path="executemany",
     payload="rows",
     requires=["polars", "asyncpg"],
-    lossy={"changed": "dates timestamps timestamps_tz", "refused": "far_dates"},
+    lossy={
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "far_dates int32_into_text text_into_int32 text_into_date",
+    },
 )
 async def write_polars_executemany(connection, frame, table):
     """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
@@ -104,7 +107,10 @@ async def write_polars_executemany(connection, frame, table):
     path="executemany",
     payload="rows",
     requires=["pandas", "asyncpg"],
-    lossy={"changed": "dates timestamps timestamps_tz"},
+    lossy={
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "int32_into_text text_into_int32 text_into_date",
+    },
 )
 async def write_pandas_executemany(connection, frame, table):
     """Insert row by row with executemany: one prepared INSERT, whose arguments the driver sends in a stream.
@@ -121,7 +127,7 @@ async def write_pandas_executemany(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "asyncpg"],
-    lossy={"refused": "far_dates arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 async def write_polars_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV text into COPY ... FROM STDIN with copy_to_table, without loss.
@@ -142,7 +148,7 @@ async def write_polars_copy_csv_lossless(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
-    lossy={"refused": "arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "arrays"},
 )
 async def write_pandas_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV text, which Arrow prints, into COPY ... FROM STDIN with copy_to_table, without loss.
@@ -162,7 +168,7 @@ async def write_pandas_copy_csv_lossless(connection, frame, table):
     path="COPY FROM STDIN, streamed",
     payload="delimited text",
     requires=["polars", "asyncpg"],
-    lossy={"refused": "arrays", "hangs": "far_dates"},
+    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32", "hangs": "far_dates"},
 )
 async def write_polars_copy_csv_streamed(connection, frame, table):
     """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.
@@ -184,7 +190,7 @@ async def write_polars_copy_csv_streamed(connection, frame, table):
     path="COPY FROM STDIN, streamed",
     payload="delimited text",
     requires=["pandas", "pyarrow", "pyarrow.csv", "asyncpg"],
-    lossy={"refused": "arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "arrays"},
 )
 async def write_pandas_copy_csv_streamed(connection, frame, table):
     """Send the frame as CSV in blocks of 65,536 rows, which an async generator makes while the server reads.

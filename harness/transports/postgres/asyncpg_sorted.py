@@ -54,7 +54,10 @@ def _with_uuids(rows, positions):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows, sorted by key",
     requires=["polars", "asyncpg"],
-    lossy={"changed": "dates timestamps timestamps_tz", "refused": "far_dates"},
+    lossy={
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "far_dates int32_into_text text_into_int32 text_into_date",
+    },
 )
 async def write_polars_copy_binary(connection, frame, table):
     """Sort the frame by the table's primary key, then send its rows into a binary COPY as the published way does.

@@ -95,7 +95,7 @@ def read_pandas_csv(uri, table):
     path="row fetch",
     payload="rows",
     requires=["polars", "pyarrow", "connectorx"],
-    lossy={"refused": "far_dates decimals"},
+    lossy={"refused": "far_dates decimals enum"},
 )
 def read_polars_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.
@@ -114,7 +114,7 @@ def read_polars_cursor(uri, table):
     path="row fetch",
     payload="rows",
     requires=["pandas", "connectorx"],
-    lossy={"changed": "decimals", "refused": "far_dates arrays"},
+    lossy={"changed": "decimals", "refused": "far_dates arrays enum"},
 )
 def read_pandas_cursor(uri, table):
     """Read the table with connectorx through a plain SELECT, whose rows the driver fetches in binary.

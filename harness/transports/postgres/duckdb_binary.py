@@ -69,6 +69,7 @@ def _write(both, frame, table):
         "duckdb_extension_postgres_scanner",
         "psycopg",
     ],
+    lossy={"changed": "fraction_into_int32", "refused": "enum jsonb"},
 )
 def write_polars_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.
@@ -85,7 +86,7 @@ def write_polars_postgres_binary(both, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner", "psycopg"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan fraction_into_int32 float32_nan", "refused": "enum jsonb"},
 )
 def write_pandas_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.
@@ -108,6 +109,7 @@ def write_pandas_postgres_binary(both, frame, table):
         "duckdb_extension_postgres_scanner",
         "psycopg",
     ],
+    lossy={"refused": "enum jsonb"},
 )
 def read_polars_postgres_binary(both, table):
     """Save a binary COPY of psycopg as a file, read it with DuckDB's read_postgres_binary and hand it on to polars.

@@ -35,6 +35,7 @@ def connect(uri):
     path="ATTACH, INSERT",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
+    lossy={"changed": "fraction_into_int32"},
 )
 def write_polars_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
@@ -52,7 +53,7 @@ def write_polars_insert(connection, frame, table):
     path="ATTACH, INSERT",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan fraction_into_int32 float32_nan"},
 )
 def write_pandas_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
@@ -69,7 +70,7 @@ def write_pandas_insert(connection, frame, table):
     path="ATTACH, SELECT",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "name_case"},
+    lossy={"changed": "padded_text name_case"},
 )
 def read_polars_scan(connection, table):
     """Read the attached table with DuckDB, over binary COPYs of page ranges, and hand it on to polars.
@@ -87,7 +88,7 @@ def read_polars_scan(connection, table):
     path="ATTACH, SELECT",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "decimals name_case", "refused": "far_dates"},
+    lossy={"changed": "decimals padded_text name_case", "refused": "far_dates"},
 )
 def read_pandas_scan(connection, table):
     """Read the attached table with DuckDB, over binary COPYs of page ranges, and hand it on to pandas.
@@ -104,7 +105,7 @@ def read_pandas_scan(connection, table):
     path="ATTACH, SELECT",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "name_case"},
+    lossy={"changed": "padded_text name_case"},
 )
 def read_polars_scan_small_tasks(connection, table):
     """Read the attached table with DuckDB, 100 pages a task, so that small tables are read in parallel as well.
@@ -140,7 +141,7 @@ def read_polars_scan_text_protocol(connection, table):
     path="postgres_query",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"refused": "name_case"},
+    lossy={"changed": "padded_text", "refused": "name_case"},
 )
 def read_polars_postgres_query(connection, table):
     """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to polars.
@@ -158,7 +159,7 @@ def read_polars_postgres_query(connection, table):
     path="postgres_query",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "decimals", "refused": "far_dates name_case"},
+    lossy={"changed": "decimals padded_text", "refused": "far_dates name_case"},
 )
 def read_pandas_postgres_query(connection, table):
     """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to pandas.

@@ -113,6 +113,12 @@ def _starts(rows):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "date_into_timestamp",
+    },
 )
 def write_polars_copy_binary(connection, frame, table):
     """Encode the frame's Arrow batches with pgpq into binary rows and send them with psycopg's COPY.
@@ -132,7 +138,12 @@ def write_polars_copy_binary(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={"changed": "nan", "refused": "arrays"},
+    lossy={
+        "changed": "nan float32_nan timestamp_into_int64",
+        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
+        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
+        "text_into_int32",
+    },
 )
 def write_pandas_copy_binary(connection, frame, table):
     """Turn the frame into Arrow, encode its batches with pgpq into binary rows and send them with psycopg's COPY.
@@ -153,6 +164,12 @@ def write_pandas_copy_binary(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows, sorted by key",
     requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "date_into_timestamp",
+    },
 )
 def write_polars_copy_binary_sorted(connection, frame, table):
     """Sort the frame by the table's primary key, then encode it with pgpq into a binary COPY.
@@ -174,7 +191,12 @@ def write_polars_copy_binary_sorted(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows, sorted by key",
     requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={"changed": "nan", "refused": "arrays"},
+    lossy={
+        "changed": "nan float32_nan timestamp_into_int64",
+        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
+        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
+        "text_into_int32",
+    },
 )
 def write_pandas_copy_binary_sorted(connection, frame, table):
     """Turn the frame into Arrow, sort that by the table's primary key, then encode it with pgpq into a binary COPY.

@@ -127,6 +127,12 @@ def _parts(rows, number):
     path="COPY FROM STDIN (FORMAT binary), parallel",
     payload="binary rows, sorted by key",
     requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "date_into_timestamp",
+    },
 )
 def write_polars_copy_binary_sorted(connections, frame, table):
     """Sort the frame by the primary key and send its slices over several connections at once, encoded with pgpq.
@@ -150,7 +156,12 @@ def write_polars_copy_binary_sorted(connections, frame, table):
     path="COPY FROM STDIN (FORMAT binary), parallel",
     payload="binary rows, sorted by key",
     requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
-    lossy={"changed": "nan", "refused": "arrays"},
+    lossy={
+        "changed": "nan float32_nan timestamp_into_int64",
+        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
+        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
+        "text_into_int32",
+    },
 )
 def write_pandas_copy_binary_sorted(connections, frame, table):
     """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections at once.

@@ -45,7 +45,7 @@ def _copy_to_stdout(connection, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "psycopg"],
-    lossy={"changed": "backslash_n", "refused": "far_dates arrays"},
+    lossy={"changed": "backslash_n float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
     published="psycopg COPY FROM STDIN from Polars delimited text",
 )
 def write_polars_copy_text(connection, frame, table):
@@ -67,7 +67,10 @@ def write_polars_copy_text(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "psycopg"],
-    lossy={"changed": "backslash_n nan", "refused": "carriage_return arrays"},
+    lossy={
+        "changed": "backslash_n nan float32_nan float32_into_float64",
+        "refused": "carriage_return arrays float64_into_int32",
+    },
     published="psycopg COPY FROM STDIN from Pandas delimited text",
 )
 def write_pandas_copy_text(connection, frame, table):
@@ -141,7 +144,7 @@ def read_pandas_copy_text(connection, table):
     path="row fetch",
     payload="rows",
     requires=["polars", "psycopg"],
-    lossy={"refused": "first_10000_null far_dates"},
+    lossy={"changed": "json jsonb", "refused": "first_10000_null far_dates"},
     published="psycopg row fetch -> Polars dataframe",
 )
 def read_polars_rows(connection, table):

@@ -88,7 +88,10 @@ def _rows(connection, table, types):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates"},
+    lossy={
+        "refused": "far_dates padded_text enum float64_into_int32 float64_into_decimal int32_into_text "
+        "text_into_int32 text_into_date date_into_timestamp",
+    },
 )
 def write_polars_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
@@ -107,6 +110,10 @@ def write_polars_copy_binary(connection, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="rows",
     requires=["pandas", "psycopg"],
+    lossy={
+        "refused": "padded_text enum float64_into_int32 float64_into_decimal int32_into_text text_into_int32"
+        " text_into_date",
+    },
 )
 def write_pandas_copy_binary(connection, frame, table):
     """Send the rows as typed values into a binary COPY with set_types and write_row.
@@ -133,7 +140,7 @@ def write_pandas_copy_binary(connection, frame, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="rows",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates"},
+    lossy={"changed": "json jsonb", "refused": "far_dates"},
 )
 def read_polars_copy_binary(connection, table):
     """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.

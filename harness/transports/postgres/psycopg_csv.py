@@ -62,7 +62,7 @@ def _types(connection, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_lossless(connection, frame, table):
     """Send the frame as one CSV whose texts are quoted and whose nulls are empty, into COPY ... FROM STDIN.
@@ -83,7 +83,7 @@ def write_polars_copy_csv_lossless(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_blocks(connection, frame, table):
     """Send the frame as one lossless CSV, handed to COPY ... FROM STDIN in blocks of 1 MiB instead of as one buffer.
@@ -106,7 +106,7 @@ def write_polars_copy_csv_blocks(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_slices(connection, frame, table):
     """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.
@@ -137,7 +137,7 @@ def _writable(frame):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "psycopg"],
-    lossy={"refused": "arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
 )
 def write_pandas_copy_csv_lossless(connection, frame, table):
     r"""Send the frame as one CSV whose texts are quoted, as are its nulls, under a mark that is no value of the frame.
@@ -160,7 +160,7 @@ def write_pandas_copy_csv_lossless(connection, frame, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "psycopg"],
-    lossy={"refused": "arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
 )
 def write_pandas_copy_csv_slices(connection, frame, table):
     """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.

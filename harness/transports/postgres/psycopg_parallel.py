@@ -69,7 +69,7 @@ def _copy_slices(connections, frame, table):
     path="COPY FROM STDIN, parallel",
     payload="delimited text",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv(connections, frame, table):
     """Send slices of the frame as CSV over several connections at once.
@@ -90,7 +90,7 @@ def write_polars_copy_csv(connections, frame, table):
     path="COPY FROM STDIN, parallel",
     payload="delimited text, sorted by key",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_csv_sorted(connections, frame, table):
     """Sort the frame by the table's primary key and send its slices as CSV over several connections at once.

@@ -63,7 +63,7 @@ def _send_in_pipeline(connection, table, columns, rows):
     path="executemany",
     payload="rows",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates"},
+    lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
 )
 def write_polars_executemany(connection, frame, table):
     """Insert every row by itself with executemany, in one transaction.
@@ -74,7 +74,14 @@ def write_polars_executemany(connection, frame, table):
     _send_many(connection, table, frame.columns, frame.iter_rows())
 
 
-@transport("write", frame="pandas", path="executemany", payload="rows", requires=["pandas", "psycopg"])
+@transport(
+    "write",
+    frame="pandas",
+    path="executemany",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "fraction_into_int32"},
+)
 def write_pandas_executemany(connection, frame, table):
     """Insert every row by itself with executemany, in one transaction.
 
@@ -90,7 +97,7 @@ def write_pandas_executemany(connection, frame, table):
     path="pipelined INSERT",
     payload="rows",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates"},
+    lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
 )
 def write_polars_pipeline(connection, frame, table):
     """Insert every row by itself with execute, in one transaction and in pipeline mode.
@@ -100,7 +107,14 @@ def write_polars_pipeline(connection, frame, table):
     _send_in_pipeline(connection, table, frame.columns, frame.iter_rows())
 
 
-@transport("write", frame="pandas", path="pipelined INSERT", payload="rows", requires=["pandas", "psycopg"])
+@transport(
+    "write",
+    frame="pandas",
+    path="pipelined INSERT",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "fraction_into_int32"},
+)
 def write_pandas_pipeline(connection, frame, table):
     """Insert every row by itself with execute, in one transaction and in pipeline mode.
 
@@ -116,7 +130,7 @@ def write_pandas_pipeline(connection, frame, table):
     path="row fetch",
     payload="binary rows",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates"},
+    lossy={"changed": "json jsonb", "refused": "far_dates"},
 )
 def read_polars_binary_rows(connection, table):
     """Fetch all rows of one query in binary form as tuples and build the frame from them.
@@ -161,7 +175,7 @@ def read_pandas_binary_rows(connection, table):
     path="server-side cursor",
     payload="rows",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates"},
+    lossy={"changed": "json jsonb", "refused": "far_dates"},
 )
 def read_polars_server_cursor(connection, table):
     """Fetch 10,000 rows at a time through a cursor on the server, make a frame of each portion and join the frames.

@@ -62,7 +62,7 @@ def _types(connection, table):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["polars", "psycopg"],
-    lossy={"refused": "far_dates arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
 )
 def write_polars_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.
@@ -98,7 +98,7 @@ def _writable(values):
     path="COPY FROM STDIN",
     payload="delimited text",
     requires=["pandas", "psycopg"],
-    lossy={"refused": "arrays"},
+    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
 )
 def write_pandas_copy_text_format(connection, frame, table):
     """Send the frame in Postgres' text format, its texts escaped, into COPY ... FROM STDIN.

@@ -30,7 +30,7 @@ def connect(uri):
     path="read_database",
     payload="rows",
     requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
-    lossy={"refused": "first_10000_null far_dates"},
+    lossy={"changed": "json jsonb", "refused": "first_10000_null far_dates"},
     published="psycopg / SQLAlchemy -> polars.read_database",
 )
 def read_polars_read_database(engine, table):
@@ -90,7 +90,10 @@ def _uuid_types(engine, table):
     path="write_database",
     payload="rows",
     requires=["polars", "pandas", "pyarrow", "psycopg", "sqlalchemy", "sqlalchemy.orm"],
-    lossy={"changed": "nan", "refused": "far_dates decimals arrays"},
+    lossy={
+        "changed": "nan fraction_into_int32 float32_nan",
+        "refused": "far_dates decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
+    },
 )
 def write_polars_write_database(engine, frame, table):
     """Append the frame to the table with polars.DataFrame.write_database through a SQLAlchemy engine.
@@ -111,7 +114,10 @@ def write_polars_write_database(engine, frame, table):
     path="to_sql",
     payload="rows",
     requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "nan", "refused": "decimals arrays"},
+    lossy={
+        "changed": "nan fraction_into_int32 float32_nan",
+        "refused": "decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
+    },
 )
 def write_pandas_to_sql(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and its default method, one INSERT a row.
@@ -128,7 +134,10 @@ def write_pandas_to_sql(engine, frame, table):
     path="to_sql",
     payload="rows",
     requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "nan", "refused": "decimals arrays"},
+    lossy={
+        "changed": "nan fraction_into_int32 float32_nan",
+        "refused": "decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
+    },
 )
 def write_pandas_to_sql_multi(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and method="multi", many rows an INSERT.
@@ -160,7 +169,7 @@ def _insert_by_copy(table, connection, columns, rows):
     path="to_sql",
     payload="delimited text",
     requires=["pandas", "psycopg", "sqlalchemy"],
-    lossy={"changed": "empty_text nan", "refused": "arrays"},
+    lossy={"changed": "empty_text nan float32_nan", "refused": "arrays uint64 float64_into_int32"},
 )
 def write_pandas_to_sql_copy(engine, frame, table):
     """Append the frame to the table with pandas.DataFrame.to_sql and the COPY recipe of its documentation as method.
@@ -177,7 +186,7 @@ def write_pandas_to_sql_copy(engine, frame, table):
     path="read_database",
     payload="rows",
     requires=["polars", "psycopg", "sqlalchemy", "sqlalchemy.orm", "sqlalchemy.ext.asyncio"],
-    lossy={"refused": "far_dates"},
+    lossy={"changed": "json jsonb", "refused": "far_dates"},
 )
 def read_polars_read_database_batches(engine, table):
     """Read the table with polars.read_database in batches of 10,000 rows from a streaming connection, then joined.

@@ -282,7 +282,13 @@ def _read(connections, table, instead):
     return pa.table(arrays, [column.name for column in described])
 
 
-@transport("read", frame="polars", requires=["polars", *_REQUIRES], lossy={"refused": _REFUSED}, **_WAY)
+@transport(
+    "read",
+    frame="polars",
+    requires=["polars", *_REQUIRES],
+    lossy={"refused": "timestamps_tz decimals arrays enum json jsonb"},
+    **_WAY,
+)
 def read_polars_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into the frame's own memory.
 
@@ -294,7 +300,13 @@ def read_polars_tuned(connections, table):
     return pl.from_arrow(_read(connections, table, {}), rechunk=False)
 
 
-@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], lossy={"refused": "far_dates " + _REFUSED}, **_WAY)
+@transport(
+    "read",
+    frame="pandas",
+    requires=["pandas", *_REQUIRES],
+    lossy={"refused": "far_dates timestamps_tz decimals arrays enum json jsonb"},
+    **_WAY,
+)
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 

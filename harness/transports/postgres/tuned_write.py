@@ -14,7 +14,7 @@ from harness.registry import Unsupported, transport
 CLIENT = "psycopg"
 
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
-_WAY: Any = {"path": "COPY in slices", "payload": "binary rows", "lossy": {"refused": "timestamps_tz decimals arrays"}}
+_WAY: Any = {"path": "COPY in slices", "payload": "binary rows"}
 _CONNECTIONS = min(8, max(2, os.cpu_count() or 2))
 _AHEAD = 32  # rows whose values are loaded from memory together
 _BLOCK = 1 << 17  # bytes encoded at a time: psycopg would cut what is larger
@@ -198,6 +198,10 @@ def _prepared(name, array, oid):
         column = array.cast(arrow)
         if arrow in ("bool", "date32") and not column.cast(array.type).equals(array):
             raise ValueError(f"some values are more than a {arrow}")
+        if arrow == "float32" and not pc.is_inf(column).equals(pc.is_inf(array)):
+            raise ValueError("some values are larger than 32 bits hold")
+        if pa.types.is_temporal(array.type) and arrow not in ("date32", "timestamp[us]"):
+            raise ValueError(f"{array.type} is no {arrow}")
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if arrow in _EPOCHS:  # in two steps, so that nothing becomes the smallest number, the server's -infinity
@@ -281,7 +285,16 @@ def _write(connections, table, frame, arrow_of):
             list(pool.map(send, used, cuts, cuts[1:]))
 
 
-@transport("write", frame="polars", requires=["polars", *_REQUIRES], **_WAY)
+@transport(
+    "write",
+    frame="polars",
+    requires=["polars", *_REQUIRES],
+    **_WAY,
+    lossy={
+        "refused": "timestamps_tz decimals arrays uint64 enum categories json jsonb float64_into_decimal "
+        "text_into_date",
+    },
+)
 def write_polars_tuned(connections, frame, table):
     """Send the rows in key order, encoded in binary by a compiled loop, over a connection for each core.
 
@@ -297,7 +310,15 @@ def write_polars_tuned(connections, frame, table):
     _write(connections, table, frame, lambda column, _: column.to_arrow(compat_level=newest))
 
 
-@transport("write", frame="pandas", requires=["pandas", *_REQUIRES], **_WAY)
+@transport(
+    "write",
+    frame="pandas",
+    requires=["pandas", *_REQUIRES],
+    **_WAY,
+    lossy={
+        "refused": "timestamps_tz decimals arrays uint64 enum categories json jsonb float64_into_decimal",
+    },
+)
 def write_pandas_tuned(connections, frame, table):
     """Send the rows in key order, encoded in binary by a compiled loop, over a connection for each core.
 
