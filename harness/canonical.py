@@ -9,11 +9,10 @@ All conversions here happen outside the clock.
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness.canonical_values import canonical_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,42 +243,11 @@ def _from_values(name: str, values: list[Any], kind: str) -> pl.Series:
     """Turn Python objects, or the texts of such values, into a canonical column of a kind that no benchmark has."""
     import polars as pl
 
-    made = [None if value is None else _value(value, kind) for value in values]
+    made = [None if value is None else canonical_value(value, kind) for value in values]
     series = pl.Series(name, made, polars_dtype(kind), strict=True)
     if kind == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
         raise ValueError("digits are lost")
     return series
-
-
-def _value(value: Any, kind: str) -> Any:
-    """Turn one object or text into what polars takes for this kind. Raises ValueError or TypeError."""
-    if kind == "boolean":
-        return {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}[str(value).lower()]
-    if kind == "decimal":
-        return Decimal(value)
-    if kind in ("uint32", "uint64"):
-        if Decimal(value) != int(value):
-            raise ValueError("digits are lost")
-        return int(value)
-    if kind == "float32":
-        return float(value)
-    if kind == "json":
-        document = json.loads(value) if isinstance(value, str | bytes) else value
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    if kind == "category":
-        return value
-    if kind == "nested":
-        return dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value)
-    if kind == "array":
-        if isinstance(value, str):
-            raise TypeError("an array came as text")
-        items = getattr(value, "tolist", lambda: value)()
-        # numpy has no null among integers: it makes all of them floats and the null a NaN.
-        return [None if item is None or item != item else int(item) if item == int(item) else item for item in items]
-    moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-    if kind == "timestamp":
-        return moment.replace(tzinfo=None)
-    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
 
 
 def _uuid_text(series: pl.Series) -> pl.Series:

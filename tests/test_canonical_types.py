@@ -69,6 +69,16 @@ OTHERS = {
         "object of ndarray",
     ),
     "nested: pandas": ("nested", in_pandas({"a": 1, "b": "x"}), [{"a": 1, "b": "x"}], None),
+    "uint32: integers": ("uint32", in_polars(2**32 - 1), [2**32 - 1], "Int64"),
+    "uint64: text": ("uint64", in_polars(str(2**64 - 1)), [2**64 - 1], "String"),
+    "uint64: objects": ("uint64", in_pandas(decimal.Decimal(2**63), dtype=object), [2**63], "object"),
+    "float32: its digits": ("float32", in_polars(0.1), [0.10000000149011612], "Float64"),
+    "float32: text": ("float32", in_polars("0.1"), [0.10000000149011612], "String"),
+    "float32: objects": ("float32", in_pandas(0.5, dtype=object), [0.5], "object"),
+    "json: text": ("json", in_polars('{"b": 1, "a": "é"}'), ['{"a":"é","b":1}'], None),
+    "json: bytes": ("json", in_polars(b"[1, 2]"), ["[1,2]"], "Binary"),
+    "json: dicts": ("json", in_pandas({"b": np.int64(1), "a": np.array([1, 2])}), ['{"a":[1,2],"b":1}'], "object"),
+    "json: a struct": ("json", in_polars({"a": 1}), ['{"a":1}'], "Struct({'a': Int64})"),
     "nested: tuples": ("nested", in_pandas((1, "x"), dtype=object), [{"a": 1, "b": "x"}], "object of tuple"),
 }
 
@@ -93,6 +103,11 @@ def test_other_types_and_nulls_become_canonical_and_are_named(kind, frame, value
         ("array", in_polars("{1,2}")),
         ("array", in_polars([1.5])),
         ("nested", in_polars("(1,x)")),
+        ("uint32", in_polars(-1)),
+        ("uint64", in_polars("1.5")),
+        ("float32", in_polars("half")),
+        ("json", in_polars("{'a': 1}")),
+        ("json", in_pandas({"a": DAY})),
     ],
 )
 def test_other_types_that_cannot_be_kept_are_refused(kind, frame):

@@ -36,6 +36,11 @@ ONCE_CHANGED = {
         "json": COMES_THROUGH,
         "jsonb": COMES_THROUGH,
     },
+    "postgres.tuned_write.write_polars_tuned": {"float64_beyond_float32": (Fate.REFUSED,)},
+    "postgres.tuned_write.write_pandas_tuned": {
+        "float64_beyond_float32": (Fate.REFUSED,),
+        "timestamp_into_int64": (Fate.REFUSED,),
+    },
 }
 
 
