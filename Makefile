@@ -12,8 +12,8 @@ PASSES ?=
 ONLY   ?=
 EXPERIMENT ?=
 ORIGIN ?=
-# make up BASE=debian: where no image registry can be reached
-export BASE
+# make up BASE=debian: where no image registry can be reached; make up S3=1: with MinIO
+export BASE S3
 
 RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') \
   $(if $(ONLY),--only '$(ONLY)') $(if $(EXPERIMENT),--experiment '$(EXPERIMENT)') \
@@ -40,7 +40,7 @@ $(STAMP): requirements.lock pyproject.toml
 bench: ## Run a suite: SUITE=matrix|scan|stores|elt|tuning SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'
 	@if compose/lab is-up; then compose/lab run $(RUN); else $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
-up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry
+up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry; S3=1 with MinIO
 	@compose/lab up
 
 down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); look at it; its logs; a prompt in it
@@ -83,6 +83,6 @@ lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock again
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean
-	rm -rf $(VENV) .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -42,6 +42,9 @@ class Objects:
         )
 
 
+_NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
+
+
 @contextmanager
 def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> Iterator[Objects | str]:
     """Yield the object store, or the reason why there is none.
@@ -50,6 +53,9 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
     gone at the end with all that is in it.
     """
     named = _named(settings)
+    if not named and settings.kind == "compose":
+        yield _NOT_STARTED
+        return
     try:
         services = (
             {} if named else {"minio": minio.service(go_programs.program(go_programs.MINIO, settings.cache_dir, say))}
@@ -78,15 +84,17 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
 
 def without_a_name(settings: Settings) -> str:
     """Say which S3 server a run uses when the environment names none."""
-    if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file():
+    if settings.kind != "compose" and go_programs.place(go_programs.MINIO, settings.cache_dir).is_file():
         return f"a MinIO of its own ({go_programs.MINIO.version})"
-    if go_programs.toolchain():
+    if settings.kind != "compose" and go_programs.toolchain():
         return "a MinIO of its own, which the first run that needs it compiles (some minutes)"
     return f"none: {none_here(settings)}"
 
 
 def none_here(settings: Settings) -> str | None:
     """Say why a run has no S3 server when the environment names none; None where it has one of its own."""
+    if settings.kind == "compose":
+        return _NOT_STARTED
     if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file() or go_programs.toolchain():
         return None
     return "no Go to compile a MinIO with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another"

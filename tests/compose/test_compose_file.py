@@ -108,6 +108,40 @@ def test_everything_carries_the_label_that_make_clean_goes_by(flavour):
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
+def test_no_service_is_asked_through_a_proxy(flavour):
+    for service in configuration(flavour, REQUIRED | {"NO_PROXY": "s3.example.org"})["services"].values():
+        direct = service["environment"]["NO_PROXY"].split(",")
+        assert {"localhost", "127.0.0.1", "s3.example.org"} | SERVICES <= set(direct)
+        assert service["environment"]["no_proxy"] == service["environment"]["NO_PROXY"]
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_folders_are_mounted_in_the_form_that_carries_the_label_of_selinux(flavour):
+    """Compose hands `z` to the engine with a bind, and drops it from a mount that must not make the folder."""
+    services = configuration(flavour, REQUIRED)["services"]
+    binds = [mount["bind"] for service in services.values() for mount in service["volumes"] if mount["type"] == "bind"]
+    assert len(binds) == 5
+    assert all(bind["selinux"] == "z" and bind["create_host_path"] for bind in binds)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_without_s3_there_is_no_minio_and_nothing_compiled_from_go(flavour):
+    services = configuration(flavour, REQUIRED)["services"]
+    assert services["minio"]["profiles"] == ["s3"]
+    assert services["harness"]["depends_on"]["minio"]["required"] is False
+    assert services["harness"]["build"]["target"] == "harness"
+    assert not any(services["harness"]["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY"))
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_with_s3_the_harness_knows_minio_and_has_the_program_that_makes_links(flavour):
+    harness = configuration(flavour, REQUIRED | {"LAB_S3": "1"})["services"]["harness"]
+    assert harness["build"]["target"] == "harness-s3"
+    found = {name: harness["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY", "SECRET_KEY")}
+    assert found == {"ENDPOINT": "http://minio:9000", "ACCESS_KEY": "lab", "SECRET_KEY": REQUIRED["LAB_MINIO_PASSWORD"]}
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
 def test_postgres_clickhouse_and_the_harness_share_the_io_folder(flavour):
     services = configuration(flavour, REQUIRED)["services"]
     sharing = {

@@ -25,8 +25,13 @@ every_service = pytest.mark.parametrize("dockerfile", SERVICES, ids=name)
 
 
 def final_stage(dockerfile):
+    """The instructions of the last stage, after those of the stages that it builds on."""
     found = instructions(dockerfile)
-    return [entry for entry in found if entry.stage == found[-1].stage]
+    stage, entries = found[-1].stage, []
+    while inside := [entry for entry in found if entry.stage == stage]:
+        entries = inside + entries
+        stage = inside[0].text.partition(" AS ")[0]
+    return entries
 
 
 def allowed_in_the_context(source):
@@ -80,6 +85,20 @@ def test_every_image_has_a_health_check_a_label_and_a_user_that_is_not_root(dock
     assert any(entry.text == "dataframe-io-lab=image" for entry in words)
 
 
+@every_service
+def test_health_is_asked_often_at_the_start_and_once_a_minute_while_ways_are_timed(dockerfile):
+    for entry in instructions(dockerfile):
+        if entry.word == "HEALTHCHECK":
+            options = dict(re.findall(r"--([a-z-]+)=(\d+)s?", entry.text.partition("CMD")[0]))
+            assert options == {
+                "interval": "60",
+                "timeout": "5",
+                "start-period": "120",
+                "start-interval": "1",
+                "retries": "3",
+            }
+
+
 @every_dockerfile
 def test_no_image_holds_a_secret(dockerfile):
     for entry in instructions(dockerfile):
@@ -116,6 +135,7 @@ def test_clickhouse_is_asked_with_its_password_and_not_over_loopback():
     )
     assert 'clickhouse-client --host "$HOSTNAME" --query "SELECT 1"' in check
     assert "--password" not in check, "a password in a command stands in the process list"
+    assert "env -u http_proxy wget" in check, "wget would ask the proxy that Docker gave the container"
 
 
 @pytest.mark.parametrize("image", ["minio", "harness"])

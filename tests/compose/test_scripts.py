@@ -45,6 +45,26 @@ def without_docker(tmp_path):
     return str(folder)
 
 
+def with_docker(tmp_path, security="[name=seccomp]"):
+    """A PATH with a docker that looks current, writes down what is built with which bundle, and builds nothing."""
+    folder = tmp_path / "docker"
+    folder.mkdir()
+    docker = folder / "docker"
+    docker.write_text(
+        "#!/usr/bin/env bash\n"
+        'case "$*" in\n'
+        "  --version) echo Docker version 28.5.2 ;;\n"
+        "  'compose version'*) echo 2.40.3 ;;\n"
+        "  'buildx version') echo buildx v0.29.1 ;;\n"
+        "  version*) echo 28.5.2 Engine ;;\n"
+        f"  info*) echo '{security}' ;;\n"
+        f"  *' build '*) echo \"$LAB_CA_BUNDLE: $*\" >>'{tmp_path}/built'; echo 'no space left on device'; exit 1 ;;\n"
+        "esac\n"
+    )
+    docker.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
 def test_env_is_written_readable_for_its_owner_only(checkout):
     assert run(checkout, "compose/write-env").returncode == 0
     assert stat.S_IMODE((checkout / ".env").stat().st_mode) == 0o600
@@ -95,6 +115,83 @@ def test_passwords_are_not_printed(checkout):
     assert not any(settings(checkout)[name] in done.stdout + done.stderr for name in PASSWORDS)
 
 
+def test_env_of_a_rootless_engine_names_the_ids_that_are_the_caller_in_its_containers(checkout):
+    run(checkout, "compose/write-env", "rootless", SUDO_UID="4321", SUDO_GID="4322")
+    found = settings(checkout)
+    ids = [found[f"LAB_{name}"] for name in ("UID", "GID", "SERVICE_UID", "SERVICE_GID")]
+    assert ids == ["0", "0", "65532", "0"]
+    assert (checkout / ".env").stat().st_uid == (4321 if os.getuid() == 0 else os.getuid())
+
+
+def test_up_on_a_rootless_engine_refuses_ids_that_would_own_nothing_there(checkout, tmp_path):
+    run(checkout, "compose/write-env", "rootful", SUDO_UID="4321", SUDO_GID="4322")
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, "[name=rootless]"))
+    assert done.returncode == 2
+    assert "expected LAB_UID=0" in done.stderr
+    assert "found LAB_UID=4321" in done.stderr
+    assert not (tmp_path / "built").exists()
+
+
+def test_up_says_that_others_may_read_the_passwords(checkout, tmp_path):
+    run(checkout, "compose/write-env")
+    (checkout / ".env").chmod(0o640)
+    assert "chmod 600 .env" in run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path)).stderr
+
+
+def test_a_ca_bundle_outside_the_checkout_is_read_from_a_copy_in_it(checkout, tmp_path):
+    outside = tmp_path.parent / f"{tmp_path.name}.pem"
+    outside.write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
+    run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path), LAB_CA_BUNDLE=str(outside))
+    assert (tmp_path / "built").read_text().startswith("./compose/ca-bundle.pem: compose build")
+    assert (checkout / "compose/ca-bundle.pem").read_text() == outside.read_text()
+    assert "compose/ca-bundle.pem" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+@pytest.mark.parametrize("content", [None, "", "<html>not a bundle</html>"])
+def test_a_ca_bundle_that_is_none_is_refused_before_anything_is_built(checkout, tmp_path, content):
+    bundle = tmp_path / "bundle.pem"
+    if content is not None:
+        bundle.write_text(content)
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path), LAB_CA_BUNDLE=str(bundle))
+    assert done.returncode == 2
+    assert f"certificates in PEM form, found none at {bundle}" in done.stderr
+    assert not (tmp_path / "built").exists()
+
+
+def test_a_build_that_fails_ends_with_its_words_and_what_to_do(checkout, tmp_path):
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path))
+    assert done.returncode == 2
+    assert "  no space left on device" in done.stderr
+    assert "lab: the disk is full" in done.stderr
+
+
+def test_minio_is_built_only_when_it_is_asked_for(checkout, tmp_path):
+    path = with_docker(tmp_path)
+    run(checkout, "compose/lab", "up", PATH=path)
+    run(checkout, "compose/lab", "up", PATH=path, S3="1")
+    without, with_it = (tmp_path / "built").read_text().splitlines()
+    assert without.endswith("build postgres clickhouse harness")
+    assert with_it.endswith("--profile s3 build postgres clickhouse minio harness")
+
+
+# What only GNU's programs or a bash newer than macOS's 3.2 understand.
+ELSEWHERE_UNKNOWN = (
+    r"find .*-perm /",
+    r"\b(?:stat|wait|xargs) -[cnr]\b|date -d|readlink -f|sort -V|sed -i|head -n -|grep -\w*P",
+    r"\b(?:mapfile|readarray|coproc|nproc|tac)\b|declare -[Ag]",
+    r"\$\{\w+(?:,,|\^\^|@[A-Z])|\|&|&>>|\$EPOCH",
+)
+
+
+@pytest.mark.parametrize(
+    "script", ["compose/lab", "compose/write-env", "compose/check-engine", "compose/advice", "Makefile"]
+)
+def test_scripts_of_the_lab_use_nothing_that_macos_has_not(script):
+    for line in (ROOT / script).read_text().splitlines():
+        if not line.lstrip().startswith("#"):
+            assert not [form for form in ELSEWHERE_UNKNOWN if re.search(form, line)], line
+
+
 def test_up_without_docker_says_what_is_missing_and_what_works_without(checkout, tmp_path):
     done = run(checkout, "compose/lab", "up", PATH=without_docker(tmp_path))
     assert done.returncode == 2
@@ -120,7 +217,17 @@ def test_an_unknown_command_prints_the_known_ones(checkout):
     assert "up | is-up | run" in done.stderr
 
 
-@pytest.mark.parametrize("script", ["compose/lab", "compose/write-env", "compose/debian-base", ".ci/compose"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "compose/lab",
+        "compose/write-env",
+        "compose/check-engine",
+        "compose/advice",
+        "compose/debian-base",
+        ".ci/compose",
+    ],
+)
 def test_every_script_is_executable_and_parses(script):
     assert os.access(ROOT / script, os.X_OK)
     assert subprocess.run(("bash", "-n", ROOT / script)).returncode == 0
