@@ -27,12 +27,13 @@ help: ## Print this help
 
 install: $(STAMP) ## Create .venv from the lock file; does nothing when it is current
 
-# The stamp is newer than the lock file exactly when the environment is current.
-$(STAMP): requirements.lock pyproject.toml
+# The stamp is newer than the lock files exactly when the environment is current. What only checks the lab is in
+# requirements-dev.lock: the images go without.
+$(STAMP): requirements.lock requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "expected Python >= 3.11, found $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement requirements.lock
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement requirements.lock --requirement requirements-dev.lock
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -76,10 +77,12 @@ format: $(STAMP) ## Format the code and write the generated docs
 benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of the lab, data generation
 	$(VENV)/bin/python -m benchmarks.harness
 
-lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock again
-	$(VENV)/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-annotate --all-extras --quiet --upgrade --custom-compile-command "make lock" \
-	  pyproject.toml --output-file requirements.lock
+COMPILE = $(VENV)/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-annotate --quiet --upgrade --custom-compile-command "make lock"
+
+lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock and requirements-dev.lock again
+	$(COMPILE) --all-extras --group build pyproject.toml --output-file requirements.lock
+	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean
