@@ -1,6 +1,10 @@
 """What a transport needs against what the lab offers: the reason why a way is not run here. Pure but for find_spec."""
 
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
+
+from packaging.requirements import Requirement
 
 from harness.labs import Lab
 from harness.model import Server, Transport
@@ -31,6 +35,29 @@ def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server], n
 def missing_package(entry: Transport) -> str | None:
     """Return which Python package a transport needs that is not installed, as a reason, or None."""
     for module in entry.requires:
-        if find_spec(module.partition(".")[0]) is None:
-            return f'the Python package "{module}" is not installed'
+        package = module.partition(".")[0]
+        if find_spec(package) is None:
+            where = left_out(package, _requirements())
+            return f'the Python package "{module}" is not installed' + (
+                f": it is left out unless {where}" if where else ""
+            )
     return None
+
+
+def left_out(package: str, requirements: Iterable[str], platform: Mapping[str, str] | None = None) -> str | None:
+    """Return the condition under which the lab asks for a package, where this platform does not meet it.
+
+    `platform` takes the place of this machine's own markers (sys_platform, platform_machine ...).
+    """
+    for requirement in map(Requirement, requirements):
+        marker = requirement.marker
+        if requirement.name == package and marker and not marker.evaluate({"extra": ""} | dict(platform or {})):
+            return str(marker)
+    return None
+
+
+def _requirements() -> list[str]:
+    try:
+        return requires("dataframe-io-lab") or []
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return []

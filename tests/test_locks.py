@@ -1,0 +1,65 @@
+"""The lock files: what they hold, and that images can be built from them on both processors without Rust."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from harness.availability import left_out
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ARM = {"sys_platform": "linux", "platform_machine": "aarch64"}
+INTEL = {"sys_platform": "linux", "platform_machine": "x86_64"}
+# Packages without a wheel for the images' Python: one is Python alone, the other C; the build stage has a compiler.
+SOURCES = {"x86_64": {"clickhouse-sqlalchemy"}, "aarch64": {"clickhouse-sqlalchemy", "zstd"}}
+
+
+def entries(name):
+    """The text of each package of a lock file, its hashes included, by the package's name."""
+    blocks = re.split(r"^(?=[a-z0-9])", (ROOT / name).read_text(), flags=re.MULTILINE)[1:]
+    return {re.split(r"[=\[; ]", block, maxsplit=1)[0]: block for block in blocks}
+
+
+def names(requirements):
+    return {Requirement(text).name for text in requirements}
+
+
+def test_what_only_checks_the_lab_is_in_no_image():
+    of_images, groups = entries("requirements.lock"), PROJECT["dependency-groups"]
+    assert names(groups["build"]) <= of_images.keys()
+    assert names(groups["dev"]) <= entries("requirements-dev.lock").keys()
+    assert not names(groups["dev"]) & of_images.keys()
+    assert "requirements-dev" not in (ROOT / "images/harness/Dockerfile").read_text()
+
+
+def test_both_lock_files_have_the_same_version_of_what_both_have():
+    of_images, of_checks = entries("requirements.lock"), entries("requirements-dev.lock")
+    for name in of_images.keys() & of_checks.keys():
+        assert re.match(r"\S+", of_images[name])[0] == re.match(r"\S+", of_checks[name])[0]
+
+
+def test_pgpq_is_left_out_on_linux_on_aarch64_alone():
+    assert "aarch64" in left_out("pgpq", PROJECT["project"]["dependencies"], ARM)
+    assert left_out("pgpq", PROJECT["project"]["dependencies"], INTEL) is None
+    mac = {"sys_platform": "darwin", "platform_machine": "arm64"}
+    assert left_out("pgpq", PROJECT["project"]["dependencies"], mac) is None
+    assert re.search(r"^pgpq==\S+ ; .*aarch64", entries("requirements.lock")["pgpq"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processor", SOURCES)
+def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_source(processor):
+    """Asks the package index, as a build of the image would. glibc 2.41 is Debian 13's."""
+    python = re.search(r"python:(\d+\.\d+)-slim-trixie", (ROOT / "images/harness/Dockerfile").read_text())[1]
+    wheels = [text for name, text in entries("requirements.lock").items() if name not in SOURCES[processor]]
+    command = [Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--no-deps", "--generate-hashes"]
+    command += ["--python-version", python, "--python-platform", f"{processor}-manylinux_2_40"]
+    asked = subprocess.run(
+        [*command, "--only-binary", ":all:", "-"], input="".join(wheels), capture_output=True, text=True
+    )
+    assert asked.returncode == 0, asked.stderr
