@@ -39,7 +39,9 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
 bench: ## Run a suite: SUITE=matrix|scan|stores|elt|tuning SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'
-	@if compose/lab is-up; then compose/lab run $(RUN); else $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
+	@if compose/lab is-up; then compose/lab run $(RUN); else \
+	  $(MAKE) --question install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
+	  $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
 up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry; S3=1 with MinIO
 	@compose/lab up

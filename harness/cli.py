@@ -144,6 +144,8 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
     from harness.suite_run import open_run
 
     console = _console()
+    if request.run_id is None:
+        typer.echo(_intention(chosen, request))
     with open_run(chosen, request, typer.echo) as suite_run:
         _announce(suite_run, request.plan)
         try:
@@ -155,6 +157,24 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
             raise
         folder = suite_run.session.folder
     return _report(console, folder, suite)
+
+
+def _intention(chosen: settings.Settings, request: Any) -> str:
+    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+    from harness import estimate, plan, results
+
+    cases = plan.cases(request.plan, registry.select)
+    first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
+    runs = sorted(chosen.results_dir.glob("2*/runs.csv"), reverse=True)
+    for path in [*runs, chosen.results_dir / "reference" / request.plan.suite / "runs.csv"]:
+        try:
+            rows = results.load(path)
+        except LabError:
+            continue
+        of_suite = rows if rows and rows[0]["suite"] == request.plan.suite else []
+        if expected := estimate.seconds(cases, request.plan.passes, of_suite, request.plan.time_limit):
+            return f"{first}, {estimate.in_words(expected)} as run {rows[0]['run_id']} went"
+    return f"{first}; how long that takes here is not known yet: the first rows tell"
 
 
 def _announce(suite_run: Any, plan: Any) -> None:
