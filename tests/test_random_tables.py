@@ -81,8 +81,8 @@ def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
 
 def kinds_for(*entries: Transport) -> list[str]:
     """Return the types of columns that these ways are not known to lose."""
-    lost = [KINDS[name] for entry in entries for name in entry.lossy]
-    lost = [kind for kind in lost if kind.columns != PLAIN and not kind.stored]
+    declared = (KINDS[name] for entry in entries for name in entry.lossy)
+    lost = [kind for kind in declared if kind.columns != PLAIN and not kind.stored and not kind.tables]
     types = {column for kind in lost for column in kind.columns.values()}
     return [kind for kind in (*NULLABLE, "array") if kind not in types]
 

@@ -109,6 +109,14 @@ def main_of(tree):
     return main
 
 
+def test_what_a_transport_uses_of_its_sibling_stands_in_the_script_and_nothing_else_of_it():
+    text = script(registry.one("clickhouse.urllib.write_polars_parquet"))
+    defined = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert defined.count("identifier") == defined.count("identifiers") == 1  # identifiers refers to identifier
+    assert "literal" not in defined
+    assert "for_text" not in defined
+
+
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
 def test_the_script_compiles_and_imports_nothing_of_the_lab(entry):
     text = script(entry)
