@@ -11,6 +11,7 @@ from harness.canonical import PANDAS_DTYPES, POLARS_DTYPES
 from harness.model import CONTROL, Operation, Origin
 from harness.registry import connect_of, one, select
 from harness.settings import ROOT
+from tests.every import every
 
 CATALOGUE = registry.catalogue()
 ENTRIES = tuple(CATALOGUE.values())
@@ -44,10 +45,6 @@ FRAMES = {
     "stores_equal": {"pyarrow"},
     "stores_published": {"dicts", "tuples", "pyarrow"},
 }
-
-
-def every(entries=ENTRIES):
-    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
 
 
 def test_every_published_row_of_the_matrix_has_exactly_one_transport_and_every_published_transport_a_row():
@@ -93,7 +90,7 @@ def test_every_store_of_the_published_protocol_also_stands_in_the_equal_one():
     assert published < equal
 
 
-@every()
+@every(ENTRIES)
 def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
     system, module, function = entry.id.split(".")
     assert (system, function.removesuffix(CONTROL)) == (entry.system, entry.function.__name__)
@@ -151,7 +148,7 @@ def test_a_job_is_called_with_arguments_that_its_rig_has(entry):
     assert list(inspect.signature(connect_of(entry)).parameters) == ["folder", "s3"]
 
 
-@every()
+@every(ENTRIES)
 def test_what_a_transport_declares_is_complete(entry):
     assert entry.summary.endswith(".")
     assert entry.path
@@ -172,12 +169,12 @@ def test_the_library_of_the_data_is_imported_before_the_clock(entry):
     assert entry.frame in {module.partition(".")[0] for module in entry.requires}
 
 
-@every()
+@every(ENTRIES)
 def test_some_package_is_imported_before_the_clock(entry):
     assert entry.requires or entry.client in ("posix", "urllib")  # which are Python itself
 
 
-@every()
+@every(ENTRIES)
 def test_an_async_function_has_an_async_connect_and_a_sync_one_a_sync_connect(entry):
     connect = inspect.unwrap(connect_of(entry))
     assert inspect.isasyncgenfunction(connect) == inspect.iscoroutinefunction(entry.function)

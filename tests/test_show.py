@@ -11,6 +11,7 @@ import pytest
 from harness import registry
 from harness.model import Operation
 from harness.show import script
+from tests.every import every
 
 CATALOGUE = list(registry.catalogue().values())
 # Operation, and whether it is one of a database -> the arguments of the script.
@@ -117,7 +118,7 @@ def test_what_a_transport_uses_of_its_sibling_stands_in_the_script_and_nothing_e
     assert "for_text" not in defined
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+@every(CATALOGUE)
 def test_the_script_compiles_and_imports_nothing_of_the_lab(entry):
     text = script(entry)
     tree = ast.parse(text)
@@ -127,21 +128,21 @@ def test_the_script_compiles_and_imports_nothing_of_the_lab(entry):
     assert docstring(tree).partition("\n")[0] == entry.summary
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+@every(CATALOGUE)
 def test_the_script_imports_at_its_top_only_what_python_brings(entry):
     top = [node for node in ast.parse(script(entry)).body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {name.partition(".")[0] for node in top for name in imported(ast.Module([node], []))}
     assert names <= set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+@every(CATALOGUE)
 def test_every_package_the_way_itself_imports_is_in_requires(entry):
     tree = ast.parse(script(entry))
     tree.body.remove(main_of(tree))  # which also loads the data
     assert packages(tree) <= {name.partition(".")[0] for name in entry.requires}
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+@every(CATALOGUE)
 def test_the_script_says_which_packages_it_needs(entry):
     tree = ast.parse(script(entry))
     needed = {name.partition(".")[0] for name in entry.requires} - set(sys.stdlib_module_names)
@@ -150,7 +151,7 @@ def test_the_script_says_which_packages_it_needs(entry):
     assert said == (", ".join(sorted(packages(tree) | needed)) or "nothing else")
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.id)
+@every(CATALOGUE)
 def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     tree = ast.parse(script(entry))
     main = main_of(tree)

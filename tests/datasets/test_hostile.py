@@ -14,6 +14,7 @@ from harness.embedded.lab import EmbeddedLab
 from harness.fidelity import pairs
 from harness.model import Fate
 from harness.systems import witness
+from tests.every import every
 
 TABLES = [(kind, system) for kind in KINDS.values() for system in kind.rows]
 OWN_TABLES = [(kind, system) for kind, system in TABLES if system in kind.stored]
@@ -47,7 +48,7 @@ def test_the_pandas_frame_of_a_kind_is_canonical_and_holds_every_value(kind, sys
     assert canonical.equals(wanted, null_equal=True)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+@every(KINDS.values(), lambda kind: kind.name)
 def test_a_kind_has_a_name_a_meaning_and_names_only_its_own_columns_and_systems(kind):
     assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", kind.name)
     assert len(kind.meaning) <= 120
@@ -119,7 +120,7 @@ def test_what_a_column_cannot_hold_is_right_only_when_it_is_refused():
         assert set(KINDS[name].forbidden) == set(KINDS[name].rows), name
 
 
-@pytest.mark.parametrize("entry", DECLARED, ids=lambda entry: entry.id)
+@every(DECLARED)
 def test_a_declared_loss_is_of_a_kind_that_can_be_tried_and_has_a_fate_that_loses(entry):
     assert set(entry.lossy) <= {kind.name for kind in pairs(entry)}
     assert set(entry.lossy.values()) <= {Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES}

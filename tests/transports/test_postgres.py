@@ -13,6 +13,7 @@ import pytest
 from harness.model import Operation, Origin, SharedFolder
 from harness.registry import connect_of, select
 from harness.transports.postgres import asyncpg, pg_parquet, psycopg, sqlalchemy
+from tests.every import every
 
 POSTGRES = select("postgres.*")
 PUBLISHED = [entry for entry in POSTGRES if entry.published]
@@ -40,7 +41,7 @@ def test_the_published_benchmark_has_eight_postgres_writes_and_twelve_reads():
     assert sum(operation is Operation.WRITE for operation, _ in descriptions) == 8
 
 
-@pytest.mark.parametrize("entry", PUBLISHED, ids=lambda entry: entry.id)
+@every(PUBLISHED)
 def test_a_published_description_names_the_client_and_the_frame_of_its_transport(entry):
     client = {"sqlalchemy": "SQLAlchemy"}.get(entry.client, entry.client)
     assert client in entry.published
@@ -48,21 +49,14 @@ def test_a_published_description_names_the_client_and_the_frame_of_its_transport
     assert entry.function.__name__.startswith(f"{entry.operation}_{entry.frame}_")
 
 
-@pytest.mark.parametrize("entry", POSTGRES, ids=lambda entry: entry.id)
-def test_an_async_transport_has_an_async_connect_and_a_sync_one_a_sync_connect(entry):
-    connect = inspect.unwrap(connect_of(entry))
-    assert inspect.isasyncgenfunction(connect) == (entry.style == "async")
-    assert inspect.isgeneratorfunction(connect) == (entry.style == "sync")
-
-
-@pytest.mark.parametrize("entry", POSTGRES, ids=lambda entry: entry.id)
+@every(POSTGRES)
 def test_every_module_that_a_transport_requires_can_be_imported(entry):
     assert not entry.frame or entry.frame in entry.requires or entry.origin is Origin.LIMIT
     for name in entry.requires:
         importlib.import_module(name)
 
 
-@pytest.mark.parametrize("entry", POSTGRES, ids=lambda entry: entry.id)
+@every(POSTGRES)
 def test_a_transport_whose_connect_takes_the_shared_folder_declares_that_it_needs_it(entry):
     asked = inspect.signature(connect_of(entry)).parameters
     assert ("io" in asked) == ("shared_io" in entry.needs)
