@@ -1,0 +1,59 @@
+"""A TCP link of our own to a server, which the fault campaign cuts or makes slow."""
+
+import asyncio
+import threading
+from contextlib import suppress
+
+_CHUNK = 8_192
+
+
+class Link:
+    """Listens on a loopback `port` and carries every connection to `upstream`, a loopback port.
+
+    `cut` ends all connections there are; `slow` delays every 8 kB of every connection by as many seconds.
+    """
+
+    def __init__(self, upstream: int) -> None:
+        self.upstream, self.port, self.delay = upstream, 0, 0.0
+        self._open: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        threading.Thread(target=self._run, args=(ready,), daemon=True).start()
+        ready.wait()
+
+    def cut(self) -> None:
+        """End all connections at once, without a word."""
+        self._loop.call_soon_threadsafe(lambda: [writer.transport.abort() for writer in self._open])
+
+    def slow(self, seconds: float) -> None:
+        """Delay what is carried from now on; 0 for no longer."""
+        self.delay = seconds
+
+    def _run(self, ready: threading.Event) -> None:
+        async def listen() -> None:
+            server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+            self.port = server.sockets[0].getsockname()[1]
+            ready.set()
+
+        self._loop.run_until_complete(listen())
+        self._loop.run_forever()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            reader_there, writer_there = await asyncio.open_connection("127.0.0.1", self.upstream)
+        except OSError:
+            writer.close()
+            return
+        both = {writer, writer_there}
+        self._open |= both
+        await asyncio.gather(self._one_way(reader, writer_there), self._one_way(reader_there, writer))
+        self._open -= both
+
+    async def _one_way(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while chunk := await reader.read(_CHUNK):
+                await asyncio.sleep(self.delay)
+                writer.write(chunk)
+                await writer.drain()
+        with suppress(OSError):
+            writer.close()

@@ -1,0 +1,80 @@
+"""`lab run` as the fault campaign needs it: it says when it begins a phase, and waits there until the fault is made.
+
+Run by its path: `told.py run ...` is the parent, `told.py worker` what it starts in place of the lab's worker. Nothing
+else differs. LAB_FAULT_PLACE is the folder where they meet the campaign, LAB_FAULT_PHASE the phase (and system).
+"""
+
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.pop(0)  # this folder, whose harness.py is not the harness
+PLACE, PHASE = Path(os.environ["LAB_FAULT_PLACE"]), os.environ["LAB_FAULT_PHASE"]
+PATIENCE_SECONDS = 60.0
+
+
+def tell(phase: str) -> None:
+    """Say that a phase begins, if it is the one that is waited for, and go on when the fault was made."""
+    if phase == PHASE and not (PLACE / "made").exists():
+        (PLACE / "reached").touch()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (PLACE / "made").exists() and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+
+def parent() -> None:
+    """Be `lab`, with phases told by the rig and by the writing of the report."""
+    from harness import cli, runner
+    from harness.report import writing
+    from harness.rigs.databases import DatabaseRig
+
+    def told(method: str, phase: str) -> None:
+        original = getattr(DatabaseRig, method)
+
+        def telling(self: Any, case: Any, *more: Any) -> Any:
+            tell(f"{phase} {case.transport.system}")
+            return original(self, case, *more)
+
+        setattr(DatabaseRig, method, telling)
+
+    for method, phase in (("prepare", "prepare"), ("differences", "verify"), ("settle", "settle")):
+        told(method, phase)
+    write = writing.write
+
+    def telling(*arguments: Any) -> Any:
+        tell("report")
+        return write(*arguments)
+
+    writing.write = telling
+    runner.execute = partial(runner.execute, command=(sys.executable, __file__, "worker"))
+    cli.main()
+
+
+def worker() -> None:
+    """Be the worker, with connecting and the call told."""
+    from harness import registry, worker
+
+    connect_of, system = registry.connect_of, []
+
+    def connecting(entry: Any) -> Any:
+        system.append(entry.system)
+        tell(f"connect {entry.system}")
+        return connect_of(entry)
+
+    class Stopwatch(worker.Stopwatch):
+        def __enter__(self) -> Any:
+            tell(f"call {system[-1]}")
+            return super().__enter__()
+
+    registry.connect_of, worker.Stopwatch = connecting, Stopwatch
+    worker.main()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "worker":
+        worker()
+    else:
+        parent()
