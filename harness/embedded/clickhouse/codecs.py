@@ -11,10 +11,15 @@ import zstandard
 from clickhouse_cityhash.cityhash import CityHash128
 
 from .errors import (
+    BAD_ARGUMENTS,
     CANNOT_DECOMPRESS,
-    CHECKSUM_DOESNT_MATCH,
-    TOO_LARGE_STRING_SIZE,
-    UNKNOWN_COMPRESSION_METHOD,
+    CANNOT_READ_ALL_DATA,
+    LZ4_DECODER_FAILED,
+    NOT_IMPLEMENTED,
+    TOO_LARGE_SIZE_COMPRESSED,
+    UNKNOWN_CODEC,
+    ZLIB_INFLATE_FAILED,
+    ZSTD_DECODER_FAILED,
     refusal,
 )
 from .wire import Reader, receiver
@@ -30,6 +35,12 @@ _DECODERS: dict[str, Callable[[], Any]] = {
     "lz4": lz4.frame.LZ4FrameDecompressor,
     "zstd": lambda: zstandard.ZstdDecompressor().decompressobj(),
 }
+_FAILURES = {
+    "gzip": ZLIB_INFLATE_FAILED,
+    "deflate": ZLIB_INFLATE_FAILED,
+    "lz4": LZ4_DECODER_FAILED,
+    "zstd": ZSTD_DECODER_FAILED,
+}
 _DECODING_ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, EOFError)
 
 # From the most to the least preferred: chooseHTTPCompressionMethod of a ClickHouse server, without br, snappy, xz, bz2.
@@ -38,12 +49,13 @@ _ENCODINGS_BY_PREFERENCE = ("zstd", "lz4", "gzip", "deflate")
 
 def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Decompress a request's body. Raises ClickHouseError for an unknown encoding and for damaged or cut-off data."""
-    if encoding in ("", "identity"):
+    if encoding in ("", "none", "auto"):
         yield from chunks
         return
     if encoding not in _DECODERS:
-        known = ", ".join(_DECODERS)
-        raise refusal(UNKNOWN_COMPRESSION_METHOD, f"Content-Encoding {encoding!r}: expected one of {known}")
+        known = ", ".join(f"'{name}'" for name in ("auto", "none", *_DECODERS))
+        text = f"Unknown compression method '{encoding}'. Only {known} are supported as compression methods"
+        raise refusal(NOT_IMPLEMENTED, text)
     decoder = _DECODERS[encoding]()
     started = False
     for chunk in chunks:
@@ -54,13 +66,13 @@ def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
             try:
                 out = decoder.decompress(data)
             except _DECODING_ERRORS as error:
-                raise refusal(CANNOT_DECOMPRESS, f"Cannot decompress the {encoding} body: {error}") from error
+                raise refusal(_FAILURES[encoding], f"Cannot decompress the {encoding} body: {error}") from error
             started = True
             data = (decoder.unused_data or b"") if decoder.eof else b""
             if out:
                 yield out
     if started and not decoder.eof:
-        raise refusal(CANNOT_DECOMPRESS, f"Cannot decompress the {encoding} body: it ends before its last byte")
+        raise refusal(_FAILURES[encoding], f"Cannot decompress the {encoding} body: it ends before its last byte")
 
 
 class Encoder(Protocol):
@@ -166,10 +178,9 @@ _METHODS: dict[int, tuple[Callable[[bytes], bytes], Callable[[bytes, int], bytes
 
 
 def method_of_setting(name: str) -> int:
-    """Return the method for a value of network_compression_method. Raises ClickHouseError (89) for an unknown one."""
+    """Return the method for a value of network_compression_method. Raises ClickHouseError (36) for an unknown one."""
     if name not in _METHODS_OF_SETTING:
-        known = ", ".join(_METHODS_OF_SETTING)
-        raise refusal(UNKNOWN_COMPRESSION_METHOD, f"network_compression_method {name}: expected one of {known}")
+        raise refusal(BAD_ARGUMENTS, "Setting 'network_compression_method' must be NONE, ZSTD, LZ4 or LZ4HC.")
     return _METHODS_OF_SETTING[name]
 
 
@@ -189,20 +200,20 @@ def compress_frames(data: bytes, method: int) -> bytes:
 def read_frame(reader: Reader) -> bytes:
     """Read and decompress one frame.
 
-    Raises ClickHouseError for a wrong checksum (40), an unknown method (89), a size out of range (131) and data that
-    does not decompress (271); the stream behind the frame cannot be trusted after any of them.
+    Raises ClickHouseError for a wrong checksum or data that does not decompress (271), an unknown method (432) and a
+    size out of range (39); the stream behind the frame cannot be trusted after any of them.
     """
     checksum = reader.exact(_FRAME_CHECKSUM.size)
     head = reader.exact(_FRAME_HEAD.size)
     method, size, data_size = _FRAME_HEAD.unpack(head)
     if not _FRAME_HEAD.size <= size <= _MAX_FRAME_BYTES or data_size > _MAX_FRAME_BYTES:
         limit = _MAX_FRAME_BYTES
-        raise refusal(TOO_LARGE_STRING_SIZE, f"Compressed frame of {size} bytes: expected at most {limit}")
+        raise refusal(TOO_LARGE_SIZE_COMPRESSED, f"Compressed frame of {size} bytes: expected at most {limit}")
     body = reader.exact(size - _FRAME_HEAD.size)
     if _checksum(head + body) != checksum:
-        raise refusal(CHECKSUM_DOESNT_MATCH, "Checksum doesn't match: corrupted data in a compressed frame")
+        raise refusal(CANNOT_DECOMPRESS, "Checksum doesn't match: corrupted data in a compressed frame")
     if method not in _METHODS:
-        raise refusal(UNKNOWN_COMPRESSION_METHOD, f"Unknown compression method {method:#x} in a frame")
+        raise refusal(UNKNOWN_CODEC, f"Unknown codec family code: {method}: expected none, LZ4 or ZSTD")
     try:
         data = _METHODS[method][1](body, data_size)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
@@ -219,7 +230,7 @@ def decode_frames(chunks: Iterable[bytes]) -> Iterator[bytes]:
         try:
             yield read_frame(reader)
         except EOFError:
-            raise refusal(CANNOT_DECOMPRESS, "Cannot decompress the body: it ends inside a frame") from None
+            raise refusal(CANNOT_READ_ALL_DATA, "Cannot read all data: the body ends inside a frame") from None
 
 
 def _checksum(frame: bytes) -> bytes:

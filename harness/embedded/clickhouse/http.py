@@ -30,6 +30,11 @@ _SEND_BYTES = 1 << 20
 _DEFAULT_COMPRESSION_LEVEL = "3"  # http_zlib_compression_level
 _READONLY = {"readonly": "2"}
 _READING_METHODS = ("GET", "HEAD")
+_QUERY_TARGETS = ("/?", "?", "/query?")
+_READONLY_TEXT = (
+    "Cannot execute query in readonly mode. For queries over HTTP, method GET implies readonly. "
+    "You should use method POST for modifying queries."
+)
 _FORMAT_NAME = re.compile(r"\w+")
 
 
@@ -70,7 +75,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         if not self.parse_request():
             return
         self.input.deadline = None
-        if self.command not in ("GET", "HEAD", "POST", "PUT"):
+        if self.command not in ("GET", "HEAD", "POST"):
             self.send_error(501)
             return
         self._respond()
@@ -87,7 +92,14 @@ class HttpConnection(BaseHTTPRequestHandler):
         try:
             response.headers |= self._common_headers()
             body = Body(self.received, self.headers)
-            self._answer(parse_request(self.command, self.path, self.headers), body, response)
+            if self.command in _READING_METHODS and _is_health_check(self.path):
+                response.write(b"Ok.\n")
+            elif self.path != "/" and not self.path.startswith(_QUERY_TARGETS):
+                self._keep_alive(body, response)
+                response.not_found(self.path)
+                return
+            else:
+                self._answer(parse_request(self.command, self.path, self.headers), body, response)
             self._keep_alive(body, response)
             response.finish()
         except ClickHouseError as error:
@@ -120,31 +132,27 @@ class HttpConnection(BaseHTTPRequestHandler):
 
     def _answer(self, request: Request, body: Body, response: Response) -> None:
         """Fill the response. Raises ClickHouseError."""
-        if request.path in ("/ping", "/replicas_status"):
-            response.write(b"Ok.\n")
-            return
         response.headers["X-ClickHouse-Query-Id"] = request.params.get("query_id") or str(uuid.uuid4())
         user, password = request.credentials()
         self.server.users.check(user, password)
         chunks = body.decoded(request.flag("decompress"))
         if self.headers.get("Content-Type", "").startswith("multipart/form-data"):
             request, chunks = read_form(request, chunks), iter(())
-        if not request.params.get("query") and self.command in _READING_METHODS:
-            response.write(b"Ok.\n")
-            return
         text = _Text(request.params.get("query", ""), chunks)
         insert = text.insert_head()
+        # Without a session that lives on, the engine is told to change nothing, and knows best what that means.
+        reads = self.command in _READING_METHODS and bool(request.params.get("session_id"))
         with self._session(request, user) as session:
             if insert is not None:
-                if self.command in _READING_METHODS:
-                    raise refusal(READONLY, f"{user}: Cannot execute query in readonly mode.")
+                if reads and not session.has_temporary(insert.table):
+                    raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
                 _summarise(
                     response, transfer.insert(session, insert, insert.format, text.payload(insert.payload_start))
                 )
                 return
             query = sql.parse_query(text.whole())
-            if self.command in _READING_METHODS and not query.reads_only:
-                raise refusal(READONLY, f"{user}: Cannot execute query in readonly mode.")
+            if reads and not query.reads_only:
+                raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
             with self.server.watch.watching(self.connection, client_left, session.stop):
                 self._run(session, query, request, response)
 
@@ -152,7 +160,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     def _session(self, request: Request, user: str) -> Iterator[Session]:
         """Open the engine session of a request, or take the one it names, with the request's settings."""
         settings = request.settings
-        database = request.params.get("database") or self.headers.get("X-ClickHouse-Database") or ""
+        database = request.params.get("database") or request.header("X-ClickHouse-Database")
         name = request.params.get("session_id")
         if not name:
             with contextlib.closing(self.server.engine.session(database)) as session:
@@ -196,6 +204,7 @@ class HttpConnection(BaseHTTPRequestHandler):
                 size += len(piece)
                 response.write(piece)
         elapsed = time.perf_counter_ns() - started
+        size = size if request.flag("wait_end_of_query") else 0  # elsewhere a server writes its head before it counts
         response.headers["X-ClickHouse-Summary"] = json.dumps({"result_bytes": str(size), "elapsed_ns": str(elapsed)})
 
     def _choose_compression(self, session: Session, request: Request, response: Response) -> None:
@@ -208,6 +217,10 @@ class HttpConnection(BaseHTTPRequestHandler):
                 level = request.params.get("http_zlib_compression_level", _DEFAULT_COMPRESSION_LEVEL)
                 response.encode_with(body_encoder(encoding, int(level)))
                 response.headers["Content-Encoding"] = encoding
+
+
+def _is_health_check(target: str) -> bool:
+    return target in ("/", "/ping") or target.startswith("/replicas_status")
 
 
 class _Text:

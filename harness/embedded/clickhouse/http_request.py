@@ -17,6 +17,7 @@ from .errors import (
     BAD_ARGUMENTS,
     CANNOT_READ_ALL_DATA,
     NOT_IMPLEMENTED,
+    POCO_EXCEPTION,
     QUERY_IS_TOO_LARGE,
     refusal,
 )
@@ -76,9 +77,13 @@ class Request:
         """Tell whether a parameter is set to 1 or true."""
         return self.params.get(name, "0").lower() in ("1", "true")
 
+    def header(self, name: str) -> str:
+        """Return a header, or nothing. Its bytes are UTF-8, as on a server; Python takes them for Latin-1."""
+        return self.headers.get(name, "").encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+
     def credentials(self) -> tuple[str, str]:
         """Return the user and the password. Raises ClickHouseError (516) when they come in more than one way."""
-        header_user, header_key = self.headers.get("X-ClickHouse-User"), self.headers.get("X-ClickHouse-Key")
+        header_user, header_key = self.header("X-ClickHouse-User"), self.header("X-ClickHouse-Key")
         authorization = self.headers.get("Authorization")
         ways = (
             bool(header_user or header_key),
@@ -91,7 +96,7 @@ class Request:
         if authorization:
             return _basic(authorization)
         if header_user or header_key:
-            return header_user or "default", header_key or ""
+            return header_user or "default", header_key
         return self.params.get("user", "default"), self.params.get("password", "")
 
 
@@ -107,13 +112,16 @@ def parse_request(method: str, target: str, headers: Message) -> Request:
 
 def _basic(authorization: str) -> tuple[str, str]:
     scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        text = f"Invalid authentication: '{scheme}' HTTP Authorization scheme is not supported."
+        raise refusal(AUTHENTICATION_FAILED, text)
+    letters = encoded.strip().partition("=")[0]  # a server needs no padding, and reads no further
     try:
-        if scheme.lower() != "basic":
-            raise ValueError(scheme)
-        user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        raise refusal(AUTHENTICATION_FAILED, "Invalid authentication: expected Basic credentials") from None
-    return user, password
+        decoded = base64.b64decode(letters + "=" * (-len(letters) % 4), validate=True)
+    except binascii.Error:
+        raise refusal(POCO_EXCEPTION, "Bad data format") from None
+    user, _, password = decoded.decode("utf-8", "surrogateescape").partition(":")
+    return user or "default", password
 
 
 class Body:

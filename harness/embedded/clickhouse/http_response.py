@@ -65,6 +65,7 @@ class Response:
         self._limit: int | None = BUFFER_BYTES
         self._encoder: Encoder | None = None
         self._begun = False
+        self._written = False  # something, before it was encoded
 
     def hold_to_the_end(self) -> None:
         """Send nothing before the query has ended."""
@@ -76,6 +77,7 @@ class Response:
 
     def write(self, data: bytes) -> None:
         """Add to the body."""
+        self._written |= bool(data)
         self._write_encoded(self._encoder.compress(data) if self._encoder else data)
 
     def _write_encoded(self, data: bytes) -> None:
@@ -121,8 +123,10 @@ class Response:
 
     def finish(self) -> None:
         """End the body; a short one goes out in one piece with its Content-Length."""
-        if self._encoder:
+        if self._encoder and self._written:
             self._write_encoded(self._encoder.flush())
+        elif self._encoder:  # as on a server, nothing is no compressed nothing
+            self.headers.pop("Content-Encoding", None)
         if self._begun:
             if self._chunked and self._with_body:
                 self._send(b"0\r\n\r\n")
@@ -160,6 +164,13 @@ class Response:
         with contextlib.suppress(ConnectionError):
             self._send_piece(self._encoder.compress(data) + self._encoder.flush() if self._encoder else data)
         return False
+
+    def not_found(self, target: str) -> None:
+        """Say that nothing is served under a target."""
+        self._buffer.close()
+        body = f"There is no handle {target}\n\nUse / or /ping for health checks.\n".encode("utf-8", "replace")
+        self.headers |= {"Content-Type": PLAIN_TEXT, "Content-Length": str(len(body))}
+        self._send_head(404, body if self._with_body else b"")
 
     def abandon(self) -> None:
         """Free what the answer holds, when nobody waits for it any more."""

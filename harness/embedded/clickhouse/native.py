@@ -123,7 +123,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                     arriving.finish()
                     self._insert_blocks(insert)
                 return  # no Progress packet: asynch takes the first packet after an INSERT for its end
-        query = sql.parse_query(arriving.whole())
+        query = sql.parse_query(sql.without_outfile(arriving.whole()))
         arriving.finish()
         with self.server.watch.watching(self.request, _left_or_cancelled, self.session.stop):
             if query.has_result:

@@ -93,7 +93,7 @@ class Session:
     def execute(self, text: str, format: str = "Null", params: Mapping[str, str] | None = None) -> Any:
         """Run one statement to its end and return chdb's result, which has ``bytes()`` and ``rows_read()``."""
         with self._running():
-            return self._connection.query(text, format, params=params)
+            return self._connection.query(_bytes(text), format, params=params)
 
     def run(self, query: Query, params: Mapping[str, str] | None = None) -> Written:
         """Run a statement that has no result."""
@@ -189,6 +189,10 @@ class Session:
         lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow").bytes().splitlines()
         return tuple(Column(*json.loads(line)[:2]) for line in lines)
 
+    def has_temporary(self, table: str) -> bool:
+        """Say whether the session has a temporary table, named as in a statement; one in a database is none."""
+        return "." not in table and self.execute(f"EXISTS TEMPORARY TABLE {table}", "TSV").bytes() == b"1\n"
+
     def has_table(self, database: str, table: str) -> bool:
         """Say whether a table exists; an empty database is the current one."""
         name = quote_name(table) if not database else f"{quote_name(database)}.{quote_name(table)}"
@@ -201,7 +205,7 @@ class Session:
         # A stream also works in threads of the engine's own, so that its thread does not always lead to it.
         marker = f"-- stream {uuid.uuid4().hex}"
         with self._running():
-            stream = self._connection.send_query(f"{query.body}\n{marker}", format, params=params)
+            stream = self._connection.send_query(_bytes(f"{query.body}\n{marker}"), format, params=params)
         self._stream_marker = marker
         at_end = False
         try:
@@ -219,6 +223,11 @@ class Session:
             with self._stop_lock:
                 self._stream_marker = None
             stream.close()
+
+
+def _bytes(text: str) -> bytes:
+    """Return a statement as the client sent it, which may be no UTF-8; chdb takes bytes as well as text."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _with_marker(marker: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .errors import BAD_ARGUMENTS, INTO_OUTFILE_NOT_ALLOWED, SYNTAX_ERROR, UNKNOWN_TYPE_OF_QUERY, refusal
+from .errors import INTO_OUTFILE_NOT_ALLOWED, SYNTAX_ERROR, UNKNOWN_TYPE_OF_QUERY, refusal
 
 _TOKEN = re.compile(
     rb"""
@@ -150,7 +150,7 @@ def _payload(text: bytes, keyword: Token) -> tuple[str, int] | None:
 def parse_query(text: bytes) -> Query:
     """Take a statement without inline data apart.
 
-    Raises ClickHouseError for several statements in one text and for INTO OUTFILE, as a server does.
+    Raises ClickHouseError for no statement, for several in one text and for INTO OUTFILE, as a server does.
     """
     parts = list(_outer_items(text))
     end = len(text)
@@ -160,8 +160,10 @@ def parse_query(text: bytes) -> Query:
                 raise refusal(SYNTAX_ERROR, "Syntax error (Multi-statements are not allowed): expected one statement")
             end, parts = token.start, parts[:place]
             break
+    if not parts:
+        raise refusal(SYNTAX_ERROR, "Empty query.")
     words = [token.word for token in parts]
-    first = words[0] if words else b""
+    first = words[0]
     if any(pair == (b"INTO", b"OUTFILE") for pair in itertools.pairwise(words)):
         raise refusal(INTO_OUTFILE_NOT_ALLOWED, "INTO OUTFILE is not allowed")
     clause = _format_clause(parts, words)
@@ -173,16 +175,30 @@ def parse_query(text: bytes) -> Query:
         has_result=first in _WORDS_WITH_RESULT,
         streams=first in _STREAMING_WORDS and b"INSERT" not in words,
         changes_settings=first == b"SET",
-        reads_only=first in _READING_WORDS and b"INSERT" not in words,
+        reads_only=(first in _READING_WORDS and b"INSERT" not in words) or _is_temporary(words),
     )
 
 
+def _is_temporary(words: list[bytes]) -> bool:
+    """Tell whether a statement makes or drops a temporary table, which is the session's."""
+    return words[:1] in ([b"CREATE"], [b"DROP"]) and b"TEMPORARY" in words[1:4]
+
+
+def without_outfile(text: bytes) -> bytes:
+    """Return a statement without INTO OUTFILE and its options: over the native protocol the client writes the file."""
+    if b"OUTFILE" not in text.upper():
+        return text
+    parts = list(_outer_items(text))
+    for place, (item, following) in enumerate(itertools.pairwise(parts)):
+        if (item.word, following.word) == (b"INTO", b"OUTFILE"):
+            rest = (later.start for later in parts[place:] if later.word in (b"FORMAT", b"SETTINGS", b";"))
+            return text[: item.start] + text[next(rest, len(text)) :]
+    return text
+
+
 def _decode(text: bytes) -> str:
-    """Decode a part of a statement. Raises ClickHouseError when it is not UTF-8, which chdb does not take."""
-    try:
-        return text.decode().strip()
-    except UnicodeDecodeError as error:
-        raise refusal(BAD_ARGUMENTS, f"expected a statement in UTF-8: {error}") from error
+    """Decode a part of a statement, which may hold any bytes: what is no UTF-8 becomes surrogates."""
+    return text.decode("utf-8", "surrogateescape").strip()
 
 
 def _format_clause(parts: list[Token], words: list[bytes]) -> tuple[Token, Token] | None:

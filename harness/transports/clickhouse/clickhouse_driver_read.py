@@ -144,8 +144,9 @@ def read_pandas_query_dataframe_numpy(connection, table):
     """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.
 
     Tuned: numbers and dates are no Python objects on their way; texts and UUIDs are. LowCardinality becomes
-    categorical, with nulls beside empty texts it is refused. Characters of column names that are no letter, digit or
-    underscore are replaced.
+    categorical, with nulls beside empty texts it is refused. Numbers of a sparse column (nearly all are 0, which a
+    server sends so) come as int64, uint64 or float64 whatever their size. Characters of column names that are no
+    letter, digit or underscore are replaced.
     """
     return connection.query_dataframe(f"SELECT * FROM {identifier(table)}", settings={"use_numpy": True})
 

@@ -60,12 +60,13 @@ def connect(uri):
 def _send(client, query, settings=None, encoding="identity", unpack=bytes):
     """Run one query and return the bytes of the answer, unpacked; a refusal raises RuntimeError with its text.
 
-    httpx takes zstd off by itself where the package zstandard is installed, and knows no lz4.
+    httpx takes zstd off by itself where the package zstandard is installed, and knows no lz4. An answer of no bytes is
+    not packed.
     """
     response = client.post("/", params=settings, content=query, headers={"Accept-Encoding": encoding})
     if response.is_error:
         raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
-    answer = unpack(response.content)
+    answer = unpack(response.content) if "Content-Encoding" in response.headers else response.content
     _raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
     return answer
 

@@ -35,7 +35,8 @@ def connect(uri):
     name, password = unquote(parts.username or "default"), unquote(parts.password or "")
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     client = kind(parts.hostname, parts.port, timeout=TIMEOUT_SECONDS)
-    connection = (client, {"X-ClickHouse-User": name, "X-ClickHouse-Key": password}, dict(parse_qsl(parts.query)))
+    user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # texts are sent as Latin-1
+    connection = (client, user, dict(parse_qsl(parts.query)))
     _kernels()
     try:
         _post(connection, "SELECT 1").read()

@@ -42,7 +42,7 @@ def connect(uri):
     """Yield an open connection for each core (2 to 8), with the loops compiled: that takes seconds, once a process."""
     parts = urlsplit(uri)
     name, password = unquote(parts.username or "default"), unquote(parts.password or "")
-    user = {"X-ClickHouse-User": name, "X-ClickHouse-Key": password}
+    user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # texts are sent as Latin-1
     kind, count = HTTPSConnection if parts.scheme == "https" else HTTPConnection, min(max(os.cpu_count() or 2, 2), 8)
     clients = [kind(parts.hostname, parts.port, timeout=TIMEOUT_SECONDS) for _ in range(count)]
     connection = (clients, user, dict(parse_qsl(parts.query)))

@@ -52,7 +52,7 @@ class Gateway:
         """Send one request over a connection of its own; the credentials go in headers."""
         credentials = {"X-ClickHouse-User": user, "X-ClickHouse-Key": password} if user is not None else {}
         params = {"query": query, **params} if query else params
-        target = path + "?" + urllib.parse.urlencode(params)
+        target = path + ("?" + urllib.parse.urlencode(params) if params else "")
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=60)) as connection:
             connection.request(method, target, body=body, headers={**credentials, **(headers or {})})
             response = connection.getresponse()
@@ -104,8 +104,8 @@ def start_process(folder: Path, *options: str, users: Path | None = None) -> sub
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def start(folder: Path, *options: str) -> Gateway:
-    process = start_process(folder, *options)
+def start(folder: Path, *options: str, users: Path | None = None) -> Gateway:
+    process = start_process(folder, *options, users=users)
     line = process.stdout.readline()
     assert line, process.stderr.read()
     return Gateway(process, **json.loads(line))
@@ -123,8 +123,8 @@ def launch(tmp_path) -> Iterator[Callable[..., Gateway]]:
     """Start gateways of one test's own; they end with it."""
     with contextlib.ExitStack() as stack:
 
-        def start_one(*options: str, folder: Path = tmp_path) -> Gateway:
-            gateway = start(folder, *options)
+        def start_one(*options: str, folder: Path = tmp_path, users: Path | None = None) -> Gateway:
+            gateway = start(folder, *options, users=users)
             stack.callback(gateway.stop)
             return gateway
 

@@ -52,15 +52,10 @@ def test_a_compressed_request_is_understood(gateway, table, encoding):
 def test_a_compressed_response_is_what_was_asked_for(gateway, encoding, rows):
     query = f"SELECT number FROM numbers({rows})"
     answer = gateway.ask(query, headers={"Accept-Encoding": encoding})
-    assert answer.headers["Content-Encoding"] == encoding
-    assert DECODERS[encoding](answer.body) == "".join(f"{n}\n" for n in range(rows)).encode()
+    assert answer.headers["Content-Encoding"] == (encoding if rows else None)
+    assert (DECODERS[encoding](answer.body) if rows else answer.body) == "".join(f"{n}\n" for n in range(rows)).encode()
     plain = gateway.ask("SELECT 1", headers={"Accept-Encoding": encoding}, enable_http_compression=0)
     assert (plain.headers["Content-Encoding"], plain.body) == (None, b"1\n")
-
-
-def test_an_unknown_content_encoding_is_refused(gateway):
-    answer = gateway.ask("SELECT", body=b" 1", headers={"Content-Encoding": "rot13"})
-    assert answer.code == "89"
 
 
 @pytest.mark.parametrize("rows", ["-1\n", "1\n" * 300_000 + "-1\n"])
@@ -108,7 +103,7 @@ def test_native_frames_are_understood_both_ways(gateway, method):
 
 
 def test_an_unknown_method_for_frames_is_refused(gateway):
-    assert gateway.ask("SELECT 1", compress=1, network_compression_method="T64").code in ("89", "432")
+    assert gateway.ask("SELECT 1", compress=1, network_compression_method="T64").code == "36"
 
 
 def test_a_chunked_request_and_keep_alive_work_on_one_connection(gateway, table):
