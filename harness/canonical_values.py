@@ -15,9 +15,10 @@ def canonical_value(value: Any, kind: str) -> Any:
     if kind == "decimal":
         return Decimal(value)
     if kind in ("uint32", "uint64"):
-        if Decimal(value) != int(value):
+        number = Decimal(value)
+        if number != int(number):
             raise ValueError("digits are lost")
-        return int(value)
+        return int(number)
     if kind == "float32":
         return float(value)
     if kind == "json":

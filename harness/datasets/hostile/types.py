@@ -21,10 +21,10 @@ _UNSIGNED = (
     ),
     one_column(
         "uint64",
-        "unsigned 64-bit integers up to 2^64-1; in Postgres into numeric(20, 0)",
+        "unsigned 64-bit integers up to 2^64-1; in Postgres into numeric",
         "uint64",
         dict.fromkeys(BOTH, (0, 2**53 + 1, 2**63, 2**64 - 1)),
-        stored={"postgres": Stored({"uint64_value": "numeric(20, 0)"})},
+        stored={"postgres": Stored({"uint64_value": "numeric"})},
         no_read=_NOT_UNSIGNED,
     ),
 )

@@ -49,7 +49,13 @@ async def _insert_text(connection, query):
     payload="delimited text",
     requires=["asynch", "polars"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "backslash_n tab spaces", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
     published="asynch INSERT FORMAT CSV from Polars delimited text",
 )
 async def write_polars_insert_csv(connection, frame, table):
@@ -74,8 +80,12 @@ async def write_polars_insert_csv(connection, frame, table):
     requires=["asynch", "polars"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text empty_text backslash_n quotes int64_beside_null",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested",
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
+        "float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested json "
+        "float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
         "hangs": "zero_rows",
     },
     published="asynch INSERT FORMAT TSV from Polars delimited text",
@@ -102,7 +112,12 @@ async def write_polars_insert_tsv(connection, frame, table):
     payload="delimited text",
     requires=["asynch", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "empty_text backslash_n tab spaces nan", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
     published="asynch INSERT FORMAT CSV from Pandas delimited text",
 )
 async def write_pandas_insert_csv(connection, frame, table):
@@ -127,8 +142,11 @@ async def write_pandas_insert_csv(connection, frame, table):
     requires=["asynch", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text backslash_n quotes int64_beside_null",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested",
+        "changed": "null_text backslash_n quotes int64_beside_null int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested "
+        "float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
         "hangs": "zero_rows",
     },
     published="asynch INSERT FORMAT TSV from Pandas delimited text",
@@ -155,7 +173,11 @@ async def write_pandas_insert_tsv(connection, frame, table):
     payload="columns",
     requires=["asynch", "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "nested"},
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
     published="asynch native columnar insert from Polars dataframe",
 )
 async def write_polars_columnar(connection, frame, table):
@@ -177,7 +199,11 @@ async def write_polars_columnar(connection, frame, table):
     payload="columns",
     requires=["asynch", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "nulls null_text first_10000_null int64_beside_null nested"},
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nulls null_text first_10000_null int64_beside_null nested json float64_into_int32 "
+        "int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
+    },
     published="asynch native columnar insert from Pandas dataframe",
 )
 async def write_pandas_columnar(connection, frame, table):
@@ -199,7 +225,7 @@ async def write_pandas_columnar(connection, frame, table):
     path="native columnar fetch",
     payload="columns",
     requires=["asynch", "polars"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "zero_rows nested"},
+    lossy={"changed": "timestamps timestamps_tz json", "refused": "zero_rows nested"},
     published="asynch native columnar fetch -> Polars dataframe",
 )
 async def read_polars_columnar(connection, table):
@@ -247,7 +273,7 @@ async def read_pandas_columnar(connection, table):
     path="row fetch",
     payload="rows",
     requires=["asynch", "polars"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "first_10000_null nested"},
+    lossy={"changed": "timestamps timestamps_tz json", "refused": "first_10000_null nested"},
     published="asynch row fetch -> Polars dataframe",
 )
 async def read_polars_rows(connection, table):

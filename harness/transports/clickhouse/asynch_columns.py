@@ -65,7 +65,11 @@ async def _insert_columns(connection, frame, table, columns):
     payload="rows",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "nested"},
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
 )
 async def write_polars_executemany(connection, frame, table):
     """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
@@ -81,7 +85,11 @@ async def write_polars_executemany(connection, frame, table):
     payload="rows",
     requires=[*OF_CONNECT, "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "nested"},
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 int32_into_date "
+        "timestamp_into_int64",
+    },
 )
 async def write_pandas_executemany(connection, frame, table):
     """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
@@ -97,7 +105,11 @@ async def write_pandas_executemany(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=COMPRESSED_INSERT_SETTINGS,
-    lossy={"refused": "nested"},
+    lossy={
+        "changed": "dates_beyond text_too_long",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
 )
 async def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -117,7 +129,11 @@ async def write_polars_columnar_lz4(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=COMPRESSED_INSERT_SETTINGS,
-    lossy={"refused": "nested"},
+    lossy={
+        "changed": "dates_beyond text_too_long",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
 )
 async def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
@@ -137,7 +153,11 @@ async def write_polars_columnar_zstd(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "pandas"],
     settings=COMPRESSED_INSERT_SETTINGS,
-    lossy={"refused": "nested"},
+    lossy={
+        "changed": "dates_beyond text_too_long",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 int32_into_date "
+        "timestamp_into_int64",
+    },
 )
 async def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.

@@ -51,6 +51,7 @@ def connect(uri):
     path="native SELECT through remote()",
     payload="native columns",
     requires=["chdb", "polars", "pyarrow"],
+    lossy={"changed": "enum"},
 )
 def read_polars_remote_arrow(connection, table):
     """Let chdb fetch the table through remote() as an Arrow table and hand it to polars.
@@ -70,6 +71,7 @@ def read_polars_remote_arrow(connection, table):
     path="native SELECT through remote()",
     payload="native columns",
     requires=["chdb", "pandas", "pyarrow"],
+    lossy={"changed": "enum"},
 )
 def read_pandas_remote_arrow(connection, table):
     """Let chdb fetch the table through remote() as an Arrow table and keep its columns in pandas.

@@ -57,6 +57,11 @@ def _insert(connection, frame, table, settings):
     payload="native columns",
     requires=["chdb", "polars"],
     settings=INSERT_SETTINGS | {"network_compression_method": "ZSTD"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
+        "refused": "json",
+    },
 )
 def write_polars_remote(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
@@ -74,6 +79,11 @@ def write_polars_remote(connection, frame, table):
     payload="native columns",
     requires=["chdb", "polars"],
     settings=INSERT_SETTINGS | {"network_compression_method": "LZ4"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
+        "refused": "json",
+    },
 )
 def write_polars_remote_lz4(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with lz4."""
@@ -87,7 +97,11 @@ def write_polars_remote_lz4(connection, frame, table):
     payload="native columns",
     requires=["chdb", "pandas"],
     settings=INSERT_SETTINGS | {"network_compression_method": "ZSTD"},
-    lossy={"changed": "nan", "refused": "arrays nested"},
+    lossy={
+        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
+        "refused": "arrays nested json",
+    },
 )
 def write_pandas_remote(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
@@ -104,7 +118,11 @@ def write_pandas_remote(connection, frame, table):
     payload="native columns",
     requires=["chdb", "pandas"],
     settings=INSERT_SETTINGS | {"network_compression_method": "LZ4"},
-    lossy={"changed": "nan", "refused": "arrays nested"},
+    lossy={
+        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
+        "refused": "arrays nested json",
+    },
 )
 def write_pandas_remote_lz4(connection, frame, table):
     """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with lz4."""

@@ -61,7 +61,11 @@ def _arrow_table(frame):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+        "refused": "name_quoted",
+    },
 )
 def write_polars_df_arrow(connection, frame, table):
     """Send the frame with insert_df_arrow as one Arrow file whose buffers are compressed with lz4.
@@ -78,7 +82,11 @@ def write_polars_df_arrow(connection, frame, table):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+        "refused": "name_quoted",
+    },
 )
 def write_polars_df_arrow_uncompressed(connection, frame, table):
     """Send the frame with insert_df_arrow as one uncompressed Arrow file; all else as write_polars_df_arrow."""
@@ -93,7 +101,11 @@ def write_polars_df_arrow_uncompressed(connection, frame, table):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+        "refused": "name_quoted",
+    },
 )
 def write_polars_df_arrow_zstd(connection, frame, table):
     """Send the frame with insert_df_arrow as one Arrow file in zstd; all else as write_polars_df_arrow."""
@@ -108,7 +120,11 @@ def write_polars_df_arrow_zstd(connection, frame, table):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+        "refused": "name_quoted",
+    },
 )
 def write_pandas_arrow(connection, frame, table):
     """Turn the frame into an Arrow table and send it with insert_arrow, its buffers compressed with lz4.
@@ -129,7 +145,10 @@ def write_pandas_arrow(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted", "changed": "nan"},
+    lossy={
+        "changed": "nan fraction_into_int32 unknown_label float32_nan",
+        "refused": "int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
+    },
 )
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df, which packs it into Native blocks and compresses them with lz4.
@@ -147,7 +166,10 @@ def write_pandas_df(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted", "changed": "nan"},
+    lossy={
+        "changed": "nan fraction_into_int32 unknown_label float32_nan",
+        "refused": "int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
+    },
 )
 def write_pandas_df_uncompressed(connection, frame, table):
     """Send the frame with insert_df in uncompressed Native blocks; all else as write_pandas_df."""
@@ -162,7 +184,10 @@ def write_pandas_df_uncompressed(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted"},
+    lossy={
+        "changed": "fraction_into_int32 unknown_label",
+        "refused": "int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
+    },
 )
 def write_polars_columns(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
@@ -183,7 +208,10 @@ def write_polars_columns(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted"},
+    lossy={
+        "changed": "fraction_into_int32 unknown_label",
+        "refused": "int32_into_text text_into_date timestamp_into_int64 name_quoted",
+    },
 )
 def write_pandas_columns(connection, frame, table):
     """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
@@ -205,6 +233,10 @@ def write_pandas_columns(connection, frame, table):
     payload="Parquet",
     requires=["clickhouse_connect", "lz4.frame", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_raw_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file with raw_insert.
@@ -232,6 +264,10 @@ def write_polars_raw_parquet(connection, frame, table):
     payload="Arrow",
     requires=["clickhouse_connect", "lz4.frame", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_raw_arrow_stream(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream, written by polars itself, with raw_insert.
@@ -258,6 +294,10 @@ def write_polars_raw_arrow_stream(connection, frame, table):
     payload="Parquet",
     requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_raw_parquet(connection, frame, table):
     """Send the frame as one uncompressed Parquet file with raw_insert.

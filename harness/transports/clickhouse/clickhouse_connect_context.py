@@ -47,7 +47,10 @@ def connect(uri):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "pandas"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted", "changed": "nan"},
+    lossy={
+        "changed": "nan fraction_into_int32 unknown_label float32_nan",
+        "refused": "column_default int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
+    },
 )
 def write_pandas_df(connection, frame, table):
     """Send the frame with insert_df and a context that was made before: no DESCRIBE goes ahead of the rows.
@@ -65,7 +68,10 @@ def write_pandas_df(connection, frame, table):
     payload="native columns",
     requires=["clickhouse_connect", "lz4.frame", "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted"},
+    lossy={
+        "changed": "fraction_into_int32 unknown_label",
+        "refused": "column_default int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
+    },
 )
 def write_polars_columns(connection, frame, table):
     """Send every column as a list of Python objects with a context that was made before: no DESCRIBE goes ahead.

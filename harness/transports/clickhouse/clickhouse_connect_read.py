@@ -65,6 +65,7 @@ def _read_to_the_end(stream):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_SETTINGS,
+    lossy={"changed": "enum"},
 )
 def read_polars_query_arrow(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and hand it to polars.
@@ -85,6 +86,7 @@ def read_polars_query_arrow(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
 )
 def read_polars_query_arrow_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow file with query_arrow and hand it to polars.
@@ -103,6 +105,7 @@ def read_polars_query_arrow_uncompressed(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_ZSTD,
+    lossy={"changed": "enum"},
 )
 def read_polars_query_arrow_zstd(connection, table):
     """Fetch the table as one zstd Arrow file with query_arrow and hand it to polars.
@@ -121,7 +124,7 @@ def read_polars_query_arrow_zstd(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
-    lossy={"changed": "int64_beside_null"},
+    lossy={"changed": "int64_beside_null enum"},
 )
 def read_pandas_query_arrow(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and turn it into pandas' own types.
@@ -140,6 +143,7 @@ def read_pandas_query_arrow(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
+    lossy={"changed": "enum"},
 )
 def read_pandas_query_arrow_types(connection, table):
     """Fetch the table as one lz4 Arrow file with query_arrow and keep its Arrow columns in pandas.
@@ -161,6 +165,7 @@ def read_pandas_query_arrow_types(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_SETTINGS,
+    lossy={"changed": "enum"},
 )
 def read_polars_query_arrow_stream(connection, table):
     """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and hand them all to polars.
@@ -180,7 +185,7 @@ def read_polars_query_arrow_stream(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
-    lossy={"changed": "int64_beside_null"},
+    lossy={"changed": "int64_beside_null enum"},
 )
 def read_pandas_query_arrow_stream(connection, table):
     """Fetch the table as a stream of lz4 Arrow batches with query_arrow_stream and turn them into pandas' own types.
@@ -199,6 +204,7 @@ def read_pandas_query_arrow_stream(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_SETTINGS,
+    lossy={"changed": "enum"},
 )
 def read_polars_query_df_arrow(connection, table):
     """Fetch the table with query_df_arrow(dataframe_library="polars"), which is query_arrow and from_arrow in one call.
@@ -217,6 +223,7 @@ def read_polars_query_df_arrow(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
+    lossy={"changed": "enum"},
 )
 def read_pandas_query_df_arrow(connection, table):
     """Fetch the table with query_df_arrow, which keeps the Arrow columns in pandas (pandas.ArrowDtype).
@@ -235,7 +242,7 @@ def read_pandas_query_df_arrow(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_SETTINGS,
-    lossy={"refused": "zero_rows"},
+    lossy={"changed": "enum", "refused": "zero_rows"},
 )
 def read_polars_query_df_arrow_stream(connection, table):
     """Fetch the table as a stream of polars frames with query_df_arrow_stream and put them together.
@@ -259,7 +266,7 @@ def read_polars_query_df_arrow_stream(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_SETTINGS,
-    lossy={"refused": "zero_rows"},
+    lossy={"changed": "enum", "refused": "zero_rows"},
 )
 def read_pandas_query_df_arrow_stream(connection, table):
     """Fetch the table as a stream of pandas frames with query_df_arrow_stream and put them together.

@@ -125,7 +125,7 @@ def read_pandas_query_df_stream(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "numpy", "polars"],
-    lossy={"refused": "zero_rows"},
+    lossy={"changed": "json", "refused": "zero_rows"},
 )
 def read_polars_query_np(connection, table):
     """Fetch native blocks as one structured numpy array with query_np and hand it to polars.
@@ -167,7 +167,7 @@ def read_pandas_query_np(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "polars"],
-    lossy={"changed": "zero_rows"},
+    lossy={"changed": "zero_rows json"},
 )
 def read_polars_query_columns(connection, table):
     """Fetch native blocks as one sequence of Python objects per column with query() and build the frame from them.
@@ -187,7 +187,7 @@ def read_polars_query_columns(connection, table):
     path="HTTP SELECT FORMAT Native",
     payload="native columns",
     requires=["clickhouse_connect", "polars"],
-    lossy={"changed": "zero_rows"},
+    lossy={"changed": "zero_rows json"},
 )
 def read_polars_query_columns_uuid_text(connection, table):
     """Fetch native blocks as one sequence of Python objects per column with query() and UUIDs as text.

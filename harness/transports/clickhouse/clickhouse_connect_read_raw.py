@@ -95,6 +95,7 @@ def read_pandas_raw_query_parquet(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars"],
     settings=ARROW_SETTINGS,
+    lossy={"changed": "enum"},
 )
 def read_polars_raw_query_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream with raw_query and let polars decode it, without pyarrow.
@@ -117,6 +118,7 @@ def read_polars_raw_query_arrow_stream(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "polars", "pyarrow"],
     settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
 )
 def read_polars_raw_stream_arrow(connection, table):
     """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
@@ -142,6 +144,7 @@ def read_polars_raw_stream_arrow(connection, table):
     payload="Arrow",
     requires=["clickhouse_connect", "pandas", "pyarrow"],
     settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
 )
 def read_pandas_raw_stream_arrow(connection, table):
     """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.

@@ -45,7 +45,13 @@ def _insert_head(table, columns):
     payload="delimited text",
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "backslash_n tab spaces", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
     published="clickhouse-driver INSERT FORMAT CSV from Polars delimited text",
 )
 def write_polars_insert_csv(connection, frame, table):
@@ -70,8 +76,12 @@ def write_polars_insert_csv(connection, frame, table):
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text empty_text backslash_n quotes int64_beside_null",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested",
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
+        "float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested json "
+        "float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
         "hangs": "zero_rows",
     },
     published="clickhouse-driver INSERT FORMAT TSV from Polars delimited text",
@@ -97,7 +107,12 @@ def write_polars_insert_tsv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "empty_text backslash_n tab spaces nan", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
     published="clickhouse-driver INSERT FORMAT CSV from Pandas delimited text",
 )
 def write_pandas_insert_csv(connection, frame, table):
@@ -122,8 +137,11 @@ def write_pandas_insert_csv(connection, frame, table):
     requires=["clickhouse_driver", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text backslash_n quotes int64_beside_null",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested",
+        "changed": "null_text backslash_n quotes int64_beside_null int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested "
+        "float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
         "hangs": "zero_rows",
     },
     published="clickhouse-driver INSERT FORMAT TSV from Pandas delimited text",
@@ -149,7 +167,11 @@ def write_pandas_insert_tsv(connection, frame, table):
     payload="columns",
     requires=["clickhouse_driver", "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "date_into_timestamp int32_into_date timestamp_into_int64",
+    },
     published="clickhouse-driver native columnar insert from Polars dataframe",
 )
 def write_polars_columnar(connection, frame, table):
@@ -172,8 +194,9 @@ def write_polars_columnar(connection, frame, table):
     requires=["clickhouse_driver", "pandas"],
     settings=INSERT_SETTINGS,
     lossy={
-        "changed": "timestamps timestamps_tz",
-        "refused": "nulls null_text first_10000_null int64_beside_null nested",
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nulls null_text first_10000_null int64_beside_null nested json float64_into_int32 "
+        "int32_into_text text_into_int32 text_into_date int32_into_date timestamp_into_int64",
     },
     published="clickhouse-driver native columnar insert from Pandas dataframe",
 )
@@ -196,7 +219,7 @@ def write_pandas_columnar(connection, frame, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "polars"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "zero_rows nested"},
+    lossy={"changed": "timestamps timestamps_tz padded_text json", "refused": "zero_rows nested"},
     published="clickhouse-driver native columnar fetch -> Polars dataframe",
 )
 def read_polars_columnar(connection, table):
@@ -220,7 +243,7 @@ def read_polars_columnar(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "pandas"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz", "refused": "zero_rows"},
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text", "refused": "zero_rows"},
     published="clickhouse-driver native columnar fetch -> Pandas dataframe",
 )
 def read_pandas_columnar(connection, table):

@@ -74,7 +74,12 @@ def _pandas_arrays(frame):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz", "refused": "arrays nested"},
+    lossy={
+        "changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned fraction_into_int32 "
+        "float64_beyond_float32 dates_beyond timestamp_into_int64",
+        "refused": "arrays nested json float64_into_decimal int32_into_text",
+    },
 )
 def write_polars_numpy(connection, frame, table):
     """Send every column as a NumPy array to a client that was made with use_numpy.
@@ -95,7 +100,12 @@ def write_polars_numpy(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "negative_into_unsigned fraction_into_int32 float64_beyond_float32 dates_beyond "
+        "timestamp_into_int64",
+        "refused": "nested json float64_into_decimal int32_into_text",
+    },
 )
 def write_pandas_numpy(connection, frame, table):
     """Send every column as a NumPy array to a client that was made with use_numpy.
@@ -115,7 +125,12 @@ def write_pandas_numpy(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz", "refused": "arrays nested"},
+    lossy={
+        "changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned fraction_into_int32 "
+        "float64_beyond_float32 dates_beyond timestamp_into_int64",
+        "refused": "arrays nested json float64_into_decimal int32_into_text",
+    },
 )
 def write_polars_numpy_lz4(connection, frame, table):
     """Send every column as a NumPy array in blocks compressed with lz4; all else as write_polars_numpy."""
@@ -155,7 +170,11 @@ def write_pandas_insert_dataframe(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "date_into_timestamp int32_into_date timestamp_into_int64",
+    },
 )
 def write_polars_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -175,7 +194,11 @@ def write_polars_columnar_lz4(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "date_into_timestamp int32_into_date timestamp_into_int64",
+    },
 )
 def write_polars_columnar_zstd(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with zstd.
@@ -195,7 +218,11 @@ def write_polars_columnar_zstd(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "int32_into_date timestamp_into_int64",
+    },
 )
 def write_pandas_columnar_lz4(connection, frame, table):
     """Send every column as a list of Python objects in native blocks compressed with lz4.
@@ -214,7 +241,11 @@ def write_pandas_columnar_lz4(connection, frame, table):
     payload="rows",
     requires=[*OF_CONNECT, "polars"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "date_into_timestamp int32_into_date timestamp_into_int64",
+    },
 )
 def write_polars_rows(connection, frame, table):
     """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""
@@ -231,7 +262,11 @@ def write_polars_rows(connection, frame, table):
     payload="rows",
     requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "int32_into_date timestamp_into_int64",
+    },
 )
 def write_pandas_rows(connection, frame, table):
     """Hand all rows to execute() as tuples; the client turns them into columns and packs these into native blocks."""

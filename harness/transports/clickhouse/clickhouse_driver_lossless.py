@@ -91,7 +91,13 @@ def _pandas_tsv(frame):
     payload="delimited text",
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"refused": "booleans arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
+        "int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
@@ -112,7 +118,13 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "polars"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
@@ -133,7 +145,12 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "pandas", "pyarrow.csv"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
@@ -154,7 +171,12 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.

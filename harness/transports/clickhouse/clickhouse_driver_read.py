@@ -42,7 +42,7 @@ def _typed(values, kind):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_polars_query_arrow(connection, table):
     """Fetch native blocks with query_arrow, which makes Arrow columns of them, and hand them to polars.
@@ -60,7 +60,7 @@ def read_polars_query_arrow(connection, table):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_pandas_query_arrow(connection, table):
     """Fetch native blocks with query_arrow, which makes Arrow columns of them, and keep these in pandas.
@@ -79,7 +79,7 @@ def read_pandas_query_arrow(connection, table):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "polars", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_polars_query_arrow_stream(connection, table):
     """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and let polars take them one by one.
@@ -98,7 +98,7 @@ def read_polars_query_arrow_stream(connection, table):
     path="native fetch as Arrow",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_pandas_query_arrow_stream(connection, table):
     """Fetch native blocks as a stream of Arrow batches with query_arrow_stream and put frames of them together.
@@ -121,7 +121,7 @@ def read_pandas_query_arrow_stream(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy={"changed": f"int64_beside_null timestamps timestamps_tz {RENAMED}"},
+    lossy={"changed": f"int64_beside_null timestamps timestamps_tz padded_text {RENAMED}"},
 )
 def read_pandas_query_dataframe(connection, table):
     """Fetch native blocks with query_dataframe: one sequence of Python objects per column, and a frame of them.
@@ -138,7 +138,7 @@ def read_pandas_query_dataframe(connection, table):
     path="native columnar fetch",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy={"changed": f"nul_character int64_beside_null timestamps timestamps_tz nested {RENAMED}"},
+    lossy={"changed": f"nul_character int64_beside_null timestamps timestamps_tz nested padded_text {RENAMED}"},
 )
 def read_pandas_query_dataframe_numpy(connection, table):
     """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.
@@ -157,7 +157,7 @@ def read_pandas_query_dataframe_numpy(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["clickhouse_driver", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz"},
+    lossy={"changed": "timestamps timestamps_tz padded_text"},
 )
 def read_pandas_columnar_lossless(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.

@@ -30,7 +30,7 @@ def connect(uri):
     payload="native columns",
     requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "polars", "pyarrow"],
     settings=SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "nested"},
+    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
 )
 def read_polars_query_arrow_lz4(connection, table):
     """Fetch native blocks in lz4 with query_arrow, which makes Arrow columns of them, and hand them to polars.
@@ -49,7 +49,7 @@ def read_polars_query_arrow_lz4(connection, table):
     payload="columns",
     requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "pandas"],
     settings=SETTINGS,
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text"},
 )
 def read_pandas_columnar_lz4(connection, table):
     """Fetch native blocks in lz4 as one sequence of Python objects per column and build the frame from them.

@@ -54,7 +54,7 @@ def read_pandas_sql(connection, table):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "polars", "sqlalchemy"],
-    lossy={"refused": "decimals nested"},
+    lossy={"changed": "json", "refused": "decimals nested padded_text"},
 )
 def read_polars_database(connection, table):
     """Fetch the table with polars.read_database over a SQLAlchemy connection.
@@ -75,7 +75,10 @@ def read_polars_database(connection, table):
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted", "changed": "nan"},
+    lossy={
+        "changed": "nan fraction_into_int32 unknown_label float32_nan",
+        "refused": "uint64 int32_into_text text_into_date timestamp_into_int64 name_quoted",
+    },
 )
 def write_pandas_to_sql(connection, frame, table):
     """Send the frame with pandas.to_sql, the first way most people try.
@@ -94,7 +97,10 @@ def write_pandas_to_sql(connection, frame, table):
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "polars", "pyarrow", "sqlalchemy"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "name_quoted", "changed": "nan arrays"},
+    lossy={
+        "changed": "nan arrays fraction_into_int32 unknown_label float32_nan",
+        "refused": "int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
+    },
 )
 def write_polars_database(connection, frame, table):
     """Send the frame with polars.write_database over a SQLAlchemy connection, which is pandas.to_sql underneath.

@@ -63,6 +63,7 @@ def _select(table):
     path="HTTP SELECT FORMAT RowBinary",
     payload="binary rows",
     requires=["connectorx", "polars", "pyarrow"],
+    lossy={"changed": "decimals arrays nested json"},
 )
 def read_polars_sql(connection, table):
     """Let connectorx read the table with one query and return it as a polars frame.
@@ -81,6 +82,7 @@ def read_polars_sql(connection, table):
     path="HTTP SELECT FORMAT RowBinary",
     payload="binary rows",
     requires=["connectorx", "pandas"],
+    lossy={"changed": "decimals arrays nested uint64 json"},
 )
 def read_pandas_sql(connection, table):
     """Let connectorx read the table with one query and return it as a pandas frame.
@@ -99,6 +101,7 @@ def read_pandas_sql(connection, table):
     path="HTTP SELECT FORMAT RowBinary",
     payload="binary rows",
     requires=["connectorx", "pandas", "pyarrow"],
+    lossy={"changed": "decimals arrays nested json"},
 )
 def read_pandas_sql_arrow(connection, table):
     """Let connectorx read the table with one query and keep its Arrow columns in pandas.
@@ -118,6 +121,7 @@ def read_pandas_sql_arrow(connection, table):
     path="HTTP SELECT FORMAT RowBinary",
     payload="binary rows",
     requires=["connectorx", "polars", "pyarrow"],
+    lossy={"changed": "decimals arrays nested json"},
 )
 def read_polars_sql_partitioned(connection, table):
     """Let connectorx read the table in two parts side by side and return it as a polars frame.

@@ -155,6 +155,10 @@ def write_polars_arrow_zstd(connection, frame, table):
     payload="Arrow",
     requires=["httpx", "pandas", "pyarrow.ipc"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_arrow(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream in the body of a POST request.
@@ -174,6 +178,10 @@ def write_pandas_arrow(connection, frame, table):
     payload="Arrow",
     requires=["httpx", "pandas", "pyarrow.ipc"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_arrow_lz4(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with lz4.

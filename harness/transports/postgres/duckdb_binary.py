@@ -69,7 +69,7 @@ def _write(both, frame, table):
         "duckdb_extension_postgres_scanner",
         "psycopg",
     ],
-    lossy={"changed": "fraction_into_int32", "refused": "enum jsonb"},
+    lossy={"changed": "fraction_into_int32", "refused": "enum jsonb uint64"},
 )
 def write_polars_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.
@@ -86,7 +86,7 @@ def write_polars_postgres_binary(both, frame, table):
     path="COPY FROM STDIN (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner", "psycopg"],
-    lossy={"changed": "nan fraction_into_int32 float32_nan", "refused": "enum jsonb"},
+    lossy={"changed": "nan fraction_into_int32 float32_nan", "refused": "enum jsonb uint64"},
 )
 def write_pandas_postgres_binary(both, frame, table):
     """Have DuckDB write the frame as a file of binary COPY (FORMAT postgres_binary), and send the file with psycopg.

@@ -35,7 +35,7 @@ def connect(uri):
     path="ATTACH, INSERT",
     payload="binary rows",
     requires=["polars", "pyarrow", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "fraction_into_int32"},
+    lossy={"changed": "fraction_into_int32 uint64"},
 )
 def write_polars_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
@@ -53,7 +53,7 @@ def write_polars_insert(connection, frame, table):
     path="ATTACH, INSERT",
     payload="binary rows",
     requires=["pandas", "duckdb", "duckdb_extensions", "duckdb_extension_postgres_scanner"],
-    lossy={"changed": "nan fraction_into_int32 float32_nan"},
+    lossy={"changed": "nan fraction_into_int32 float32_nan uint64"},
 )
 def write_pandas_insert(connection, frame, table):
     """Insert the frame into the attached table with INSERT INTO ... SELECT, which DuckDB turns into a binary COPY.
