@@ -1,0 +1,22 @@
+"""The command `lab`: the only room that prints or exits.
+
+Exit codes: 0 all well; 1 a run is not ok, or a way loses other values than it declares; 2 the command could not be
+done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+"""
+
+import io
+import sys
+
+# Each module adds its commands to the application.
+from harness.cli import catalogue, labs, pages, runs, several, verifying  # noqa: F401
+from harness.cli.app import app
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without † is no reason to lose a table
+    app()

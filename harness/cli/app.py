@@ -1,0 +1,43 @@
+"""What all commands share: the application, where tables are printed, and how an error is told."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from harness.model import LabError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def new_console() -> Console:
+    """Return where tables are printed: as wide as the terminal, or 200 columns."""
+    found = Console()
+    # Tables are for reading: a pipe or file has no width of its own.
+    return found if found.is_terminal else Console(width=200)
+
+
+def command_line() -> str:
+    """Return how this command was called, for a hint that can be pasted."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "lab" else "lab"
+
+
+def explained(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what the person can act on into one line and exit code 2."""
+
+    @wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except LabError as error:
+            typer.echo(f"lab: {error}", err=True)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            typer.echo("lab: stopped", err=True)
+            raise typer.Exit(130) from None
+
+    return wrapper

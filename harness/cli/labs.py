@@ -1,0 +1,44 @@
+"""The commands about a lab itself: doctor and serve."""
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from harness import settings
+from harness.cli.app import app, explained
+
+
+@app.command()
+@explained
+def doctor(
+    external: Annotated[bool, typer.Option("--external", help="look at the servers named in the environment")] = False,
+) -> None:
+    """Say of each service whether it is reachable, what it is and offers, and which ways cannot run and why."""
+    from harness import doctor as examination
+    from harness import labs
+
+    chosen = settings.load()
+    well = True
+    with labs.OPENED["external" if external else chosen.kind](chosen) as lab:
+        typer.echo(f"lab: {lab.kind}")
+        for finding in examination.examine(chosen, lab):
+            well = well and finding.well
+            typer.echo(f"{'ok  ' if finding.well else 'FAIL'} {finding.subject}: {finding.found}")
+    if not well:
+        raise typer.Exit(1)
+
+
+@app.command()
+@explained
+def serve() -> None:
+    """Keep the embedded lab up in the foreground and print its URIs."""
+    from harness import labs
+
+    with labs.embedded(settings.load()) as lab:
+        for name, uri in lab.endpoints.items():
+            typer.echo(f"{name}\t{uri}")
+        sys.stdout.flush()
+        while True:
+            signal.pause()

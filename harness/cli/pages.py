@@ -1,0 +1,28 @@
+"""The command docs: the generated pages."""
+
+from typing import Annotated
+
+import typer
+
+from harness import settings
+from harness.cli.app import app, explained
+from harness.model import LabError
+
+
+@app.command()
+@explained
+def docs(
+    check: Annotated[bool, typer.Option("--check", help="change nothing; fail when a page is stale")] = False,
+    reference: Annotated[str | None, typer.Option(help="first make this run the reference of its suite")] = None,
+) -> None:
+    """Write the generated pages of docs/, .env.example and the tables of README."""
+    from harness import docs as pages
+    from harness.suite_run import find_folder
+
+    if reference is not None:
+        typer.echo(f"written: {pages.adopt(find_folder(settings.load(), reference))}")
+    stale = pages.stale() if check else pages.write()
+    for path in stale:
+        typer.echo(f"{'stale' if check else 'written'}: {path}")
+    if check and stale:
+        raise LabError('generated pages are stale; run "lab docs" and commit them')

@@ -1,0 +1,155 @@
+"""The commands run and report: perform a suite, say what is done, print what came out."""
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from harness import registry, settings
+from harness.cli.app import app, command_line, explained, new_console
+from harness.model import LabError, Status
+
+_FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
+
+
+@app.command()
+@explained
+def run(
+    context: typer.Context,
+    suite: Annotated[str, typer.Argument(help="name of a suite")] = "matrix",
+    size: Annotated[str, typer.Option(help="smoke, default, laptop or full")] = "default",
+    rows: Annotated[int | None, typer.Option(help="rows of the data, instead of the size's own")] = None,
+    passes: Annotated[int | None, typer.Option(help="full passes over the suite")] = None,
+    only: Annotated[str, typer.Option(help="glob over transport ids, or several with commas")] = "*",
+    origin: Annotated[str | None, typer.Option(help="published, beyond or limit, or several with commas")] = None,
+    experiment: Annotated[str | None, typer.Option(help="one experiment of the suite, or several with commas")] = None,
+    external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
+    resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
+) -> None:
+    """Run a suite and leave its results in results/."""
+    from harness import suite_files, suites
+    from harness.suite_run import Request, resume_request
+
+    chosen = settings.load()
+    if resume is not None:
+        _refuse_beside_resume(context)
+        request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
+        known = suite_files.load(chosen.suites_dir, request.plan.suite)
+    else:
+        known = suite_files.load(chosen.suites_dir, suite)
+        plan = suites.plan(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
+        request = Request(plan, known.rig, "external" if external else chosen.kind)
+    if not _perform(chosen, replace(request, traces=known.traces), known):
+        raise typer.Exit(1)
+
+
+def _refuse_beside_resume(context: typer.Context) -> None:
+    """Raise LabError where a run is to be completed and something else is asked for: it goes on as it was planned."""
+    given = [
+        parameter.name
+        for parameter in context.command.params
+        if parameter.name != "resume" and _was_given(context, str(parameter.name))
+    ]
+    if given:
+        raise LabError(
+            f"--resume goes on with a run as it was asked for; found {', '.join(map(str, given))} beside it: leave "
+            "that out, or start a new run without --resume"
+        )
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
+    """Do the runs, write the report, print the tables; return whether nothing went wrong."""
+    from harness import progress, runner
+    from harness.suite_run import open_run
+
+    console = new_console()
+    if request.run_id is None:
+        typer.echo(_intention(chosen, request))
+    with open_run(chosen, request, typer.echo) as suite_run:
+        _announce(suite_run, request.plan)
+        try:
+            with progress.shown(console, len(suite_run.todo)) as on_row:
+                runner.perform(suite_run.session, suite_run.todo, on_row)
+        except (KeyboardInterrupt, SystemExit):
+            with suppress(OSError):  # the terminal may be gone
+                typer.echo(f"lab: stopped; go on with: {command_line()} run --resume {suite_run.session.name}")
+            raise
+        folder = suite_run.session.folder
+    return _report(console, folder, suite)
+
+
+def _intention(chosen: settings.Settings, request: Any) -> str:
+    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+    from harness import estimate, plan, results
+
+    cases = plan.cases(request.plan, registry.select)
+    first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
+    runs = sorted(chosen.results_dir.glob("2*/runs.csv"), reverse=True)
+    for path in [*runs, chosen.results_dir / "reference" / request.plan.suite / "runs.csv"]:
+        try:
+            rows = results.load(path)
+        except LabError:
+            continue
+        of_suite = rows if rows and rows[0]["suite"] == request.plan.suite else []
+        if expected := estimate.seconds(cases, request.plan.passes, of_suite, request.plan.time_limit):
+            return f"{first}, {estimate.in_words(expected)} as run {rows[0]['run_id']} went"
+    return f"{first}; how long that takes here is not known yet: the first rows tell"
+
+
+def _announce(suite_run: Any, plan: Any) -> None:
+    """Say what is used, what will be run, and what will be skipped and why."""
+    rig = suite_run.session.rig
+    cases = {(run.case.transport.id, run.case.label): run.case for run in suite_run.todo}
+    typer.echo(rig.headline)
+    reasons = {key: reason for key, case in cases.items() if (reason := rig.unavailable(case))}
+    skipped = Counter((name, reason) for (name, _), reason in reasons.items())
+    done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
+    typer.echo(
+        f"{len({name for name, _ in cases.keys() - reasons.keys()})} ways, size {plan.size}, {plan.passes} passes: "
+        f"{len(suite_run.todo)} runs{done}; seed {plan.seed}"
+    )
+    of_all = Counter(name for name, _ in cases)
+    for (name, reason), count in sorted(skipped.items()):
+        part = "" if count == of_all[name] else f" ({count} of {of_all[name]} cases)"
+        typer.echo(f"skipped: {name}{part}: {reason}")
+
+
+def _report(console: Console, folder: Path, suite: Any) -> bool:
+    """Write everything that can be made of a run and print its tables; return whether nothing went wrong."""
+    from harness.report import control, findings, tables, writing
+
+    report = writing.write(folder, suite)
+    for table in tables.tables(report.summaries, console.width, suite.published):
+        console.print(table)
+    for finding in [*control.said(report.summaries), *findings.findings(report.rows, suite.comparisons)]:
+        typer.echo(finding)
+    if suite.citation:
+        typer.echo(f"published: {suite.citation}; {suite.conditions}")
+    typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
+    if report.again:
+        typer.echo(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {folder}")
+    bad = [row for row in report.rows if row["status"] not in _FINE]
+    if bad:
+        typer.echo(f"{len(bad)} of {len(report.rows)} runs are not ok; see {folder}/logs")
+    return not bad and not report.again
+
+
+@app.command()
+@explained
+def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) -> None:
+    """Write the report of a run again and print its tables, from results/ alone."""
+    from harness import suite_files
+    from harness.suite_run import find_folder, resume_request
+
+    chosen = settings.load()
+    request = resume_request(chosen, run, lambda name: suite_files.load(chosen.suites_dir, name).rig)
+    _report(new_console(), find_folder(chosen, run), suite_files.load(chosen.suites_dir, request.plan.suite))

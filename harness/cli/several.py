@@ -1,0 +1,50 @@
+"""The commands about several runs: merge and compare."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import settings
+from harness.cli.app import app, explained, new_console
+
+
+@app.command()
+@explained
+def merge(
+    runs: Annotated[list[str], typer.Argument(help="ids or folders of two or more runs of one suite")],
+    to: Annotated[Path | None, typer.Option(help="folder for merged.csv and merged.md; results/merged/")] = None,
+    anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data or versions, labelled")] = False,
+) -> None:
+    """Set runs of several machines side by side in one table."""
+    from harness import suite_files
+    from harness.report import merging, writing
+    from harness.suite_run import find_folder
+
+    chosen = settings.load()
+    found = [writing.read(find_folder(chosen, run)) for run in runs]
+    suite = suite_files.load(chosen.suites_dir, found[0][0]["plan"]["suite"])
+    for path in merging.write(to or chosen.results_dir / "merged", suite, merging.merged(suite, found, anyway)):
+        typer.echo(path)
+
+
+@app.command()
+@explained
+def compare(
+    run_a: Annotated[str, typer.Argument(help="id or folder of a run")],
+    run_b: Annotated[str, typer.Argument(help="id or folder of the run to compare it with")],
+    to: Annotated[Path | None, typer.Option(help="folder for compared.csv and .md; else none is written")] = None,
+    anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data, versions or machine")] = False,
+) -> None:
+    """Say case by case how many times as long run B takes as run A, and whether that is shown."""
+    from harness import suite_files
+    from harness.report import comparing, tables, writing
+    from harness.suite_run import find_folder
+
+    chosen, console = settings.load(), new_console()
+    one, other = (writing.read(find_folder(chosen, run)) for run in (run_a, run_b))
+    suite = suite_files.load(chosen.suites_dir, one[0]["plan"]["suite"])
+    found = comparing.compared(suite, one, other, anyway)
+    console.print(tables.printable(comparing.table(found), console.width))
+    for path in comparing.write(to, suite, found) if to else ():
+        typer.echo(path)

@@ -1,0 +1,33 @@
+"""The command verify: hostile values through every way."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import settings
+from harness.cli.app import app, explained, new_console
+
+
+@app.command()
+@explained
+def verify(
+    pattern: Annotated[str, typer.Argument(help="glob over transport ids, or several with commas")] = "*",
+    kinds: Annotated[str, typer.Option(help="only these kinds of values, with commas")] = "*",
+    external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
+    to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
+) -> None:
+    """Try hostile values on every way and print what each loses; fail where it is not what the way declares."""
+    from harness import fidelity
+    from harness.report import fidelity as matrix
+
+    chosen, console = settings.load(), new_console()
+    with fidelity.opened(chosen, "external" if external else chosen.kind, pattern, kinds, typer.echo) as exam:
+        typer.echo(exam.conditions)
+        folder = to or chosen.results_dir / exam.run_id
+        with matrix.appending(folder) as append:
+            findings = fidelity.examine(exam, append)
+    paths = matrix.write(folder, findings, exam.conditions)
+    for line in (*matrix.grid(findings, console.width), *matrix.corrections(findings), *paths):
+        typer.echo(line)
+    raise typer.Exit(0 if all(finding.as_wanted for finding in findings) else 1)
