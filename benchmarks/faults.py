@@ -27,6 +27,7 @@ from benchmarks.link import Link
 from harness import results
 from harness.embedded.lab import EmbeddedLab
 from harness.model import NAMESPACE, Status
+from harness.stopping import on_signals
 from harness.systems import clickhouse, postgres
 
 TOLD = Path(__file__).with_name("told.py")
@@ -89,7 +90,11 @@ class Campaign:
             victim.links = self._links(environment)
         log = (folder / "log").open("wb")
         command = (sys.executable, str(TOLD), "run", *RUN, *chosen)
-        with subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True) as running:
+        with ExitStack() as stack:
+            running = stack.enter_context(
+                subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+            )
+            stack.callback(running.kill)  # should the campaign itself be ended
             victim.parent = psutil.Process(running.pid)
             wait_for(lambda: (folder / "meet" / "reached").exists() or running.poll() is not None)
             if running.poll() is not None:
@@ -225,7 +230,7 @@ def main() -> int:
     until, found = time.monotonic() + 60 * asked.minutes, []
     with tempfile.TemporaryDirectory(prefix="faults-", dir="/var/tmp") as scratch:
         Path(scratch).chmod(0o755)
-        with EmbeddedLab(Path(scratch) / "servers") as servers:
+        with on_signals(), EmbeddedLab(Path(scratch) / "servers") as servers:
             campaign = Campaign(Path(scratch), servers, asked.limit)
             for number, case in enumerate(chosen):
                 if time.monotonic() > until:

@@ -22,7 +22,7 @@ from harness.object_stores import Objects
 from harness.rigs.rig import Order, Rig, Stop, dataset_facts, only_parameters
 from harness.settings import Settings
 from harness.systems import postgres, s3
-from harness.systems.reference import PATIENCE_SECONDS, NoAnswer, answered
+from harness.systems.reference import PATIENCE_SECONDS, answered
 from harness.systems.tables import SYSTEMS, Tables
 
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
@@ -91,7 +91,7 @@ class DatabaseRig:
         """See that the server answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
         try:
             self.tables.greet(system)
-        except (LabError, NoAnswer) as error:
+        except LabError as error:
             if self.lab.kind == "embedded":
                 raise
             raise Stop(f"{error}; nothing can be measured on it") from None

@@ -33,7 +33,7 @@ _Answer = TypeVar("_Answer")
 _Socket = tuple[Any, Any]
 
 
-class NoAnswer(Exception):
+class NoAnswer(LabError):
     """A server did not answer in time: it hangs, or its machine cannot be reached any more."""
 
 
