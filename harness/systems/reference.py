@@ -26,7 +26,7 @@ from harness.model import LabError
 PATIENCE_SECONDS = (
     30.0  # for one call, where the time limit of a run is not longer: loading and fetching take that long
 )
-GREETING_SECONDS = 10.0  # for SELECT 1, which a server that is well answers in milliseconds
+GREETING_SECONDS = 20.0  # for SELECT 1, which a server that is well answers in milliseconds
 _OPENING_SECONDS = 20.0  # an address that nobody is at is found in 5
 _CUT_SECONDS = 2.0  # for a call to notice that its connection is closed
 _Answer = TypeVar("_Answer")
@@ -81,8 +81,25 @@ class Reference:
         self._sockets = partial(_sockets, ports)
         self._of_others = set(self._sockets())
 
-    def ask(self, call: Callable[..., _Answer], *arguments: Any, seconds: float | None = None) -> _Answer:
-        """Return what `call(connection, *arguments)` does. Raises NoAnswer, and LabError where none can be opened."""
+    def ask(
+        self, call: Callable[..., _Answer], *arguments: Any, seconds: float | None = None, once: bool = False
+    ) -> _Answer:
+        """Return what `call(connection, *arguments)` does. Raises NoAnswer, and LabError where none can be opened.
+
+        What fails is tried again over a new connection, unless it may be done only `once`: the old one may have been
+        cut, which is nothing that a run has done.
+        """
+        try:
+            return self._asked(call, arguments, seconds)
+        except LabError:
+            raise
+        except Exception:
+            if once:
+                raise
+            self.close()
+            return self._asked(call, arguments, seconds)
+
+    def _asked(self, call: Callable[..., _Answer], arguments: tuple[Any, ...], seconds: float | None) -> _Answer:
         if self._connection is None:
             self._connection = self._within(_OPENING_SECONDS, "opening a connection", self._opened)
         try:

@@ -74,7 +74,7 @@ class Tables:
             definition = self._definition(system, profile)
             for table, dataset in zip(tables, (self._dataset, self._warmup), strict=True):
                 self._ask(system, SYSTEMS[system].create, table, definition)
-                self._ask(system, SYSTEMS[system].load, table, dataset.path, self._spec.kinds, order)
+                self._ask(system, SYSTEMS[system].load, table, dataset.path, self._spec.kinds, order, once=True)
             if wrong := self.differences_in_table(system, tables[0]):
                 raise LabError(
                     f"{system}: table {tables[0]} was loaded wrongly through the reference client: {wrong[0]}"
@@ -138,8 +138,8 @@ class Tables:
             for table in self._names(suffix):
                 self._ask(system, SYSTEMS[system].drop, table)
 
-    def _ask(self, system: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        return self._watched(system, lambda: self._reference(system).ask(call, *arguments))
+    def _ask(self, system: str, call: Callable[..., Any], *arguments: Any, once: bool = False) -> Any:
+        return self._watched(system, lambda: self._reference(system).ask(call, *arguments, once=once))
 
     def _watched(self, system: str, call: Callable[[], Any]) -> Any:
         try:

@@ -89,9 +89,9 @@ class Witness:
 
     def _load(self, kind: Kind, table: str) -> None:
         if insertion := tables.insertion(kind, self._system):
-            self._reference.ask(self._module.fill, table, insertion)
+            self._reference.ask(self._module.fill, table, insertion, once=True)
         else:
-            self._reference.ask(self._module.load, table, self.file(kind), tables.kinds_of(kind.columns))
+            self._reference.ask(self._module.load, table, self.file(kind), tables.kinds_of(kind.columns), once=True)
 
     def empty(self, kind: Kind) -> str:
         """Make an empty table for a write and return its name."""
