@@ -91,7 +91,7 @@ class Reference:
         """
         try:
             return self._asked(call, arguments, seconds)
-        except LabError:
+        except (LabError, NoAnswer):
             raise
         except Exception:
             if once:
