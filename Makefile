@@ -56,12 +56,12 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 BESIDE = -n logical --maxprocesses 4 --dist loadgroup
 
 test: $(STAMP) ## Run the tests that take minutes: every transport and every room once, on real engines
-	$(VENV)/bin/pytest $(BESIDE) -m 'not alone and not long'
-	$(VENV)/bin/pytest -m 'alone and not long'
-
-test-all: $(STAMP) ## Run all tests
 	$(VENV)/bin/pytest $(BESIDE) -m 'not alone'
 	$(VENV)/bin/pytest -m alone
+
+test-all: $(STAMP) ## Run all tests: every transport with every kind of values, every script, faults, large answers
+	$(VENV)/bin/pytest --long $(BESIDE) -m 'not alone'
+	$(VENV)/bin/pytest --long -m alone
 
 check: $(STAMP) ## Format, lint, types, import layers, generated docs, make test
 	$(VENV)/bin/ruff format --check .

@@ -69,6 +69,7 @@ def test_a_wrong_setting_is_named(lab: Command, environment: dict[str, str]) -> 
     assert "LAB_SEED" in refused(lab("run", env=environment | {"LAB_SEED": "abc"}))
 
 
+@pytest.mark.alone
 def test_an_unreachable_server_is_named_within_5_seconds(lab: Command, environment: dict[str, str]) -> None:
     started = time.monotonic()
     done = lab("run", "--external", env=environment | {"LAB_POSTGRES_URI": "postgresql://u:geheim99@127.0.0.1:1/db"})

@@ -14,6 +14,8 @@ from harness import execution
 from harness.execution import Worker, execute
 from harness.model import Status
 
+pytestmark = pytest.mark.alone
+
 READ_JOB = "import json, os, signal, subprocess, sys, time; job = json.loads(sys.stdin.readline()); "
 ANSWER = "print(json.dumps({'status': 'ok', 'job': job}), flush=True); "
 

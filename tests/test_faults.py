@@ -23,6 +23,8 @@ from harness.settings import Settings
 from harness.suite_run import Request, open_run
 from tests.commands import wait_for_rows
 
+pytestmark = [pytest.mark.alone, pytest.mark.long]
+
 ROWS = 300_000  # enough for the chosen ways to take more than a second
 
 

@@ -23,6 +23,8 @@ from harness.measure import (
     reset_high_water,
 )
 
+pytestmark = pytest.mark.alone
+
 MB = 1_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous from file-backed memory")
 

@@ -87,6 +87,7 @@ def fetched(store: s3.ObjectStore, name: str) -> tuple[float, bytes]:
     return time.perf_counter() - started, content
 
 
+@pytest.mark.alone
 def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: Objects, files: Path) -> None:
     plain, slow, narrow = (objects.over(0, 0), objects.over(200, 0), objects.over(0, 20_000_000))
     with s3.bucket(objects.store, "lab-test") as name:

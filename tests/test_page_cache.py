@@ -11,6 +11,8 @@ from harness import page_cache
 from harness.machine import filesystem
 from harness.model import LabError
 
+pytestmark = pytest.mark.alone
+
 MEGABYTE = 1 << 20
 SIZE = 64 * MEGABYTE + 1_000  # the last page is not full
 

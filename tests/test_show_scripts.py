@@ -49,6 +49,13 @@ ROWS = 500
 STORED_ROWS = 5_000  # about 5 of them pass the filter
 
 
+def first_of_each(entries: list[Transport]) -> list[object]:
+    """Mark as long all but the first of each system and operation."""
+    first = {(entry.system, entry.operation): entry for entry in reversed(entries)}
+    long = [pytest.mark.long]
+    return [pytest.param(one, id=one.id, marks=[] if one in first.values() else long) for one in entries]
+
+
 def output(folder: Path, entry: Transport, *arguments: object) -> str:
     """Run a transport's script as a person does who has only the script, and return what it prints."""
     path = folder / f"{entry.id}.py"
@@ -67,7 +74,7 @@ def last_number(printed: str) -> int:
     return int(printed.splitlines()[-1])
 
 
-@pytest.mark.parametrize("entry", DATABASES, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", first_of_each(DATABASES))
 def test_the_script_of_a_database_writes_or_reads_the_table(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
 ) -> None:
@@ -84,7 +91,7 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
     tables.close(drop=True)
 
 
-@pytest.mark.parametrize("entry", BOUNDS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", first_of_each(BOUNDS))
 def test_the_script_of_a_bound_does_what_it_says(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
 ) -> None:
@@ -104,7 +111,7 @@ def test_the_script_of_a_bound_does_what_it_says(
     tables.close(drop=True)
 
 
-@pytest.mark.parametrize("entry", SCANS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", first_of_each(SCANS))
 def test_the_script_of_a_scan_counts_the_rows_of_all_files(
     entry: Transport, dataset_folder: Path, tmp_path: Path
 ) -> None:
@@ -135,7 +142,7 @@ def test_the_script_of_a_job_prints_its_answer(name: str, arguments: tuple[str, 
     assert known.get(entry.function.__name__, str(ROWS if "create" in name else table.answers.top)) in printed
 
 
-@pytest.mark.parametrize("create", CREATES, ids=lambda entry: entry.id.removesuffix(".create"))
+@pytest.mark.parametrize("create", first_of_each(CREATES))
 def test_the_scripts_of_a_store_create_read_and_query_it(
     create: Transport, dataset_folder: Path, tmp_path: Path
 ) -> None:

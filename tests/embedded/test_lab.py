@@ -118,6 +118,7 @@ def clickhouse(lab: EmbeddedLab, sql: str) -> str:
     return httpx.post(lab.endpoints["clickhouse_http"], content=sql).raise_for_status().text
 
 
+@pytest.mark.alone
 def test_the_lab_is_up_within_seconds_and_gone_after_the_with_block(folder, record_property):
     started = time.perf_counter()
     with EmbeddedLab(folder) as lab:

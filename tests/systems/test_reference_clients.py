@@ -183,6 +183,7 @@ def test_an_unreachable_server_is_reported_at_once_with_host_and_port(name: str,
 
 
 @pytest.mark.parametrize("name", ["postgres", "clickhouse_http", "clickhouse_native"])
+@pytest.mark.alone
 def test_a_server_that_accepts_and_says_nothing_is_given_up_within_seconds(
     name: str, embedded_lab: EmbeddedLab
 ) -> None:

@@ -7,6 +7,8 @@ import threading
 import psutil
 import pytest
 
+pytestmark = pytest.mark.long
+
 BYTES = 2 << 30
 MOST_GROWTH = 300 << 20
 # As wide as the lab's rows: the engine works on blocks of 65,409 rows, and holds some of them.

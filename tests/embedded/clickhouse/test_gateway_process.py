@@ -8,6 +8,8 @@ import time
 import psutil
 import pytest
 
+pytestmark = pytest.mark.alone
+
 
 def test_the_ready_line_is_all_that_is_printed(launch):
     gateway = launch()
