@@ -20,7 +20,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install serve test test-all check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install serve test test-long test-all check format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,12 +56,14 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 BESIDE = -n logical --maxprocesses 4 --dist loadgroup
 
 test: $(STAMP) ## Run the tests that take minutes: every transport and every room once, on real engines
-	$(VENV)/bin/pytest $(BESIDE) -m 'not alone'
-	$(VENV)/bin/pytest -m alone
+	$(VENV)/bin/pytest $(BESIDE) -m 'not long and not alone'
+	$(VENV)/bin/pytest -m 'not long and alone'
 
-test-all: $(STAMP) ## Run all tests: every transport with every kind of values, every script, faults, large answers
-	$(VENV)/bin/pytest --long $(BESIDE) -m 'not alone'
-	$(VENV)/bin/pytest --long -m alone
+test-long: $(STAMP) ## Run the others: every transport with every kind of values, every script, faults, large answers
+	$(VENV)/bin/pytest $(BESIDE) -m 'long and not alone'
+	$(VENV)/bin/pytest -m 'long and alone'
+
+test-all: test test-long ## Run all tests
 
 check: $(STAMP) ## Format, lint, types, import layers, generated docs, make test
 	$(VENV)/bin/ruff format --check .

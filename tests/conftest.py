@@ -20,17 +20,9 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let `make test-all` ask for what `make test` leaves out."""
-    parser.addoption("--long", action="store_true", help="run also tests marked long, and fidelity on all kinds")
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is long, and keep the tests of a file in one process of pytest-xdist: it makes fixtures once."""
-    if not config.getoption("long"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one process of pytest-xdist, which makes their fixtures once."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.relative_to(item.config.rootpath).as_posix()))

@@ -5,6 +5,7 @@ Go's checksum database vouches for a module and everything it needs (https://go.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -52,13 +53,17 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None]) -> Path:
     go = toolchain()
     if go is None:
         raise NotThere(f"no {wanted.name}: expected a Go toolchain to compile it with, found none")
-    say(f"compiling {wanted.name} {wanted.version} (once; some minutes)")
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f"{wanted.name}-", dir=cache) as folder:
-            _compile(go, wanted, Path(folder))
-            (compiled,) = Path(folder).iterdir()
-            os.replace(compiled, path)
+        with (cache / f"{wanted.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second waits for the first one's program
+            if path.is_file():
+                return path
+            say(f"compiling {wanted.name} {wanted.version} (once; some minutes)")
+            with tempfile.TemporaryDirectory(prefix=f"{wanted.name}-", dir=cache) as folder:
+                _compile(go, wanted, Path(folder))
+                (compiled,) = Path(folder).iterdir()
+                os.replace(compiled, path)
     except OSError as error:
         raise NotThere(f"no {wanted.name}: cannot keep it in {cache}: {error.strerror or error}") from None
     return path
