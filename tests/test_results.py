@@ -1,6 +1,7 @@
 """runs.csv: what was appended is read back, damage is one line of explanation, and missing is never 0."""
 
 import csv
+import os
 import subprocess
 import sys
 from typing import Any
@@ -24,6 +25,20 @@ def test_a_full_row_is_read_back_with_its_types(path):
     results.append(path, FULL)
     assert results.load(path) == [FULL]
     assert type(results.load(path)[0]["status"]) is Status
+
+
+def test_a_whole_row_is_on_the_disk_when_append_returns(tmp_path, monkeypatch):
+    path, synced, real = tmp_path / "runs.csv", [], os.fsync
+
+    def fsync(descriptor):
+        synced.append(os.fstat(descriptor).st_size)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for _ in range(2):
+        results.append(path, FULL)
+        assert synced[-1] == path.stat().st_size
+    assert len(synced) == 2
 
 
 def test_the_header_is_written_once_and_names_every_column(path):
