@@ -1,8 +1,15 @@
 """The connections of the tuned ways stay usable: over a hundred calls, good ones and refused ones in any order."""
 
+import json
 import random
+import socket
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import quote
 
 import clickhouse_driver
 import polars as pl
@@ -231,3 +238,30 @@ def test_the_connections_of_the_clickhouse_write_survive_a_hundred_mixed_calls(
             "no uuid": rejected(ValueError, "id", NO_UUID, "written"),
         }
         in_any_order(calls, lambda _: None)
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(
+    embedded_lab, clickhouse_server: clickhouse_driver.Client
+) -> None:
+    with clickhouse_read.connect(lasting(embedded_lab)) as connection:
+        connection[0].sock.shutdown(socket.SHUT_RDWR)
+        assert len(clickhouse_read.read_polars_tuned(connection, "kept")) == ROWS
+    with clickhouse_write.connect(lasting(embedded_lab)) as connection:
+        for client in connection[0]:
+            client.sock.shutdown(socket.SHUT_RDWR)
+        clickhouse_write.write_polars_tuned(connection, FRAME, "written")
+    assert clickhouse_server.execute("SELECT count() FROM written") == [(ROWS,)]
+
+
+@pytest.mark.parametrize("module", [clickhouse_read, clickhouse_write])
+def test_a_password_is_sent_as_utf_8(module: ModuleType, tmp_path: Path) -> None:
+    users = tmp_path / "users.json"
+    users.write_text(json.dumps({"us€r": "pässwörd€"}), encoding="utf-8")
+    command = [sys.executable, "-m", "harness.embedded.clickhouse", "--path", str(tmp_path / "data")]
+    with subprocess.Popen([*command, "--users-file", str(users)], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            port = json.loads(server.stdout.readline())["http_port"]
+            with module.connect(f"http://{quote('us€r')}:{quote('pässwörd€')}@127.0.0.1:{port}"):
+                pass
+        finally:
+            server.terminate()

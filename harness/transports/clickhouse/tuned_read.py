@@ -3,6 +3,7 @@
 import json
 import mmap
 import re
+import select
 from contextlib import contextmanager
 from functools import cache
 from http.client import HTTPConnection, HTTPSConnection, IncompleteRead
@@ -48,6 +49,8 @@ def connect(uri):
 def _post(connection, query):
     """Send a query and return the answer, still to be read; a refusal raises RuntimeError with its text."""
     client, headers, defaults = connection
+    if client.sock and select.select([client.sock], [], [], 0)[0]:  # a server keeps an idle connection only so long
+        client.close()  # the request opens it again
     client.request("POST", "/?" + urlencode(defaults | PINNED), query.encode(), headers)
     response = client.getresponse()
     if response.status != 200:
@@ -198,7 +201,7 @@ class _Column:
         self.name, self.type_name = name, re.sub(r"LowCardinality\(((Nullable\()?\w+\)?)\)", r"\1", type_name)
         self.kind = re.sub(r"Nullable\((\w+)\)", r"\1", self.type_name)
         if self.kind not in (*FIXED, "String", "UUID"):
-            raise Unsupported(f"column {name}: type {type_name}")
+            raise Unsupported(f'column "{name}": expected numbers, days, String or UUID, found {type_name}')
         self.values = _memory(rows, FIXED[self.kind][1] if self.kind in FIXED else "2uint64")
         self.nulls = _memory(rows, "bool") if self.kind != self.type_name else None
         self.buffers, self.used, self.seen = [_memory(TEXT_BYTES, "uint8")], 0, 0

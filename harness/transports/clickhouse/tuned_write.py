@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -60,6 +61,8 @@ def _post(connection, client, query, settings=None, chunks=None):
     """Send a query, perhaps with a body in chunks made on the way; a refusal raises RuntimeError with its text."""
     _, headers, parameters = connection
     headers = headers | {"Transfer-Encoding": "chunked"} if chunks else headers
+    if client.sock and select.select([client.sock], [], [], 0)[0]:  # a server keeps an idle connection only so long
+        client.close()  # the request opens it again
     with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
         client.request("POST", "/?" + urlencode({**parameters, **(settings or {}), "query": query}), chunks, headers)
     answer = (response := client.getresponse()).read().decode(errors="replace")
@@ -132,6 +135,7 @@ def _write_loop():
 
 def _write(connection, frame, table):
     """Insert the frame over all connections, each with an INSERT of its own; a failure breaks all of them off."""
+    _check_names(frame)
     types, partition_key = _describe(connection, table)
     wire = {column.name: _wire_type(column, types) for column in frame}
     query = f"INSERT INTO {identifier(table)} ({identifiers(wire)}) FORMAT Native"
@@ -170,11 +174,29 @@ def _chunks(block, take):
 
 def _wire_type(column, types):
     """Return a column's type on the wire; raises Unsupported unless the table's holds every value of the frame's."""
-    found = types.get(column.name, "missing")
-    wire = re.sub(r"LowCardinality\(|Nullable\(|\)", "", found)
-    if wire in TYPES.get(str(column.dtype), ()) and ("Nullable(" in found or not column.null_count()):
-        return wire
-    raise Unsupported(f"column {column.name}: {column.dtype}, {column.null_count()} nulls in the frame, table: {found}")
+    name, found = f'column "{column.name}"', types.get(column.name, "")
+    if not found:
+        raise Unsupported(f"{name}: expected a column of the table, found none of this name; rename or drop it")
+    wire, nulls = re.sub(r"LowCardinality\(|Nullable\(|\)", "", found), column.null_count()
+    if not (fitting := [dtype for dtype, wires in TYPES.items() if wire in wires]):
+        raise Unsupported(f"{name}: expected a type of numbers, days, String or UUID in the table, found {found}")
+    if str(column.dtype) not in fitting:
+        hint = "make texts of them with str" if str(column.dtype) in ("Binary", "Object") else "cast it first"
+        raise Unsupported(f"{name}: expected {fitting[0]} in the frame for {found}, found {column.dtype}; {hint}")
+    if nulls and "Nullable(" not in found:
+        raise Unsupported(f"{name}: expected no null for {found}, found {nulls}; fill them or make the column Nullable")
+    return wire
+
+
+def _check_names(frame):
+    """Raise ValueError unless there are columns, all named by a text, and each name once."""
+    if not (names := list(frame.columns)):
+        raise ValueError("expected a frame with columns of the table, found none; give it some")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
+        if names.count(name) > 1:
+            raise ValueError(f'column "{name}": expected each name once, found {names.count(name)}; rename or drop one')
 
 
 def _groups(part, wire, partition_key, parts):
@@ -256,14 +278,16 @@ def _numbers(name, wire, array):
         digits, halves = np.full(256, 255, np.uint8), np.zeros((len(array), 2), np.uint64)
         digits[list(b"0123456789abcdefABCDEF")] = [*range(16), *range(10, 16)]
         if (row := _kernels()[2](*_buffers(array), digits, halves)) >= 0:
-            raise ValueError(f"column {name}: expected a UUID of 36 characters, found {array[row].as_py()[:50]!r}")
+            raise ValueError(f'column "{name}": expected a UUID of 36 characters, found {array[row].as_py()[:50]!r}')
         return halves
     if wire not in DAYS:
         return array.to_numpy()
     first, last, dtype = DAYS[wire]
     days = array.to_numpy()
     if not first <= days.min() <= days.max() <= last:
-        raise ValueError(f"column {name}: a day that {wire} does not hold")
+        raise ValueError(
+            f'column "{name}": expected days that {wire} holds, found {days.min()} to {days.max()} since 1970'
+        )
     return days.astype(dtype)
 
 
@@ -293,10 +317,11 @@ def write_pandas_tuned(connection, frame, table):
     """
     import polars as pl
 
+    _check_names(frame)
     taken = pl.from_pandas(frame, nan_to_null=False)
     for column in taken.select(pl.col(pl.Datetime)):
         days = column.cast(pl.Date)
         if not days.cast(column.dtype).equals(column, null_equal=True):
-            raise Unsupported(f"column {column.name}: {column.dtype} with times of day")
+            raise Unsupported(f'column "{column.name}": expected days, found {column.dtype} with times of day')
         taken = taken.with_columns(days)
     _write(connection, taken, table)

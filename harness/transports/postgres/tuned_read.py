@@ -246,6 +246,18 @@ def _chunks(wire, columns):
                 return chunks, failure
 
 
+def _refuse_unknown(connection, described, do):
+    """Raise Unsupported with the name and type of every column whose type the loop does not know."""
+    unknown = {column.name: column.type_code for column in described if column.type_code not in _TYPES}
+    if not unknown:
+        return
+    asked = "SELECT format_type(oid, NULL) FROM unnest(%s::oid[]) WITH ORDINALITY AS t (oid, place) ORDER BY place"
+    types = [name for (name,) in connection.execute(asked, [list(unknown.values())])]
+    found = ", ".join(f'"{name}" is {kind}' for name, kind in zip(unknown, types, strict=True))
+    known = "numbers of 2 to 8 bytes, boolean, date, timestamp, text and uuid"
+    raise Unsupported(f"expected columns of {known}, found {found}; {do}")
+
+
 def _read(connections, table, instead):
     """Return the table as Arrow, all connections looking at one snapshot; `instead` has types to return for others."""
     import pyarrow as pa
@@ -257,8 +269,7 @@ def _read(connections, table, instead):
     try:
         first.execute(begin)
         described = first.execute(f"SELECT * FROM {name} LIMIT 0").description
-        if unknown := [f'"{c.name}" is {c.type_display}' for c in described if c.type_code not in _TYPES]:
-            raise Unsupported(f"no decoder for the types of these columns: {', '.join(unknown)}")
+        _refuse_unknown(first, described, "read a view that casts them, or read in another way")
         columns = [(how, arrow, instead.get(arrow, arrow)) for how, arrow in (_TYPES[c.type_code] for c in described)]
         asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int, pg_export_snapshot()"
         blocks, snapshot = first.execute(asked, [name]).fetchone()

@@ -188,15 +188,18 @@ def _uuid(memory, source, at):
     return right
 
 
-def _prepared(name, array, oid):
+def _prepared(column, name, oid, arrow_of):
     """Return a column as the one Arrow array that the loop reads: the server's type, its numbers and times."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    arrow = _TYPES[oid][1]
+    arrow, found = _TYPES[oid][1], column.dtype
     try:
+        array = arrow_of(column, oid in (700, 701))
+        if str(found) == "Object" or str(array.type) == "extension<arrow.uuid>":  # polars would give their addresses
+            raise NotImplementedError("objects are no texts; make texts of them with str")
         column = array.cast(arrow)
-        if arrow in ("bool", "date32") and not column.cast(array.type).equals(array):
+        if arrow in ("bool", "date32") and array.null_count < len(array) and not column.cast(array.type).equals(array):
             raise ValueError(f"some values are more than a {arrow}")
         if arrow == "float32" and not pc.is_inf(column).equals(pc.is_inf(array)):
             raise ValueError("some values are larger than 32 bits hold")
@@ -209,8 +212,10 @@ def _prepared(name, array, oid):
             less = pc.subtract_checked(column.view(raw), pa.scalar(epoch + 1, raw))
             column = pc.add_checked(less, pa.scalar(1, raw))
         return column.cast("uint8") if arrow == "bool" else column
-    except (NotImplementedError, ValueError) as error:  # a type, a value
-        raise (Unsupported if isinstance(error, NotImplementedError) else ValueError)(f'"{name}": {error}') from None
+    except (NotImplementedError, TypeError, ValueError) as error:  # a type, a value
+        kind = ValueError if isinstance(error, ValueError) else Unsupported
+        wanted = {"string_view": "uuids as texts" if oid == 2950 else "texts"}.get(arrow, arrow)
+        raise kind(f'column "{name}": expected {wanted}, found {found}: {error}; convert the column first') from None
 
 
 def _lines(arrays, oids):
@@ -258,23 +263,45 @@ def _send(statement, names, lines, order, connection, row, end):
         copy.write(b"\xff\xff")
 
 
+def _refuse_unknown(connection, described, do):
+    """Raise Unsupported with the name and type of every column whose type the loop does not know."""
+    unknown = {column.name: column.type_code for column in described if column.type_code not in _TYPES}
+    if not unknown:
+        return
+    asked = "SELECT format_type(oid, NULL) FROM unnest(%s::oid[]) WITH ORDINALITY AS t (oid, place) ORDER BY place"
+    types = [name for (name,) in connection.execute(asked, [list(unknown.values())])]
+    found = ", ".join(f'"{name}" is {kind}' for name, kind in zip(unknown, types, strict=True))
+    known = "numbers of 2 to 8 bytes, boolean, date, timestamp, text and uuid"
+    raise Unsupported(f"expected columns of {known}, found {found}; {do}")
+
+
+def _names(frame):
+    """Return the names of the columns. Raises ValueError unless there are some, all of them texts, and each once."""
+    if not (names := list(frame.columns)):
+        raise ValueError("expected a frame with columns of the table, found none; give it some")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
+        if names.count(name) > 1:
+            raise ValueError(f'column "{name}": expected each name once, found {names.count(name)}; rename or drop one')
+    return names
+
+
 def _write(connections, table, frame, arrow_of):
     """Write the columns, which `arrow_of(column, NaN is a number in it)` makes Arrow arrays of."""
     from psycopg import sql
 
-    table, names, first = sql.Identifier(table).as_string(), list(frame.columns), connections[0]
+    table, names, first = sql.Identifier(table).as_string(), _names(frame), connections[0]
     columns = sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
     with ExitStack() as stack:
         for connection in connections:
             stack.enter_context(connection.transaction())  # they are committed one after the other, the first last
         first.execute("SELECT pg_advisory_xact_lock(%s | %s::regclass::oid::bigint)", [TURN, table])
         described = first.execute(f"SELECT {columns} FROM {table} LIMIT 0").description
-        if unknown := [f'"{c.name}" is {c.type_display}' for c in described if c.type_code not in _TYPES]:
-            raise Unsupported(f"no encoder for the types of these columns: {', '.join(unknown)}")
+        _refuse_unknown(first, described, "write in another way")
         key, several = first.execute(_KEY, [table]).fetchone()
         oids = [column.type_code for column in described]
-        given = (arrow_of(frame[name], oid in (700, 701)) for name, oid in zip(names, oids, strict=True))
-        arrays = list(map(_prepared, names, given, oids))
+        arrays = [_prepared(frame[name], name, oid, arrow_of) for name, oid in zip(names, oids, strict=True)]
         (lines, _texts), rows = _lines(arrays, oids), len(arrays[0])
         at = names.index(key) if key in names else None
         several = several and (key is None or (at is not None and oids[at] in _EXACT))

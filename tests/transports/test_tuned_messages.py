@@ -1,0 +1,114 @@
+"""What the tuned ways say of a frame or a table that they cannot take: which column, what was expected, what to do."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import clickhouse_driver
+import pandas as pd
+import polars as pl
+import psycopg
+import pytest
+
+from harness.registry import Unsupported, connect_of, one
+from harness.systems import clickhouse
+
+SYSTEMS = ("postgres", "clickhouse")
+
+
+@pytest.fixture
+def tables(embedded_lab, uri: str) -> Iterator[dict[str, str]]:
+    """A table called `messages` in both databases; yields their addresses."""
+    columns = "id uuid, number integer, yes boolean, text text"
+    with psycopg.connect(uri, autocommit=True) as postgres:
+        postgres.execute("DROP TABLE IF EXISTS messages, moods; DROP TYPE IF EXISTS mood")
+        postgres.execute(f"CREATE TYPE mood AS ENUM ('good'); CREATE TABLE messages ({columns})")
+        postgres.execute("CREATE TABLE moods (day date, now mood)")
+    client = clickhouse_driver.Client.from_url(embedded_lab.endpoints["clickhouse_native"])
+    client.execute(
+        "CREATE OR REPLACE TABLE messages (id UUID, number Int32, yes Bool, text Nullable(String)) ENGINE Memory"
+    )
+    client.execute("CREATE OR REPLACE TABLE moods (day Date, now Enum('good' = 1)) ENGINE Memory")
+    http = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
+    yield {"postgres": uri, "clickhouse": http.replace(f"database={clickhouse.NAMESPACE}", "database=default")}
+    client.disconnect()
+
+
+@pytest.fixture
+def call(tables: dict[str, str]) -> Callable[..., Any]:
+    def run(system: str, name: str, *given: object) -> Any:
+        entry = one(f"{system}.tuned_{name.partition('_')[0]}.{name}_tuned")
+        with connect_of(entry)(tables[system]) as connection:
+            return entry.function(connection, *given)
+
+    return run
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pl.DataFrame(), "expected a frame with columns of the table, found none; give it some"),
+        (pd.DataFrame(), "expected a frame with columns of the table, found none; give it some"),
+        (
+            pd.DataFrame([[1, 2]], columns=["number", "number"]),
+            'column "number": expected each name once, found 2; rename or drop one',
+        ),
+        (pd.DataFrame({0: [1]}), "column 0: expected a text for a name, found int; rename it"),
+    ],
+)
+def test_a_frame_without_proper_names_is_refused(system, frame, message, call):
+    library = "polars" if isinstance(frame, pl.DataFrame) else "pandas"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        call(system, f"write_{library}", frame, "messages")
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("column", ["id", "text"])
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_uuid_objects_are_refused_and_their_column_named(system, column, library, call):
+    objects = [uuid.UUID(int=number) for number in (0, 2**127)]
+    frame = pl.DataFrame({column: pl.Series(objects, dtype=pl.Object)})
+    frame = frame if library == "polars" else pd.DataFrame({column: pd.Series(objects, dtype=object)})
+    with pytest.raises(Unsupported, match=f'^column "{column}": expected .* found .*make texts of them with str'):
+        call(system, f"write_{library}", frame, "messages")
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame({"yes": [None, None]}), pd.DataFrame({"yes": [None, None]})])
+def test_a_boolean_column_of_nulls_alone_is_written(frame, call, tables):
+    call("postgres", "write_polars" if isinstance(frame, pl.DataFrame) else "write_pandas", frame, "messages")
+    with psycopg.connect(tables["postgres"]) as server:
+        assert server.execute("SELECT yes FROM messages").fetchall() == [(None,), (None,)]
+
+
+@pytest.mark.parametrize(
+    ("system", "frame", "message"),
+    [
+        ("postgres", {"number": ["a"]}, 'column "number": expected int32, found String: .*; convert the column first'),
+        (
+            "clickhouse",
+            {"number": ["a"]},
+            'column "number": expected Int32 in the frame for Int32, found String; cast it',
+        ),
+        ("clickhouse", {"yes": [None]}, 'column "yes": expected a type of numbers, days, .* in the table, found Bool'),
+        ("clickhouse", {"no": [1]}, 'column "no": expected a column of the table, found none of this name; rename or'),
+        (
+            "clickhouse",
+            {"number": pl.Series([None], dtype=pl.Int32)},
+            'column "number": expected no null for Int32, found 1; fill them or make the column Nullable',
+        ),
+    ],
+)
+def test_a_column_that_does_not_fit_is_refused_with_what_fits(system, frame, message, call):
+    with pytest.raises((Unsupported, ValueError), match=f"^{message}"):
+        call(system, "write_polars", pl.DataFrame(frame), "messages")
+
+
+def test_the_type_of_a_column_is_named_and_not_numbered(call):
+    found = '"now" is mood; '
+    with pytest.raises(Unsupported, match=found + "read a view that casts them, or read in another way"):
+        call("postgres", "read_polars", "moods")
+    with pytest.raises(Unsupported, match=found + "write in another way"):
+        call("postgres", "write_polars", pl.DataFrame({"now": ["good"]}), "moods")
+    with pytest.raises(Unsupported, match='column "now": expected numbers, days, String or UUID, found Enum8'):
+        call("clickhouse", "read_polars", "moods")
