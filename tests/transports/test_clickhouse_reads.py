@@ -272,3 +272,14 @@ def test_a_string_that_is_no_text_is_refused_and_not_passed_on(server, uris):
     for name in ("formats_read_native.read_polars_native", "formats_read_row_binary.read_polars_row_binary"):
         with pytest.raises(pa.ArrowInvalid, match="UTF8"):
             read(registry.one(f"clickhouse.{name}"), uris["clickhouse_http"], "bytes")
+
+
+@pytest.mark.parametrize("name", ["read_polars_native", "read_polars_native_http_lz4", "read_polars_native_http_zstd"])
+def test_an_answer_of_no_bytes_is_not_unpacked(name, server, uris):
+    server.command("CREATE OR REPLACE TABLE dataframe_io_lab.nothing (a Int32) ENGINE = Memory")
+    entry = registry.one(f"clickhouse.formats_read_native.{name}")
+    with (
+        registry.connect_of(entry)(uris[entry.endpoint]) as connection,
+        pytest.raises(registry.Unsupported, match="says nothing of the columns of a table without rows"),
+    ):
+        entry.function(connection, "nothing")
