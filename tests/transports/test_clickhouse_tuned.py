@@ -142,21 +142,21 @@ def test_rows_that_no_table_promised_are_read_as_well(server, call):
 )
 def test_a_column_that_cannot_be_written_is_named_before_anything_is_sent(server, call, column):
     make(server, "a Int8, b Int8")
-    with pytest.raises(registry.Unsupported, match=f"column {column.name}"):
+    with pytest.raises(registry.Unsupported, match=f'column "{column.name}"'):
         call("write_polars", pl.DataFrame([pl.Series("a", [1], dtype=pl.Int8), column]), "odd")
     assert server.execute("SELECT count() FROM odd") == [(0,)]
 
 
 def test_pandas_timestamps_with_a_time_of_day_are_refused(server, call):
     make(server, "d Date")
-    with pytest.raises(registry.Unsupported, match="column d"):
+    with pytest.raises(registry.Unsupported, match='column "d"'):
         call("write_pandas", pd.DataFrame({"d": pd.to_datetime(["2025-01-01 00:00:01"])}), "odd")
 
 
 def test_a_column_that_cannot_be_read_is_named(server, call):
     make(server, "a Int8, b Array(Int8)")
     for library in ("polars", "pandas"):
-        with pytest.raises(registry.Unsupported, match=r"column b: type Array\(Int8\)"):
+        with pytest.raises(registry.Unsupported, match=r'column "b": .* found Array\(Int8\)'):
             call(f"read_{library}", "odd")
 
 
@@ -165,13 +165,13 @@ def test_a_column_that_cannot_be_read_is_named(server, call):
 )
 def test_a_text_that_is_no_uuid_fails_and_names_its_column(server, call, key):
     make(server, "key UUID")
-    with pytest.raises(ValueError, match="column key: expected a UUID"):
+    with pytest.raises(ValueError, match='column "key": expected a UUID'):
         call("write_polars", pl.DataFrame({"key": [UUIDS[2], key]}), "odd")
 
 
 def test_a_day_that_the_column_does_not_hold_fails(server, call):
     make(server, "d Date")
-    with pytest.raises(ValueError, match="column d"):
+    with pytest.raises(ValueError, match='column "d"'):
         call("write_polars", pl.DataFrame({"d": [datetime.date(1969, 12, 31)]}), "odd")
 
 
