@@ -1,4 +1,7 @@
-"""clickhouse-connect, ClickHouse's own client for Python, over HTTP: https://clickhouse.com/docs/integrations/python"""
+"""clickhouse-connect, ClickHouse's own client for Python, over HTTP: https://clickhouse.com/docs/integrations/python
+
+The name of a column that stands in backticks or double quotes itself it takes for quoted: insert and its kin refuse it.
+"""
 
 import io
 from contextlib import contextmanager

@@ -54,7 +54,8 @@ def _column(address, query):
 
 
 def _select(table):
-    return f"SELECT * FROM {identifier(table)}"
+    # To connectorx a ? is a parameter, also within a name.
+    return f"SELECT * FROM {identifier(table)}".replace("?", r"\x3F")
 
 
 @transport(
@@ -139,7 +140,7 @@ def read_polars_sql_partitioned(connection, table):
     if not names:
         raise Unsupported(f"{table} has no integer column to divide it by")
     return connectorx.read_sql(
-        connection, _select(table), return_type="polars", partition_on=names[0], partition_num=PARTITIONS
+        connection, _select(table), return_type="polars", partition_on=identifier(names[0]), partition_num=PARTITIONS
     )
 
 

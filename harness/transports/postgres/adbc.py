@@ -147,6 +147,7 @@ def write_pandas_to_sql(connection, frame, table):
 
     adbc_ingest underneath, after a look through the server's tables. pandas passes types on as they are, which the
     server refuses for a date and a uuid: those columns become Arrow dates and 16 bytes first. A NaN arrives as NULL.
+    pandas looks for the table by a pattern: it does not find one with a backslash in its name.
     """
     import pandas as pd
     import pyarrow as pa

@@ -1,4 +1,7 @@
-"""DuckDB with Postgres attached as a database of its own: https://duckdb.org/docs/stable/core_extensions/postgres"""
+"""DuckDB with Postgres attached as a database of its own: https://duckdb.org/docs/stable/core_extensions/postgres
+
+Names of columns that only capital letters tell apart are one to DuckDB: it puts a number behind the second.
+"""
 
 from contextlib import contextmanager
 
