@@ -25,6 +25,7 @@ from harness.availability import reason_unavailable
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
+from harness.embedded.clickhouse.blocks import NOT_HERE
 from harness.execution import COMMAND, Worker
 from harness.labs import Lab
 from harness.lock import only_run
@@ -207,7 +208,7 @@ def _of_module(
                     worker = Worker(Path(folder) / "log", exam.command)
                     stack.callback(worker.end)
                 finding = _finding(exam, entry, kind, of_system, worker, Path(folder))
-                if finding.fate is Fate.UNAVAILABLE:
+                if finding.fate is Fate.UNAVAILABLE and kind is _CONTROL:
                     unsupported = finding.detail
                 if kind in exam.kinds:
                     yield finding
@@ -295,7 +296,7 @@ def _judged(
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(done, exam))
     if answer["status"] != Status.OK:
         fate = _FATES.get(answer["status"], Fate.REFUSED)
-        if kind is _CONTROL and answer["status"] == Status.UNSUPPORTED:
+        if NOT_HERE in answer["error"] or (kind is _CONTROL and answer["status"] == Status.UNSUPPORTED):
             fate = Fate.UNAVAILABLE
         return Finding(entry, kind.name, fate, wanted, _short(answer["error"], exam))
     try:

@@ -7,7 +7,7 @@ from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.lab import EmbeddedLab
 from harness.fidelity import Examination
 from harness.labs import Lab
-from harness.model import Fate
+from harness.model import Fate, Finding
 
 COMES_THROUGH = (Fate.EXACT, Fate.CONVERTED)
 # Way -> kind of values -> how it may fare.
@@ -44,12 +44,26 @@ ONCE_CHANGED = {
 }
 
 
+def found_by(way: str, kinds: list[str], embedded_lab: EmbeddedLab) -> dict[str, Finding]:
+    lab = Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
+    chosen = [KINDS[name] for name in kinds]
+    exam = Examination(lab, labs.check(lab), "no S3 server in this test", "", [registry.one(way)], kinds=chosen)
+    return {finding.kind: finding for finding in fidelity.examine(exam)}
+
+
 @pytest.mark.parametrize("way", ONCE_CHANGED)
 def test_what_was_changed_without_a_word_comes_through_or_is_refused(way: str, embedded_lab: EmbeddedLab) -> None:
-    lab = Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
-    kinds = [KINDS[name] for name in ONCE_CHANGED[way]]
-    exam = Examination(lab, labs.check(lab), "no S3 server in this test", "", [registry.one(way)], kinds=kinds)
-    found = fidelity.examine(exam)
-    assert [finding.kind for finding in found] == [kind.name for kind in kinds]
-    wrong = [finding for finding in found if finding.fate not in ONCE_CHANGED[way][finding.kind]]
+    found = found_by(way, list(ONCE_CHANGED[way]), embedded_lab)
+    assert list(found) == list(ONCE_CHANGED[way])
+    wrong = [finding for finding in found.values() if finding.fate not in ONCE_CHANGED[way][finding.kind]]
     assert {finding.kind: (finding.fate, finding.detail) for finding in wrong} == {}
+
+
+def test_what_the_gateway_cannot_take_is_unavailable_here_and_costs_one_pair_only(embedded_lab: EmbeddedLab) -> None:
+    """ClickHouse's own native handler takes JSON in blocks: no way is to blame that the gateway does not."""
+    found = found_by("clickhouse.asynch_columns.write_polars_columnar_lz4", ["json", "generated"], embedded_lab)
+    assert {name: finding.fate for name, finding in found.items()} == {
+        "json": Fate.UNAVAILABLE,
+        "generated": Fate.EXACT,
+    }
+    assert all(finding.as_wanted for finding in found.values())

@@ -13,6 +13,7 @@ MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
 _MAX_NESTING = 64
+NOT_HERE = "cannot be sent as native blocks to this gateway"  # and to a server it can: what this says is no way's fault
 
 _WIDTHS = {
     "Bool": 1, "Date": 2, "Date32": 4, "DateTime": 4, "DateTime64": 8, "Decimal128": 16, "Decimal256": 32,
@@ -40,9 +41,7 @@ class UnknownTypeError(ProtocolError):
     """A column's type whose layout is not known here, so that the end of its block cannot be found."""
 
     def __init__(self, type_name: str) -> None:
-        super().__init__(
-            f"type {type_name!r} cannot be sent as native blocks to this gateway; insert it with FORMAT ..."
-        )
+        super().__init__(f"type {type_name!r} {NOT_HERE}; insert it with FORMAT ...")
 
 
 @dataclass(frozen=True, slots=True)

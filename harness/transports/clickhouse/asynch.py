@@ -175,7 +175,7 @@ async def write_pandas_insert_tsv(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
         "int32_into_date timestamp_into_int64",
     },
     published="asynch native columnar insert from Polars dataframe",
@@ -201,7 +201,7 @@ async def write_polars_columnar(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond",
-        "refused": "nulls null_text first_10000_null int64_beside_null nested json float64_into_int32 "
+        "refused": "nulls null_text first_10000_null int64_beside_null nested float64_into_int32 "
         "int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
     },
     published="asynch native columnar insert from Pandas dataframe",

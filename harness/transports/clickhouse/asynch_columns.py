@@ -67,7 +67,7 @@ async def _insert_columns(connection, frame, table, columns):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
         "int32_into_date timestamp_into_int64",
     },
 )
@@ -87,8 +87,7 @@ async def write_polars_executemany(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 int32_into_date "
-        "timestamp_into_int64",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
     },
 )
 async def write_pandas_executemany(connection, frame, table):
@@ -107,7 +106,7 @@ async def write_pandas_executemany(connection, frame, table):
     settings=COMPRESSED_INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond text_too_long",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
         "int32_into_date timestamp_into_int64",
     },
 )
@@ -131,7 +130,7 @@ async def write_polars_columnar_lz4(connection, frame, table):
     settings=COMPRESSED_INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond text_too_long",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
         "int32_into_date timestamp_into_int64",
     },
 )
@@ -155,8 +154,7 @@ async def write_polars_columnar_zstd(connection, frame, table):
     settings=COMPRESSED_INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond text_too_long",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 int32_into_date "
-        "timestamp_into_int64",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
     },
 )
 async def write_pandas_columnar_lz4(connection, frame, table):

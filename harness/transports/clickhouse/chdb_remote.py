@@ -60,7 +60,6 @@ def _insert(connection, frame, table, settings):
     lossy={
         "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
         "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
-        "refused": "json",
     },
 )
 def write_polars_remote(connection, frame, table):
@@ -82,7 +81,6 @@ def write_polars_remote(connection, frame, table):
     lossy={
         "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
         "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
-        "refused": "json",
     },
 )
 def write_polars_remote_lz4(connection, frame, table):
@@ -100,7 +98,7 @@ def write_polars_remote_lz4(connection, frame, table):
     lossy={
         "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
         "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
-        "refused": "arrays nested json",
+        "refused": "arrays nested",
     },
 )
 def write_pandas_remote(connection, frame, table):
@@ -121,7 +119,7 @@ def write_pandas_remote(connection, frame, table):
     lossy={
         "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
         "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
-        "refused": "arrays nested json",
+        "refused": "arrays nested",
     },
 )
 def write_pandas_remote_lz4(connection, frame, table):

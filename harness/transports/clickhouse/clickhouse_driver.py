@@ -169,7 +169,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
         "date_into_timestamp int32_into_date timestamp_into_int64",
     },
     published="clickhouse-driver native columnar insert from Polars dataframe",
@@ -195,7 +195,7 @@ def write_polars_columnar(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nulls null_text first_10000_null int64_beside_null nested json float64_into_int32 "
+        "refused": "nulls null_text first_10000_null int64_beside_null nested float64_into_int32 "
         "int32_into_text text_into_int32 text_into_date int32_into_date timestamp_into_int64",
     },
     published="clickhouse-driver native columnar insert from Pandas dataframe",

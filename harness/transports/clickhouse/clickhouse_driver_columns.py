@@ -78,7 +78,7 @@ def _pandas_arrays(frame):
         "changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz int64_beyond_int32 "
         "uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned fraction_into_int32 "
         "float64_beyond_float32 dates_beyond timestamp_into_int64",
-        "refused": "arrays nested json float64_into_decimal int32_into_text",
+        "refused": "arrays nested float64_into_decimal int32_into_text",
     },
 )
 def write_polars_numpy(connection, frame, table):
@@ -104,7 +104,7 @@ def write_polars_numpy(connection, frame, table):
         "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
         "negative_into_unsigned fraction_into_int32 float64_beyond_float32 dates_beyond "
         "timestamp_into_int64",
-        "refused": "nested json float64_into_decimal int32_into_text",
+        "refused": "nested float64_into_decimal int32_into_text",
     },
 )
 def write_pandas_numpy(connection, frame, table):
@@ -129,7 +129,7 @@ def write_pandas_numpy(connection, frame, table):
         "changed": "nulls first_10000_null int64_beside_null timestamps timestamps_tz int64_beyond_int32 "
         "uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned fraction_into_int32 "
         "float64_beyond_float32 dates_beyond timestamp_into_int64",
-        "refused": "arrays nested json float64_into_decimal int32_into_text",
+        "refused": "arrays nested float64_into_decimal int32_into_text",
     },
 )
 def write_polars_numpy_lz4(connection, frame, table):
@@ -172,7 +172,7 @@ def write_pandas_insert_dataframe(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
         "date_into_timestamp int32_into_date timestamp_into_int64",
     },
 )
@@ -196,7 +196,7 @@ def write_polars_columnar_lz4(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
         "date_into_timestamp int32_into_date timestamp_into_int64",
     },
 )
@@ -220,8 +220,8 @@ def write_polars_columnar_zstd(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
-        "int32_into_date timestamp_into_int64",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date int32_into_date"
+        " timestamp_into_int64",
     },
 )
 def write_pandas_columnar_lz4(connection, frame, table):
@@ -243,7 +243,7 @@ def write_pandas_columnar_lz4(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
         "date_into_timestamp int32_into_date timestamp_into_int64",
     },
 )
@@ -264,8 +264,8 @@ def write_polars_rows(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "timestamps timestamps_tz dates_beyond",
-        "refused": "nested json float64_into_int32 int32_into_text text_into_int32 text_into_date "
-        "int32_into_date timestamp_into_int64",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date int32_into_date"
+        " timestamp_into_int64",
     },
 )
 def write_pandas_rows(connection, frame, table):

@@ -100,6 +100,10 @@ def _pandas_parquet(frame, compression):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_arrow(connection, frame, table):
     """Send the frame as an uncompressed Arrow stream in the body of a POST request.
@@ -119,6 +123,10 @@ def write_polars_arrow(connection, frame, table):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_arrow_lz4(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with lz4.
@@ -137,6 +145,10 @@ def write_polars_arrow_lz4(connection, frame, table):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_arrow_zstd(connection, frame, table):
     """Send the frame as an Arrow stream whose buffers are compressed with zstd.
@@ -200,6 +212,10 @@ def write_pandas_arrow_lz4(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_parquet_uncompressed(connection, frame, table):
     """Send the frame as one Parquet file without compression and without statistics.
@@ -220,6 +236,10 @@ def write_polars_parquet_uncompressed(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_parquet_lz4(connection, frame, table):
     """Send the frame as one lz4 Parquet file; all else is as polars chooses it."""
@@ -235,6 +255,10 @@ def write_polars_parquet_lz4(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_parquet_zstd(connection, frame, table):
     """Send the frame as one zstd Parquet file: the published way with a client without asyncio, in pieces."""
@@ -250,6 +274,10 @@ def write_polars_parquet_zstd(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_parquet_uncompressed(connection, frame, table):
     """Send the frame as one Parquet file without compression, through pyarrow.
@@ -268,6 +296,10 @@ def write_pandas_parquet_uncompressed(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_parquet_zstd(connection, frame, table):
     """Send the frame as one zstd Parquet file, through pyarrow.

@@ -132,7 +132,20 @@ def _values(name, column, kind):
         raise Unsupported(f"column {name}: this encoder has no type {kind}")
     if kind.startswith("Date"):
         column = column.cast("date32").cast("int32")
-    return column.cast(ARROW_TYPES[kind]).fill_null(0).to_numpy()
+    return _numbers(name, column, kind).fill_null(0).to_numpy()
+
+
+def _numbers(name, column, kind):
+    """Return a column in the Arrow type of a number; what does not fit raises ValueError."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_temporal(column.type):  # Arrow would cast it to what it counts
+        raise ValueError(f"column {name}: {column.type} is no {kind}")
+    numbers = column.cast(ARROW_TYPES[kind])
+    if kind == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
+        raise ValueError(f"column {name} has floats that are larger than a {kind} holds")
+    return numbers
 
 
 def _uuids(texts):
@@ -207,7 +220,10 @@ def _from_pandas(frame):
     payload="native columns",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+    },
 )
 def write_polars_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
@@ -225,7 +241,10 @@ def write_polars_native(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+    },
 )
 def write_polars_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_polars_native."""
@@ -239,7 +258,10 @@ def write_polars_native_lz4(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+    },
 )
 def write_polars_native_zstd(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding zstd; all else as write_polars_native."""
@@ -253,7 +275,10 @@ def write_polars_native_zstd(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+    },
 )
 def write_pandas_native(connection, frame, table):
     """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
@@ -271,7 +296,10 @@ def write_pandas_native(connection, frame, table):
     payload="native columns",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+    },
 )
 def write_pandas_native_lz4(connection, frame, table):
     """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_pandas_native."""

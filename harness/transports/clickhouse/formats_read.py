@@ -83,6 +83,7 @@ def _stream(client, table, settings, *how):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
 )
 def read_polars_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and let polars decode it, without pyarrow.
@@ -104,6 +105,7 @@ def read_polars_arrow_stream(connection, table):
     payload="Arrow",
     requires=["httpx", "pandas", "pyarrow"],
     settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
 )
 def read_pandas_arrow_stream(connection, table):
     """Fetch the table as one lz4 Arrow stream and keep its columns in pandas.
@@ -127,6 +129,7 @@ def read_pandas_arrow_stream(connection, table):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
 )
 def read_polars_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and let polars decode it, without pyarrow.
@@ -149,6 +152,7 @@ def read_polars_arrow_stream_uncompressed(connection, table):
     payload="Arrow",
     requires=["httpx", "pandas", "pyarrow"],
     settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
 )
 def read_pandas_arrow_stream_uncompressed(connection, table):
     """Fetch the table as one uncompressed Arrow stream and keep its columns in pandas.
@@ -172,6 +176,7 @@ def read_pandas_arrow_stream_uncompressed(connection, table):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=ARROW_ZSTD,
+    lossy={"changed": "enum"},
 )
 def read_polars_arrow_stream_zstd(connection, table):
     """Fetch the table as one zstd Arrow stream and let polars decode it, without pyarrow.
@@ -194,6 +199,7 @@ def read_polars_arrow_stream_zstd(connection, table):
     payload="Arrow",
     requires=["httpx", "lz4.frame", "polars"],
     settings=HTTP_COMPRESSED,
+    lossy={"changed": "enum"},
 )
 def read_polars_arrow_stream_http_lz4(connection, table):
     """Fetch the table as one Arrow stream in HTTP compression lz4 and let polars decode it, without pyarrow.
@@ -217,6 +223,7 @@ def read_polars_arrow_stream_http_lz4(connection, table):
     payload="Arrow",
     requires=["httpx", "polars", "zstandard"],
     settings=HTTP_COMPRESSED,
+    lossy={"changed": "enum"},
 )
 def read_polars_arrow_stream_http_zstd(connection, table):
     """Fetch the table as one Arrow stream in HTTP compression zstd and let polars decode it, without pyarrow.
@@ -239,6 +246,7 @@ def read_polars_arrow_stream_http_zstd(connection, table):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
 )
 def read_polars_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and let polars decode it, without pyarrow.
@@ -260,6 +268,7 @@ def read_polars_arrow_file(connection, table):
     payload="Arrow",
     requires=["httpx", "pandas", "pyarrow"],
     settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
 )
 def read_pandas_arrow_file(connection, table):
     """Fetch the table as one lz4 Arrow file and keep its columns in pandas.

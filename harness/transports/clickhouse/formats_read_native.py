@@ -31,7 +31,6 @@ TIMEOUT_SECONDS = 300
 PLAIN = {"enable_http_compression": "0"}
 HTTP_COMPRESSED = {"enable_http_compression": "1"}
 
-REFUSED = {"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested"}
 
 # ClickHouse's types of fixed width -> numpy's, which are Arrow's as well.
 NUMBERS = {
@@ -215,7 +214,7 @@ def _table(answer):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
     settings=PLAIN,
-    lossy=REFUSED,
+    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
 )
 def read_polars_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for polars.
@@ -238,7 +237,7 @@ def read_polars_native(connection, table):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
     settings=PLAIN,
-    lossy=REFUSED,
+    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
 )
 def read_pandas_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for pandas.
@@ -260,7 +259,7 @@ def read_pandas_native(connection, table):
     payload="native columns",
     requires=["httpx", "lz4.frame", "numba", "numpy", "polars", "pyarrow"],
     settings=HTTP_COMPRESSED,
-    lossy=REFUSED,
+    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
 )
 def read_polars_native_http_lz4(connection, table):
     """Fetch native blocks in HTTP compression lz4 and decode them here, with numpy and numba, for polars.
@@ -286,7 +285,7 @@ def read_polars_native_http_lz4(connection, table):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow", "zstandard"],
     settings=HTTP_COMPRESSED,
-    lossy=REFUSED,
+    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
 )
 def read_polars_native_http_zstd(connection, table):
     """Fetch native blocks in HTTP compression zstd and decode them here, with numpy and numba, for polars.

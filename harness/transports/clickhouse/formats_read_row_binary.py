@@ -197,7 +197,7 @@ def _table(answer):
     payload="binary rows",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
     settings=PLAIN,
-    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested"},
+    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
 )
 def read_polars_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for polars.
@@ -221,7 +221,7 @@ def read_polars_row_binary(connection, table):
     payload="binary rows",
     requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
     settings=PLAIN,
-    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested"},
+    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
 )
 def read_pandas_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for pandas.

@@ -139,8 +139,21 @@ def _values(name, column, kind):
         raise Unsupported(f"column {name}: this encoder has no type {kind}")
     if kind.startswith("Date"):
         column = column.cast("date32").cast("int32")
-    numbers = column.cast(ARROW_TYPES[kind]).fill_null(0).to_numpy()
+    numbers = _numbers(name, column, kind).fill_null(0).to_numpy()
     return [_fixed(numbers, numbers.itemsize)]
+
+
+def _numbers(name, column, kind):
+    """Return a column in the Arrow type of a number; what does not fit raises ValueError."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_temporal(column.type):  # Arrow would cast it to what it counts
+        raise ValueError(f"column {name}: {column.type} is no {kind}")
+    numbers = column.cast(ARROW_TYPES[kind])
+    if kind == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
+        raise ValueError(f"column {name} has floats that are larger than a {kind} holds")
+    return numbers
 
 
 def _fixed(values, width):
@@ -213,7 +226,10 @@ def _from_pandas(frame):
     payload="binary rows",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
 )
 def write_polars_rowbinary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
@@ -231,7 +247,10 @@ def write_polars_rowbinary(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
 )
 def write_polars_rowbinary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_polars_rowbinary."""
@@ -245,7 +264,10 @@ def write_polars_rowbinary_lz4(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
 )
 def write_polars_rowbinary_zstd(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding zstd; all else as write_polars_rowbinary."""
@@ -259,7 +281,10 @@ def write_polars_rowbinary_zstd(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
 )
 def write_pandas_rowbinary(connection, frame, table):
     """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
@@ -277,7 +302,10 @@ def write_pandas_rowbinary(connection, frame, table):
     payload="binary rows",
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
-    lossy={"refused": "timestamps timestamps_tz decimals arrays nested"},
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
 )
 def write_pandas_rowbinary_lz4(connection, frame, table):
     """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_pandas_rowbinary."""

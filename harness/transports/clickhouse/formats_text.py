@@ -78,7 +78,12 @@ def _arrow_table(frame):
     payload="delimited text",
     requires=["httpx", "polars"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"refused": "booleans arrays nested"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
+        "int32_into_date timestamp_into_int64",
+    },
 )
 def write_polars_csv_with_names(connection, frame, table):
     r"""Send the frame as CSV with a header, all texts quoted and nulls as a bare \N, in the body of a POST request.
@@ -97,7 +102,11 @@ def write_polars_csv_with_names(connection, frame, table):
     payload="delimited text",
     requires=["httpx", "pandas", "pyarrow.csv"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "arrays nested"},
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
+    },
 )
 def write_pandas_csv_with_names(connection, frame, table):
     """Send the frame as CSV with a header, written by pyarrow, in the body of a POST request.
@@ -120,6 +129,11 @@ def write_pandas_csv_with_names(connection, frame, table):
     payload="JSON",
     requires=["httpx", "polars"],
     settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "json float64_into_int32 timestamp_into_date timestamp_into_int64",
+    },
 )
 def write_polars_json(connection, frame, table):
     """Send the frame as one JSON object per row in the body of a POST request.
@@ -145,7 +159,11 @@ def write_polars_json(connection, frame, table):
     payload="JSON",
     requires=["httpx", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz"},
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond",
+        "refused": "json float64_into_int32 timestamp_into_int64",
+    },
 )
 def write_pandas_json(connection, frame, table):
     """Send the frame as one JSON object per row in the body of a POST request.

@@ -86,6 +86,10 @@ async def _column_names(client, table):
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
     published="httpx async HTTP INSERT FORMAT Parquet from Polars dataframe",
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 async def write_polars_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file in the body of a POST request.
@@ -107,7 +111,10 @@ async def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nan"},
+    lossy={
+        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
+    },
     published="httpx async HTTP INSERT FORMAT Parquet from Pandas dataframe",
 )
 async def write_pandas_parquet(connection, frame, table):

@@ -92,6 +92,10 @@ def _arrow_table(frame):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_arrow_parallel(connection, frame, table):
     """Send slices of the frame as uncompressed Arrow streams, side by side.
@@ -114,6 +118,10 @@ def write_polars_arrow_parallel(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_parquet_parallel(connection, frame, table):
     """Send slices of the frame as zstd Parquet files, side by side.
@@ -136,6 +144,10 @@ def write_polars_parquet_parallel(connection, frame, table):
     payload="Arrow",
     requires=["httpx", "pandas", "pyarrow.ipc"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_arrow_parallel(connection, frame, table):
     """Send slices of the frame as uncompressed Arrow streams, side by side.

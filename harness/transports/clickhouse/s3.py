@@ -82,6 +82,10 @@ def _upload_and_pull(connection, table, columns, parquet):
     requires=["httpx", "obstore.store", "polars"],
     needs=["s3"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_parquet(connection, frame, table):
     """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().
@@ -103,6 +107,10 @@ def write_polars_parquet(connection, frame, table):
     requires=["httpx", "obstore.store", "pandas", "pyarrow.parquet"],
     needs=["s3"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_parquet(connection, frame, table):
     """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().

@@ -55,7 +55,13 @@ def _insert_text(connection, table, columns, format_name, payload):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "backslash_n tab spaces", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Polars delimited text",
 )
 def write_polars_insert_csv(connection, frame, table):
@@ -79,8 +85,12 @@ def write_polars_insert_csv(connection, frame, table):
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text empty_text backslash_n quotes int64_beside_null",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested",
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
+        "float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested json "
+        "float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
         "hangs": "zero_rows",
     },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Polars delimited text",
@@ -105,7 +115,12 @@ def write_polars_insert_tsv(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "empty_text backslash_n tab spaces nan", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
     published="SQLAlchemy over native driver INSERT FORMAT CSV from Pandas delimited text",
 )
 def write_pandas_insert_csv(connection, frame, table):
@@ -129,8 +144,11 @@ def write_pandas_insert_csv(connection, frame, table):
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text backslash_n quotes int64_beside_null",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested",
+        "changed": "null_text backslash_n quotes int64_beside_null int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested "
+        "float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
         "hangs": "zero_rows",
     },
     published="SQLAlchemy over native driver INSERT FORMAT TSV from Pandas delimited text",
@@ -154,7 +172,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
-    lossy={"changed": "timestamps timestamps_tz", "refused": "first_10000_null nested"},
+    lossy={"changed": "timestamps timestamps_tz padded_text json", "refused": "first_10000_null nested"},
     published="SQLAlchemy over native driver row fetch -> Polars dataframe",
 )
 def read_polars_rows(connection, table):
@@ -178,7 +196,7 @@ def read_polars_rows(connection, table):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text"},
     published="SQLAlchemy over native driver row fetch -> Pandas dataframe",
 )
 def read_pandas_rows(connection, table):

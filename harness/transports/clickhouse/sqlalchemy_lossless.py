@@ -101,7 +101,13 @@ def _pandas_tsv(frame):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"refused": "booleans arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
+        "int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
@@ -121,7 +127,13 @@ def write_polars_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
@@ -141,7 +153,12 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow.csv", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"changed": "timestamps timestamps_tz", "refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
@@ -161,7 +178,12 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
     payload="delimited text",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
-    lossy={"refused": "arrays nested", "hangs": "zero_rows"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
 )
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.

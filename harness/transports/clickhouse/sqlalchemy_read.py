@@ -43,7 +43,7 @@ def _typed(values, kind):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow", "sqlalchemy"],
-    lossy={"changed": "timestamps timestamps_tz"},
+    lossy={"changed": "timestamps timestamps_tz padded_text"},
 )
 def read_pandas_rows_lossless(connection, table):
     """Fetch all rows through SQLAlchemy, turn them into columns and keep nulls among numbers: nothing is lost.

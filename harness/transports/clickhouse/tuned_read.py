@@ -17,7 +17,6 @@ ENDPOINT = "clickhouse_http"
 TIMEOUT_SECONDS = 300  # a socket that is silent for so long is broken (the native clients have the same default)
 PINNED = {"enable_http_compression": "0"}
 PATH, PAYLOAD = "HTTP SELECT FORMAT Native", "native columns"
-REFUSED = {"refused": "booleans timestamps timestamps_tz decimals arrays nested"}
 FOR_POLARS = ["numba", "numpy", "polars", "pyarrow"]
 FOR_PANDAS = ["numba", "numpy", "pandas", "pyarrow"]
 RECEIVE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the processor's cache
@@ -272,7 +271,15 @@ def _read(connection, table):
         raise
 
 
-@transport("read", frame="polars", path=PATH, payload=PAYLOAD, requires=FOR_POLARS, settings=PINNED, lossy=REFUSED)
+@transport(
+    "read",
+    frame="polars",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=FOR_POLARS,
+    settings=PINNED,
+    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+)
 def read_polars_tuned(connection, table):
     """Fetch the table as Native blocks; compiled loops decode them on arrival into memory that polars takes over.
 
@@ -284,7 +291,15 @@ def read_polars_tuned(connection, table):
     return pl.DataFrame({column.name: pl.from_arrow(column.arrow(rows)) for column in columns})
 
 
-@transport("read", frame="pandas", path=PATH, payload=PAYLOAD, requires=FOR_PANDAS, settings=PINNED, lossy=REFUSED)
+@transport(
+    "read",
+    frame="pandas",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=FOR_PANDAS,
+    settings=PINNED,
+    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+)
 def read_pandas_tuned(connection, table):
     """Do as read_polars_tuned; then texts become str columns (a copy), days datetime64[us], numbers numpy's.
 

@@ -24,7 +24,6 @@ TIMEOUT_SECONDS = 300
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
 PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
 PATH, PAYLOAD = "HTTP INSERT FORMAT Native", "native columns"
-REFUSED = {"refused": "booleans timestamps timestamps_tz decimals arrays nested"}
 FOR_POLARS = ["numba", "numpy", "polars", "pyarrow"]
 FOR_PANDAS = ["pandas", *FOR_POLARS]
 
@@ -297,7 +296,21 @@ def _number(number):
     return bytes([*head, number >> 7 * len(head)])
 
 
-@transport("write", frame="polars", path=PATH, payload=PAYLOAD, requires=FOR_POLARS, settings=PINNED, lossy=REFUSED)
+@transport(
+    "write",
+    frame="polars",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=FOR_POLARS,
+    settings=PINNED,
+    lossy={
+        "refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum categories "
+        "json int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64 "
+        "float32_into_float64 float64_into_decimal int32_into_text text_into_int32 text_into_date"
+        " date_into_timestamp timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+    },
+)
 def write_polars_tuned(connection, frame, table):
     """Send Native blocks of one partition each over several HTTP connections, made by compiled loops meanwhile.
 
@@ -309,7 +322,20 @@ def write_polars_tuned(connection, frame, table):
     _write(connection, frame, table)
 
 
-@transport("write", frame="pandas", path=PATH, payload=PAYLOAD, requires=FOR_PANDAS, settings=PINNED, lossy=REFUSED)
+@transport(
+    "write",
+    frame="pandas",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=FOR_PANDAS,
+    settings=PINNED,
+    lossy={
+        "refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum categories "
+        "json int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64 "
+        "float32_into_float64 float64_into_decimal int32_into_text text_into_int32 text_into_date"
+        " date_into_timestamp boolean_into_int32 int32_into_date timestamp_into_int64",
+    },
+)
 def write_pandas_tuned(connection, frame, table):
     """Let polars take over the columns of the frame, then do as write_polars_tuned.
 

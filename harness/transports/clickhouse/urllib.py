@@ -87,6 +87,10 @@ def _column_names(connection, table):
     requires=["polars"],
     settings=INSERT_SETTINGS,
     published="urllib HTTP INSERT FORMAT Parquet from Polars dataframe",
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
 )
 def write_polars_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file in the body of a POST request.
@@ -108,7 +112,10 @@ def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
-    lossy={"changed": "nan"},
+    lossy={
+        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
+    },
     published="urllib HTTP INSERT FORMAT Parquet from Pandas dataframe",
 )
 def write_pandas_parquet(connection, frame, table):

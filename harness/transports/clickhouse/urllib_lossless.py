@@ -61,6 +61,10 @@ def _insert_parquet(connection, table, columns, parquet):
     payload="Parquet",
     requires=["pandas", "pyarrow.parquet"],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
 )
 def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
