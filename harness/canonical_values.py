@@ -23,6 +23,8 @@ def canonical_value(value: Any, kind: str) -> Any:
         return float(value)
     if kind == "json":
         return _document(json.loads(value) if isinstance(value, str | bytes) else value)
+    if kind == "category":
+        return value
     if kind == "nested":
         return dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value)
     if kind == "array":

@@ -36,6 +36,10 @@ ONCE_CHANGED = {
         "json": COMES_THROUGH,
         "jsonb": COMES_THROUGH,
     },
+    **{
+        f"clickhouse.{way}": {"float64_beyond_float32": (Fate.REFUSED,), "timestamp_into_int64": (Fate.REFUSED,)}
+        for way in ("formats_native.write_polars_native", "formats_rowbinary.write_polars_rowbinary")
+    },
     "postgres.tuned_write.write_polars_tuned": {"float64_beyond_float32": (Fate.REFUSED,)},
     "postgres.tuned_write.write_pandas_tuned": {
         "float64_beyond_float32": (Fate.REFUSED,),

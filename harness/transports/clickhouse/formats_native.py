@@ -222,7 +222,7 @@ def _from_pandas(frame):
     settings=INSERT_SETTINGS,
     lossy={
         "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_native(connection, frame, table):
@@ -243,7 +243,7 @@ def write_polars_native(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_native_lz4(connection, frame, table):
@@ -260,7 +260,7 @@ def write_polars_native_lz4(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_native_zstd(connection, frame, table):
@@ -277,7 +277,7 @@ def write_polars_native_zstd(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_pandas_native(connection, frame, table):
@@ -298,7 +298,7 @@ def write_pandas_native(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp float64_beyond_float32 timestamp_into_int64",
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_pandas_native_lz4(connection, frame, table):
