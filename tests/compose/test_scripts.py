@@ -45,8 +45,11 @@ def without_docker(tmp_path):
     return str(folder)
 
 
-def with_docker(tmp_path, security="[name=seccomp]"):
-    """A PATH with a docker that looks current, writes down what is built with which bundle, and builds nothing."""
+def with_docker(tmp_path, security="[name=seccomp]", built="echo 'no space left on device'; exit 1"):
+    """A PATH with a docker that looks current, writes down what is built with which bundle, and builds nothing.
+
+    `built` is what its builds end with.
+    """
     folder = tmp_path / "docker"
     folder.mkdir()
     docker = folder / "docker"
@@ -58,7 +61,7 @@ def with_docker(tmp_path, security="[name=seccomp]"):
         "  'buildx version') echo buildx v0.29.1 ;;\n"
         "  version*) echo 28.5.2 Engine ;;\n"
         f"  info*) echo '{security}' ;;\n"
-        f"  *' build '*) echo \"$LAB_CA_BUNDLE: $*\" >>'{tmp_path}/built'; echo 'no space left on device'; exit 1 ;;\n"
+        f"  *' build '*) echo \"$LAB_CA_BUNDLE: $*\" >>'{tmp_path}/built'; {built} ;;\n"
         "esac\n"
     )
     docker.chmod(0o755)
@@ -240,3 +243,12 @@ def test_the_compose_check_is_skipped_with_one_line_where_the_user_is_not_root()
     assert done.returncode == 0
     assert done.stdout.startswith("compose check: skipped: expected root")
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_what_an_image_goes_without_is_told_once_also_by_a_build_that_goes_well(checkout, tmp_path):
+    said = "pg_parquet: not in this image: no way to its repository; make clean and make up try again"
+    path = with_docker(tmp_path, built=f"echo '#9 1.2 {said}'; echo '#9 1.2 {said}'")
+    done = run(checkout, "compose/lab", "up", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("pg_parquet: not in this image") == 1
+    assert f"lab: {said}\n" in done.stdout
