@@ -303,7 +303,8 @@ def _judged(
         found = of_system.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
     except Exception as error:  # of any client: what stands in the table is not of this kind, or of no enum's labels
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(f"written: {error}", exam))
-    expected = of_system.rows(kind).select(found.columns)  # of a read without what SELECT * leaves out
+    # Of a read without what SELECT * leaves out; by name, for polars would take the name * for all columns.
+    expected = pl.DataFrame([of_system.rows(kind)[name] for name in found.columns])
     fate, detail = judge(kind, expected, found, entry.frame, answer["converted"])
     return Finding(entry, kind.name, fate, wanted, _short(detail, exam))
 
