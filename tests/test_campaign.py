@@ -9,6 +9,7 @@ from benchmarks.faults import Campaign
 from benchmarks.injuries import Case, cases
 from harness.embedded.lab import EmbeddedLab
 
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 CHOSEN = [
     "kill parent in call (postgres, embedded)",
     "kill keeper in prepare (clickhouse, embedded)",

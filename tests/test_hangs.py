@@ -24,6 +24,7 @@ from harness.systems.tables import SYSTEMS
 from tests.commands import wait_for_rows
 from tests.test_faults import busy_worker, two_runs
 
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 REACTION_SECONDS = 75.0  # 20 of the time limit, 20 to be sure, and the restart on a machine that others use too
 
 

@@ -21,6 +21,7 @@ from harness.systems import clickhouse
 from tests.commands import wait_for_rows
 from tests.test_faults import busy_worker
 
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 WAYS = "postgres.psycopg.write_polars_copy_text,clickhouse.httpx.write_polars_parquet"
 

@@ -18,6 +18,7 @@ from harness.model import Status
 from tests.commands import refused, wait_for_rows
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+pytestmark = pytest.mark.alone
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
 
