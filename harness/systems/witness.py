@@ -22,12 +22,12 @@ _VICTIM = Kind("victim", "", {}, {})  # only the key, so that SELECT 1 is a row 
 
 
 class Witness:
-    """What vouches for the values of one database; files for transports are left in `folder`."""
+    """What vouches for the values of one database, through `reference`; files for transports are left in `folder`."""
 
     def __init__(self, system: str, endpoints: dict[str, str], folder: Path) -> None:
         self._system, self._folder, self._module = system, folder, SYSTEMS[system]
-        self._reference = Reference(system, self._module, endpoints, PATIENCE_SECONDS)
-        self._reference.greet()
+        self.reference = Reference(system, self._module, endpoints, PATIENCE_SECONDS)
+        self.reference.greet()
         self._verdicts: dict[str, str] = {}
         self._made: set[str] = set()
         self._rows: dict[str, pl.DataFrame] = {}
@@ -72,7 +72,7 @@ class Witness:
     def executed(self) -> str:
         """Say what SQL in a name has done to the table that is there for it, and make that anew; or nothing."""
         try:
-            rows = self._reference.ask(self._module.fetch, VICTIM).num_rows
+            rows = self.reference.ask(self._module.fetch, VICTIM).num_rows
         except NoAnswer:
             raise
         except Exception as error:
@@ -89,9 +89,9 @@ class Witness:
 
     def _load(self, kind: Kind, table: str) -> None:
         if insertion := tables.insertion(kind, self._system):
-            self._reference.ask(self._module.fill, table, insertion, once=True)
+            self.reference.ask(self._module.fill, table, insertion, once=True)
         else:
-            self._reference.ask(self._module.load, table, self.file(kind), tables.kinds_of(kind.columns), once=True)
+            self.reference.ask(self._module.load, table, self.file(kind), tables.kinds_of(kind.columns), once=True)
 
     def empty(self, kind: Kind) -> str:
         """Make an empty table for a write and return its name."""
@@ -101,27 +101,27 @@ class Witness:
 
     def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
         """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
-        fetched = self._reference.ask(self._module.fetch, table, tables.selection(kind, self._system))
+        fetched = self.reference.ask(self._module.fetch, table, tables.selection(kind, self._system))
         return canonicalise(fetched, tables.stored_kinds(kind, self._system))[0]
 
     def settle(self) -> None:
         """End what a killed process has left on the server."""
-        self._reference.ask(self._module.settle)
+        self.reference.ask(self._module.settle)
 
     def close(self) -> None:
         """Drop all tables, then their enum."""
         for table in self._made:
-            self._reference.ask(self._module.drop, table)
+            self.reference.ask(self._module.drop, table)
         if self._enum:
-            self._reference.ask(self._module.drop_enum, ENUM)
-        self._reference.close()
+            self.reference.ask(self._module.drop_enum, ENUM)
+        self.reference.close()
 
     def _make(self, kind: Kind, table: str) -> None:
         if (labels := tables.enum(kind, self._system)) and not self._enum:
-            self._reference.ask(self._module.create_enum, ENUM, labels)
+            self.reference.ask(self._module.create_enum, ENUM, labels)
             self._enum = True
         self._made.add(table)  # perhaps in vain, and to be dropped all the same
-        self._reference.ask(self._module.create, table, tables.definition(kind, self._system))
+        self.reference.ask(self._module.create, table, tables.definition(kind, self._system))
 
 
 @contextmanager

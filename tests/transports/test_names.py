@@ -70,11 +70,15 @@ def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
 
 def asked(system: str, of: Witness, query: str) -> list[str]:
     """Return the one column of a query through the reference client."""
-    if system == "clickhouse":
-        return [row[0] for row in of._connection.query(query).result_rows]
-    with of._connection.cursor() as cursor:
-        cursor.execute(query)
-        return [row[0] for row in cursor.fetchall()]
+
+    def column(connection: Any) -> list[str]:
+        if system == "clickhouse":
+            return [row[0] for row in connection.query(query).result_rows]
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            return [row[0] for row in cursor.fetchall()]
+
+    return of.reference.ask(column)
 
 
 @BOTH
@@ -89,7 +93,7 @@ def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: d
         of.empty(kind)
         assert of.fetch(kind, table).columns == [*tables.ROW_KEY, column]
         assert asked(system, of, question.format(literal(table))) == [table]
-        SYSTEMS[system].drop(of._connection, table)
+        of.reference.ask(SYSTEMS[system].drop, table)
 
     given_back()
 
@@ -124,7 +128,7 @@ def test_a_table_of_any_names_comes_back(
         assert differences(expected, of.fetch(kind, table), tables.ROW_KEY) == []
         returned, _ = canonicalise(call(reader, embedded_lab, table), kinds)
         assert differences(expected, returned, tables.ROW_KEY) == []
-        SYSTEMS[system].drop(of._connection, table)
+        of.reference.ask(SYSTEMS[system].drop, table)
 
     comes_back()
 
@@ -174,13 +178,13 @@ def test_a_key_whose_columns_have_hostile_names_is_sorted_by(
     columns = dict(zip(names, ("text", "int32", "date"), strict=True))
     rows = [[str(number % 7), -number, ORDINARY["date_value"]] for number in range(100)]
     expected = tables.frame(columns, rows)
-    SYSTEMS["postgres"].create(of._connection, table, definition)
+    of.reference.ask(SYSTEMS["postgres"].create, table, definition)
     call(entry, embedded_lab, expected, table)
     # Not as a polars frame: methods of a polars Series fail where its name is a pattern that does not match itself.
-    found = SYSTEMS["postgres"].fetch(of._connection, table)
+    found = of.reference.ask(SYSTEMS["postgres"].fetch, table)
     assert found.column_names == expected.columns
     assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(expected.rows())
-    SYSTEMS["postgres"].drop(of._connection, table)
+    of.reference.ask(SYSTEMS["postgres"].drop, table)
 
 
 CARELESS = """
