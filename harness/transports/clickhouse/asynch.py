@@ -225,7 +225,7 @@ async def write_pandas_columnar(connection, frame, table):
     path="native columnar fetch",
     payload="columns",
     requires=["asynch", "polars"],
-    lossy={"changed": "timestamps timestamps_tz json", "refused": "zero_rows nested"},
+    lossy={"changed": "timestamps_tz json", "refused": "zero_rows nested"},
     published="asynch native columnar fetch -> Polars dataframe",
 )
 async def read_polars_columnar(connection, table):
@@ -249,7 +249,7 @@ async def read_polars_columnar(connection, table):
     path="native columnar fetch",
     payload="columns",
     requires=["asynch", "pandas"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz", "refused": "zero_rows"},
+    lossy={"changed": "int64_beside_null timestamps_tz", "refused": "zero_rows"},
     published="asynch native columnar fetch -> Pandas dataframe",
 )
 async def read_pandas_columnar(connection, table):
@@ -273,7 +273,7 @@ async def read_pandas_columnar(connection, table):
     path="row fetch",
     payload="rows",
     requires=["asynch", "polars"],
-    lossy={"changed": "timestamps timestamps_tz json", "refused": "first_10000_null nested"},
+    lossy={"changed": "timestamps_tz json", "refused": "first_10000_null nested"},
     published="asynch row fetch -> Polars dataframe",
 )
 async def read_polars_rows(connection, table):
@@ -299,7 +299,7 @@ async def read_polars_rows(connection, table):
     path="row fetch",
     payload="rows",
     requires=["asynch", "pandas"],
-    lossy={"changed": "int64_beside_null timestamps timestamps_tz"},
+    lossy={"changed": "int64_beside_null timestamps_tz"},
     published="asynch row fetch -> Pandas dataframe",
 )
 async def read_pandas_rows(connection, table):

@@ -38,7 +38,7 @@ def _typed(values, kind):
     path="native columnar fetch",
     payload="columns",
     requires=["asynch", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz"},
+    lossy={"changed": "timestamps_tz"},
 )
 async def read_pandas_columnar_lossless(connection, table):
     """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.
@@ -61,7 +61,7 @@ async def read_pandas_columnar_lossless(connection, table):
     path="row fetch",
     payload="rows",
     requires=["asynch", "pandas", "pyarrow"],
-    lossy={"changed": "timestamps timestamps_tz"},
+    lossy={"changed": "timestamps_tz"},
 )
 async def read_pandas_rows_lossless(connection, table):
     """Fetch all rows as tuples through a cursor, turn them into columns and keep nulls among numbers: nothing is lost.
