@@ -142,6 +142,12 @@ def clean_environment() -> dict[str, str]:
     return kept | _ALWAYS
 
 
+def environment_of_a_server(home: Path) -> dict[str, str]:
+    """Return the variables of an embedded server: nothing that could change Python, an engine or its time zone."""
+    needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR") if name in os.environ}
+    return {"HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
+
+
 def load() -> Settings:
     """Read the settings from the environment. Raises LabError naming the first variable that is wrong.
 

@@ -9,6 +9,7 @@ import asyncio
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import queue
@@ -33,6 +34,8 @@ def main() -> None:
     _belong_to_the_parent()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # what a client prints is in the log also after a kill
     jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     stays = True

@@ -81,7 +81,7 @@ def read_noisy(connection, table):
 
 @transport("read", frame="polars", path="", payload="")
 def read_forever(connection, table):
-    pipe = open(os.environ["ALIVE"], "w")
+    pipe = open(os.environ["LAB_ALIVE"], "w")
     print(os.getpid(), file=pipe, flush=True)
     time.sleep(60)
 """
@@ -235,7 +235,7 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
         job = json.loads({json.dumps(lab.job("read_forever") | {"result": ""})!r})
         execute(job, 60, pathlib.Path({str(lab.log)!r}), command={lab.command!r})
     """)
-    environment = os.environ | {"ALIVE": str(lab.folder / "alive")}
+    environment = os.environ | {"LAB_ALIVE": str(lab.folder / "alive")}
     with (
         subprocess.Popen((sys.executable, "-c", parent), env=environment) as process,
         (lab.folder / "alive").open() as alive,

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from harness import settings
 from harness.embedded import postgres
 from harness.embedded.folders import end_processes_in, new_lab_folder
 from harness.embedded.keeper import Command, LabError, Task, ask_to_stop, close, launch, remove_folder
@@ -66,14 +67,8 @@ def prepare_clickhouse(folder: Path, ports: Sequence[int], password: str) -> Tas
         prepare=[],
         service=Command(gateway, output=str(folder / "ready.json")),
         stop=[("SIGTERM", 3.0)],
-        environment=_gateway_environment(folder),
+        environment=settings.environment_of_a_server(folder),
     )
-
-
-def _gateway_environment(folder: Path) -> dict[str, str]:
-    """Return what the gateway is given: nothing that could change Python, the engine or its time zone."""
-    needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR") if name in os.environ}
-    return {"HOME": str(folder), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
 
 
 def clickhouse_endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
