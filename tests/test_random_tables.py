@@ -1,6 +1,5 @@
 """Tables of random shape and content survive a write and a read through ways that declare no loss for their types."""
 
-import asyncio
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,9 +17,9 @@ from harness.datasets.hostile.kinds import KINDS, PLAIN, Kind
 from harness.embedded.lab import EmbeddedLab
 from harness.model import Transport
 from harness.systems import witness
-from harness.systems.tables import SYSTEMS
 from harness.systems.witness import Witness
 from harness.verify import differences
+from tests.calls import call
 
 # What both servers and all libraries hold.
 MOMENTS = st.datetimes(dt.datetime(1971, 1, 1), dt.datetime(2260, 1, 1))
@@ -63,20 +62,6 @@ def witnesses(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Witness]]:
             system: stack.enter_context(witness.opened(system, embedded_lab.endpoints))
             for system in ("postgres", "clickhouse")
         }
-
-
-def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
-    """Call a transport on a connection of its own, in this process."""
-    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
-
-    async def in_a_loop() -> Any:
-        async with registry.connect_of(entry)(uri) as connection:
-            return await entry.function(connection, *arguments)
-
-    if entry.style == "async":
-        return asyncio.run(in_a_loop())
-    with registry.connect_of(entry)(uri) as connection:
-        return entry.function(connection, *arguments)
 
 
 def kinds_for(*entries: Transport) -> list[str]:

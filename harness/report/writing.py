@@ -34,7 +34,8 @@ def write(folder: Path, suite: Suite) -> Report:
     from harness.report.page import page  # not at the top: with them comes matplotlib, which takes a second
     from harness.report.pictures import draw
 
-    environment, rows = read(folder)
+    environment, every = _read(folder)
+    rows = _counting(every)
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summary.summarise(rows, suite.published, experiments)
     try:
@@ -55,15 +56,13 @@ def write(folder: Path, suite: Suite) -> Report:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
-    return Report(folder, paths, rows, summaries, _again(folder, rows))
+    return Report(folder, paths, rows, summaries, _again(rows, every))
 
 
-def _again(folder: Path, rows: Sequence[dict[str, Any]]) -> int:
+def _again(rows: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> int:
     names = ("transport", "experiment", "parameters", "pass")
-    done, every = (
-        {tuple(row[name] for name in names) for row in some} for some in (rows, results.load(folder / "runs.csv"))
-    )
-    return len(every - done)
+    done, begun = ({tuple(row[name] for name in names) for row in some} for some in (rows, every))
+    return len(begun - done)
 
 
 def read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -71,10 +70,19 @@ def read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
     Raises LabError: they cannot be read, or are not of each other.
     """
+    environment, every = _read(folder)
+    return environment, _counting(every)
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     environment = _environment(folder / "environment.json")
     rows = results.load(folder / "runs.csv")
     _refuse_mixed(folder, rows, environment)
-    return environment, [row for row in rows if row["status"] is not Status.AGAIN]
+    return environment, rows
+
+
+def _counting(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["status"] is not Status.AGAIN]
 
 
 def _environment(path: Path) -> dict[str, Any]:

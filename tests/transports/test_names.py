@@ -1,6 +1,5 @@
 """Names of tables and columns: quoted once a system, so that every server gives back and no way executes them."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,6 +26,7 @@ from harness.systems.witness import Witness
 from harness.transports.clickhouse import sql as clickhouse_sql
 from harness.transports.postgres import sql as postgres_sql
 from harness.verify import differences
+from tests.calls import call
 from tests.made_up import MadeUp
 
 BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
@@ -52,20 +52,6 @@ FEW = settings(max_examples=30, deadline=None, derandomize=True, suppress_health
 def witnesses(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Witness]]:
     with ExitStack() as stack:
         yield {system: stack.enter_context(witness.opened(system, embedded_lab.endpoints)) for system in SYSTEMS}
-
-
-def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
-    """Call a transport on a connection of its own, in this process."""
-    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
-
-    async def in_a_loop() -> Any:
-        async with registry.connect_of(entry)(uri) as connection:
-            return await entry.function(connection, *arguments)
-
-    if entry.style == "async":
-        return asyncio.run(in_a_loop())
-    with registry.connect_of(entry)(uri) as connection:
-        return entry.function(connection, *arguments)
 
 
 def asked(system: str, of: Witness, query: str) -> list[str]:

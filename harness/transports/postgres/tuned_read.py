@@ -20,7 +20,6 @@ from harness.registry import Unsupported, transport
 
 CLIENT = "psycopg"
 _REQUIRES = ["numba", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
-_REFUSED = "timestamps_tz decimals arrays"
 _WAY: Any = {"path": "SELECT in slices", "payload": "binary rows", "settings": {"jit": "off"}}
 # A part that waits behind an ALTER or TRUNCATE would wait for ever: that waits for a part that ends with the others.
 LOCK_TIMEOUT = "10s"

@@ -1,0 +1,23 @@
+"""Calling a transport in the process of a test, against the embedded lab."""
+
+import asyncio
+from typing import Any
+
+from harness import registry
+from harness.embedded.lab import EmbeddedLab
+from harness.model import Transport
+from harness.systems.tables import SYSTEMS
+
+
+def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
+    """Call a transport on a connection of its own, in this process."""
+    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
+
+    async def in_a_loop() -> Any:
+        async with registry.connect_of(entry)(uri) as connection:
+            return await entry.function(connection, *arguments)
+
+    if entry.style == "async":
+        return asyncio.run(in_a_loop())
+    with registry.connect_of(entry)(uri) as connection:
+        return entry.function(connection, *arguments)
