@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from harness.embedded import go_programs, minio, toxiproxy
@@ -15,21 +17,92 @@ from harness.model import LabError, Server
 from harness.settings import Settings
 from harness.stopping import on_signals
 from harness.systems import s3
+from harness.systems.reference import GREETING_SECONDS, NoAnswer, within
 from harness.systems.s3 import ObjectStore
+
+_PATIENCE_SECONDS = 120.0  # for one call: emptying a bucket, fetching what a run wrote
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
 class Objects:
-    """An object store that answers, what it is, and the API that makes links to it (or why there is none)."""
+    """An object store, what it is, and the API that makes links to it (or why there is none).
+
+    `lab` has the services that are ours: MinIO unless the environment names a store, and what makes links. Every call
+    through `ask` ends; what hung is brought back by `revive`, where it is ours.
+    """
 
     store: ObjectStore
     server: Server
     kind: str
     links: str | None
     no_links: str
+    lab: EmbeddedLab | None = None
+    _over: dict[tuple[int, int], ObjectStore] = field(default_factory=dict)
+    _hung: set[str] = field(default_factory=set)
+
+    def ask(self, call: Callable[..., _Answer], *arguments: object, seconds: float = _PATIENCE_SECONDS) -> _Answer:
+        """Return what a call to this store does. Raises NoAnswer, and whatever the call does."""
+        return self._watched(call, self.store, *arguments, seconds=seconds)
+
+    def greet(self, store: ObjectStore | None = None) -> None:
+        """See that the store answers, over a link if one is given. Raises NoAnswer or LabError where it does not."""
+        self._watched(s3.greet, store or self.store, seconds=GREETING_SECONDS)
 
     def over(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
-        """Return the same store over a new link. Raises LabError: the store is only reached by TLS, no links here."""
+        """Return the same store over a link, made on first use.
+
+        Raises LabError: the store is only reached by TLS, no links here; NoAnswer: what makes them hangs.
+        """
+        key = latency_ms, bytes_per_s
+        if key not in self._over:
+            self._over[key] = self._watched(self._linked, *key, seconds=GREETING_SECONDS)
+        return self._over[key]
+
+    @contextmanager
+    def bucket(self, run_id: str, say: Callable[[str], None]) -> Iterator[str]:
+        """Make a bucket of a run; empty and remove it at the end, however that comes, or say that it is left.
+
+        Raises LabError when it cannot be made: it exists (and is not touched then), or the keys do not allow it.
+        """
+        name = s3.bucket_name(run_id)
+        self.ask(s3.make_bucket, name)
+        try:
+            yield name
+        finally:
+            try:
+                self.ask(s3.remove_bucket, name)
+            except Exception as error:  # a store that is gone or hangs cannot be tidied; one of our own goes anyway
+                if self.kind != "embedded":
+                    say(f"s3: the bucket {name} is left, remove it: {type(error).__name__}: {error}")
+
+    def dead(self) -> list[str]:
+        """Name our services that have ended; cheap."""
+        return self.lab.dead() if self.lab else []
+
+    def revive(self) -> list[str]:
+        """Bring back our services that have ended or did not answer; links are made anew. Returns their names."""
+        if self.lab is None:
+            return []
+        if self._hung:  # which of them it was, a client cannot tell
+            self._hung.clear()
+            for name in self.lab.pids.keys() - set(self.lab.dead()):
+                self.lab.end(name)
+        revived = self.lab.revive()
+        if revived:
+            self._over.clear()
+        return revived
+
+    def _watched(self, call: Callable[..., _Answer], *arguments: object, seconds: float) -> _Answer:
+        try:
+            return within(seconds, "s3", call.__name__, partial(call, *arguments))
+        except Exception as error:
+            if not isinstance(error, NoAnswer) and not s3.timed_out(error):
+                raise
+            self._hung.add("s3")
+            raise error if isinstance(error, NoAnswer) else NoAnswer(f"the s3 server did not answer: {error}") from None
+
+    def _linked(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
         if self.links is None:
             raise LabError(self.no_links)
         parts = urlsplit(self.store.endpoint)
@@ -77,7 +150,8 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
             server, kind = s3.check(store), _kind(settings) if named else "embedded"
             if not named:  # the server itself does not tell
                 server = replace(server, version=f"{server.version} {go_programs.MINIO.version}")
-            yield Objects(store, server, kind, lab.endpoints.get("toxiproxy"), no_links)
+            ours = lab if services else None
+            yield Objects(store, server, kind, lab.endpoints.get("toxiproxy"), no_links, ours)
     except EmbeddedLabError as error:
         raise LabError(str(error)) from None
 

@@ -207,17 +207,18 @@ def _after(session: Session, case: Case, outcome: Outcome, hung: bool) -> Outcom
 
     `hung`: that it hangs is what the outcome says.
     """
-    rig, name = session.rig, case.transport.system
+    rig = session.rig
+    died = rig.died(case)
     revived = rig.revive()
     if hung:
-        return replace(outcome, error=outcome.error + _restarted(name, revived))
-    if name in revived:
+        return replace(outcome, error=outcome.error + _restarted(revived))
+    if died:
         text = f"the {' and '.join(revived)} server died during this run and was restarted; {outcome.error}"
         return Outcome(Status.ERROR, text.removesuffix("; "))
     try:
         rig.settle(case)
     except NoAnswer as error:
-        text = f"after the run {error}{_restarted(name, rig.revive())}; {outcome.error}"
+        text = f"after the run {error}{_restarted(rig.revive())}; {outcome.error}"
         return Outcome(Status.TIMEOUT, text.removesuffix("; "))
     except Exception as error:
         if outcome.status is Status.OK:
@@ -225,5 +226,5 @@ def _after(session: Session, case: Case, outcome: Outcome, hung: bool) -> Outcom
     return outcome
 
 
-def _restarted(name: str, revived: Sequence[str]) -> str:
-    return " and was restarted" if name in revived else ""
+def _restarted(revived: Sequence[str]) -> str:
+    return " and was restarted" if revived else ""

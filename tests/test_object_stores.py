@@ -46,7 +46,7 @@ def test_it_is_minio_with_keys_that_nobody_else_has_and_no_text_shows(objects: O
 def test_files_come_back_as_they_were_and_the_bucket_is_gone_afterwards(
     objects: Objects, files: Path, tmp_path: Path
 ) -> None:
-    with s3.bucket(objects.store, "lab-test") as name:
+    with objects.bucket("test", print) as name:
         s3.upload(objects.store, name, files, "here")
         assert s3.sizes(objects.store, name) == {"here/one": 1, "here/deep/many": 20_000_000}
         assert s3.sizes(objects.store, name, "here/deep") == {"here/deep/many": 20_000_000}
@@ -57,7 +57,7 @@ def test_files_come_back_as_they_were_and_the_bucket_is_gone_afterwards(
 
 def test_a_bucket_is_emptied_and_removed_also_after_a_failure(objects: Objects, files: Path) -> None:
     def fail() -> None:
-        with s3.bucket(objects.store, "lab-test") as name:
+        with objects.bucket("test", print) as name:
             s3.upload(objects.store, name, files, "here")
             s3.client(objects.store).create_multipart_upload(Bucket=name, Key="never completed")
             raise ZeroDivisionError
@@ -68,14 +68,16 @@ def test_a_bucket_is_emptied_and_removed_also_after_a_failure(objects: Objects, 
 
 
 def test_a_bucket_of_somebody_else_is_refused_and_left_alone(objects: Objects) -> None:
-    theirs = s3.client(objects.store)
-    theirs.create_bucket(Bucket="theirs")
-    theirs.put_object(Bucket="theirs", Key="precious", Body=b"1")
-    with pytest.raises(LabError, match='the bucket "theirs" could not be made'), s3.bucket(objects.store, "theirs"):
+    theirs, name = s3.client(objects.store), s3.bucket_name("theirs")
+    theirs.create_bucket(Bucket=name)
+    theirs.put_object(Bucket=name, Key="precious", Body=b"1")
+    with (
+        pytest.raises(LabError, match=f'the bucket "{name}" could not be made'),
+        objects.bucket("theirs", print),
+    ):
         pass
-    assert s3.sizes(objects.store, "theirs") == {"precious": 1}
-    s3.remove_all(objects.store, "theirs")
-    theirs.delete_bucket(Bucket="theirs")
+    assert s3.sizes(objects.store, name) == {"precious": 1}
+    s3.remove_bucket(objects.store, name)
 
 
 def fetched(store: s3.ObjectStore, name: str) -> tuple[float, bytes]:
@@ -90,7 +92,7 @@ def fetched(store: s3.ObjectStore, name: str) -> tuple[float, bytes]:
 @pytest.mark.alone
 def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: Objects, files: Path) -> None:
     plain, slow, narrow = (objects.over(0, 0), objects.over(200, 0), objects.over(0, 20_000_000))
-    with s3.bucket(objects.store, "lab-test") as name:
+    with objects.bucket("test", print) as name:
         s3.upload(objects.store, name, files, "here")
         started = time.perf_counter()
         s3.sizes(slow, name)

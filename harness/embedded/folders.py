@@ -19,8 +19,7 @@ from harness.embedded.keeper import remove_folder
 
 PREFIX = "lab-"
 GRACE_SECONDS = 3.0
-PROGRAMS = ("postgres", "initdb")
-GATEWAY = "harness.embedded.clickhouse"
+_POSTGRES = ("postgres", "initdb")
 
 
 def new_lab_folder(root: Path, release: Callable[[Path], None]) -> tuple[Path, int]:
@@ -46,15 +45,21 @@ def end_processes_in(folder: Path, at_once: bool = False) -> None:
     """End the services that still work inside a folder: a keeper or a postmaster that was killed leaves some.
 
     A busy Postgres backend outlives its killed postmaster until its query ends, and a new postmaster refuses to start
-    beside it. SIGTERM, then after GRACE_SECONDS SIGKILL; or only that, `at_once`, for services that hang. A shell that
-    somebody left standing there is not touched.
+    beside it. SIGTERM, then after GRACE_SECONDS SIGKILL; or only that, `at_once`, for services that hang.
+
+    Services are known by their HOME, which lies in the folder; Postgres, whose titles overwrite what it was given, by
+    its name and working folder. A shell that somebody left standing there is not touched.
     """
     import psutil
 
-    def works_there(process: psutil.Process) -> bool:  # a zombie has no working folder: it counts as ended
+    place = folder.resolve()
+
+    def works_there(process: psutil.Process) -> bool:  # a zombie has neither: it counts as ended
         with suppress(psutil.Error, OSError):
-            if process.name() in PROGRAMS or GATEWAY in process.cmdline():
-                return Path(process.cwd()).is_relative_to(folder.resolve())
+            if process.name() in _POSTGRES:
+                return Path(process.cwd()).is_relative_to(place)
+            home = process.environ().get("HOME")
+            return home is not None and Path(home).resolve().is_relative_to(place)
         return False
 
     found = [process for process in psutil.process_iter() if works_there(process)]

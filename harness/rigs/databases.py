@@ -19,9 +19,9 @@ from harness.lock import busy
 from harness.machine import filesystem
 from harness.model import Case, Dataset, LabError, Operation, Server, Transport
 from harness.object_stores import Objects
-from harness.rigs.rig import Order, Rig, Stop, dataset_facts, only_parameters
+from harness.rigs.rig import Order, Rig, dataset_facts, only_parameters, stopping_where_not_ours
 from harness.settings import Settings
-from harness.systems import postgres, s3
+from harness.systems import postgres
 from harness.systems.reference import PATIENCE_SECONDS, answered
 from harness.systems.tables import SYSTEMS, Tables
 
@@ -83,18 +83,20 @@ class DatabaseRig:
         job: dict[str, Any] = {"contract": "databases", "dataset": self.dataset.path, "kinds": self.kinds}
         if entry.operation is Operation.COPY:
             return job
-        self._greet(entry.system)
+        self._greet(entry)
         job["server_pids"] = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         return job | addresses(entry, self.lab, self.objects, self.bucket) | self._tables(case)
 
-    def _greet(self, system: str) -> None:
-        """See that the server answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
-        try:
-            self.tables.greet(system)
-        except LabError as error:
-            if self.lab.kind == "embedded":
-                raise
-            raise Stop(f"{error}; nothing can be measured on it") from None
+    def _greet(self, entry: Transport) -> None:
+        """See that what a transport talks to answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
+        with stopping_where_not_ours(self.lab.kind):
+            self.tables.greet(entry.system)
+        if objects := self._store(entry):
+            with stopping_where_not_ours(objects.kind):
+                objects.greet()
+
+    def _store(self, entry: Transport) -> Objects | None:
+        return None if isinstance(self.objects, str) or "s3" not in entry.needs else self.objects
 
     def _tables(self, case: Case) -> dict[str, Any]:
         """Return the names of the tables that a case writes, reads or copies from, empty or filled as it needs them."""
@@ -121,7 +123,8 @@ class DatabaseRig:
         return [] if answer["answer"] == known else [f"expected {known}, found {answer['answer']}"]
 
     def died(self, case: Case) -> bool:
-        return case.transport.system in self.lab.dead()
+        store = self._store(case.transport)
+        return case.transport.system in self.lab.dead() or bool(store and store.dead())
 
     def revive(self) -> list[str]:
         while self.tables.hung:
@@ -129,7 +132,7 @@ class DatabaseRig:
         revived = self.lab.revive() if self.lab.dead() else []
         for system in revived:
             self.tables.forget(system)
-        return revived
+        return revived if isinstance(self.objects, str) else [*revived, *self.objects.revive()]
 
     def settle(self, case: Case) -> None:
         if case.transport.system not in SYSTEMS:
@@ -198,7 +201,7 @@ def object_store(
         if isinstance(objects, str):
             yield objects, ""
             return
-        with s3.bucket(objects.store, s3.bucket_name(run_id)) as bucket:
+        with objects.bucket(run_id, say) as bucket:
             yield objects, bucket
 
 

@@ -42,7 +42,6 @@ class EltRig(OnObjectStore):
     objects: Objects | str
     bucket: str
     folder: Path
-    links: dict[str, ObjectStore] = field(default_factory=dict)
     expected: dict[tuple[int, str], row_sums.RowSums] = field(default_factory=dict)
 
     @property
@@ -60,6 +59,9 @@ class EltRig(OnObjectStore):
             "server_filesystem": filesystem(self.folder),
         }
 
+    def on_s3(self, case: Case) -> bool:
+        return "s3" in _places(case)
+
     def extent(self, case: Case) -> tuple[int, int | None]:
         tree = self.trees[int(case.parameters["rows"])]
         return tree.rows, tree.bytes
@@ -70,7 +72,7 @@ class EltRig(OnObjectStore):
     def unavailable(self, case: Case) -> str | None:
         if reason := missing_package(case.transport):
             return reason
-        if "s3" not in _places(case):
+        if not self.on_s3(case):
             return None
         if isinstance(self.objects, str):
             return self.objects
@@ -86,7 +88,8 @@ class EltRig(OnObjectStore):
         self.settle(case)
         for name in ("out", "scratch"):
             (self.folder / name).mkdir()
-        store = self._store(case)
+        if store := self._store(case):
+            self._greet(case, store)
         return {
             "contract": "elt",
             "folder": str(self.folder / "scratch"),
@@ -100,7 +103,7 @@ class EltRig(OnObjectStore):
         path = self.folder / "out" / "result.parquet"
         if _places(case)[1] == "s3":
             assert not isinstance(self.objects, str)
-            s3.download(self.objects.store, self.bucket, "out/result.parquet", path)
+            self.objects.ask(s3.download, self.bucket, "out/result.parquet", path)
         answer.setdefault("details", {})["output_bytes"] = path.stat().st_size
         kinds = self._kinds(case)
         missing = kinds.keys() - set(pq.read_schema(path).names)
@@ -112,23 +115,22 @@ class EltRig(OnObjectStore):
 
     def settle(self, case: Case) -> None:
         """Remove what came out and what an engine spilled."""
+        self._greet(case)
         for name in ("out", "scratch"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         if not isinstance(self.objects, str) and _places(case)[1] == "s3":
-            s3.remove_all(self.objects.store, self.bucket, "out/")
+            self.objects.ask(s3.remove_all, self.bucket, "out/")
 
     def _measured_trees(self) -> list[Tree]:
         return [tree for rows, tree in sorted(self.trees.items()) if rows != _WARMUP_ROWS]
 
     def _store(self, case: Case) -> ObjectStore | None:
-        if isinstance(self.objects, str) or "s3" not in _places(case):
+        if isinstance(self.objects, str) or not self.on_s3(case):
             return None
         network = str(case.parameters["network"])
         if network == "direct":
             return self.objects.store
-        if network not in self.links:
-            self.links[network] = self.objects.over(*_limits(network))
-        return self.links[network]
+        return self.objects.over(*_limits(network))
 
     def _source(self, case: Case, tree: Tree) -> str:
         return str(tree.raw) if _places(case)[0] == "local" else f"s3://{self.bucket}/{tree.rows}/raw"
@@ -218,7 +220,7 @@ def opened(order: Order) -> Iterator[Rig]:
         objects = stack.enter_context(object_stores.opened(settings, with_links, order.say))
         bucket = ""
         if not isinstance(objects, str):
-            bucket = stack.enter_context(s3.bucket(objects.store, s3.bucket_name(order.run_id)))
+            bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
             read = {int(c.parameters["rows"]) for c in order.cases if _places(c)[0] == "s3"} | {_WARMUP_ROWS}
             for rows in sorted(read):
                 s3.upload(objects.store, bucket, trees[rows].raw, f"{rows}/raw")

@@ -3,14 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
+from harness.model import Case
 from harness.object_stores import Objects
-from harness.rigs.rig import NothingToRevive
+from harness.rigs.rig import stopping_where_not_ours
+from harness.systems.s3 import ObjectStore
 
 
-class OnObjectStore(NothingToRevive):
-    """A rig with a field `objects`; see `harness.rigs.rig.Rig`."""
+class OnObjectStore:
+    """A rig with a field `objects` that knows which cases are `on_s3`; see `harness.rigs.rig.Rig`."""
 
     objects: Objects | str
+
+    def on_s3(self, case: Case) -> bool:
+        """Say whether a case reads from the store or writes to it."""
+        raise NotImplementedError
 
     @property
     def kind(self) -> str:
@@ -25,3 +31,20 @@ class OnObjectStore(NothingToRevive):
         if isinstance(self.objects, str):
             return {}
         return {"s3": {"version": self.objects.server.version, "settings": self.objects.server.settings}}
+
+    def died(self, case: Case) -> bool:
+        """See `Rig`."""
+        return not isinstance(self.objects, str) and self.on_s3(case) and bool(self.objects.dead())
+
+    def revive(self) -> list[str]:
+        """See `Rig`."""
+        return [] if isinstance(self.objects, str) else self.objects.revive()
+
+    def _greet(self, case: Case, store: ObjectStore | None = None) -> None:
+        """See that the store (over a link, if one is given) answers, where a case is on it.
+
+        Raises NoAnswer, or Stop where it is not ours.
+        """
+        if not isinstance(self.objects, str) and self.on_s3(case):
+            with stopping_where_not_ours(self.objects.kind):
+                self.objects.greet(store)

@@ -1,6 +1,7 @@
 """What every rig offers the runner, and what it is told when it is opened."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -75,8 +76,19 @@ class Rig(Protocol):
         """Bring everything to rest after a run, however it ended. Raises NoAnswer where a server hangs."""
 
 
+@contextmanager
+def stopping_where_not_ours(kind: str) -> Iterator[None]:
+    """Raise Stop where a server of such a lab cannot be used and nobody here can bring it back."""
+    try:
+        yield
+    except LabError as error:
+        if kind == "embedded":
+            raise
+        raise Stop(f"{error}; nothing can be measured on it") from None
+
+
 class NothingToRevive:
-    """The part of a rig that watches servers, where none can die under a run or nobody here could bring it back."""
+    """The part of a rig that watches servers, where there are none."""
 
     def died(self, case: Case) -> bool:
         """See `Rig`."""

@@ -58,6 +58,9 @@ class TuningRig(OnObjectStore):
             "server_filesystem": filesystem(self.folder),
         }
 
+    def on_s3(self, case: Case) -> bool:
+        return _on_s3(case)
+
     def extent(self, case: Case) -> tuple[int, int | None]:
         """Return the rows and bytes of the table; of a job on arrays their elements and bytes."""
         if (key := _key(case)) is None:
@@ -71,7 +74,7 @@ class TuningRig(OnObjectStore):
     def unavailable(self, case: Case) -> str | None:
         if reason := missing_package(case.transport):
             return reason
-        return self.objects if _on_s3(case) and isinstance(self.objects, str) else None
+        return self.objects if self.on_s3(case) and isinstance(self.objects, str) else None
 
     def prepare(self, case: Case) -> dict[str, Any]:
         """Bring the source into the page cache, make empty folders, and name what the transport asks for."""
@@ -83,7 +86,7 @@ class TuningRig(OnObjectStore):
         elif key and case.parameters.get("source") == "parquet":
             page_cache.warm(self.tables[key].paths)
         os.sync()  # what earlier runs left to be written is nobody's disk write any more
-        store = asdict(self.objects.store) if _on_s3(case) and not isinstance(self.objects, str) else None
+        store = asdict(self.objects.store) if self.on_s3(case) and not isinstance(self.objects, str) else None
         return {
             "contract": "tuning",
             "folder": str(self.folder / "scratch"),
@@ -100,8 +103,8 @@ class TuningRig(OnObjectStore):
             assert not isinstance(self.objects, str)
             shutil.rmtree(made)  # what was written here before it was uploaded is no witness
             made.mkdir()
-            for found in s3.sizes(self.objects.store, self.bucket, "out/measured/"):
-                s3.download(self.objects.store, self.bucket, found, made / Path(found).name)
+            for found in self.objects.ask(s3.sizes, self.bucket, "out/measured/"):
+                self.objects.ask(s3.download, self.bucket, found, made / Path(found).name)
         files = sorted(path for path in made.iterdir() if path.is_file())
         if {"destination", "database"} & job["arguments"].keys():
             details["output_bytes"] = sum(path.stat().st_size for path in files)
@@ -113,10 +116,11 @@ class TuningRig(OnObjectStore):
 
     def settle(self, case: Case) -> None:
         """Remove what a run left."""
+        self._greet(case)
         for name in ("scratch", "warmup", "measured", "kept"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         if not isinstance(self.objects, str) and "destination" in _names(case):
-            s3.remove_all(self.objects.store, self.bucket, "out/")
+            self.objects.ask(s3.remove_all, self.bucket, "out/")
 
     def _measured_tables(self) -> list[Files]:
         return [table for key, table in sorted(self.tables.items()) if key != _WARMUP]
@@ -262,7 +266,7 @@ def _objects(order: Order, tables: dict[tuple[int, int], Files], stack: ExitStac
     objects = stack.enter_context(object_stores.opened(order.settings, False, order.say))
     if isinstance(objects, str):
         return objects, ""
-    bucket = stack.enter_context(s3.bucket(objects.store, s3.bucket_name(order.run_id)))
+    bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
     requests = s3.client(objects.store, read_seconds=60.0)
     for key in sorted({_WARMUP} | _keys(filter(_from_s3, order.cases))):
         for path in tables[key].paths:

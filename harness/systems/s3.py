@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +39,20 @@ def check(store: ObjectStore) -> Server:
     return Server(headers.get("server", "unnamed"), frozenset({"s3"}), {})
 
 
+def greet(store: ObjectStore) -> None:
+    """See that the server answers. Raises whatever the client does."""
+    client(store).list_buckets()
+
+
+def timed_out(error: Exception) -> bool:
+    """Say whether a client gave up waiting, in the words of any of the layers that boto3 stands on."""
+    from boto3.exceptions import RetriesExceededError
+    from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+
+    last = getattr(error, "last_exception", error) if isinstance(error, RetriesExceededError) else error
+    return isinstance(last, (ConnectTimeoutError, ReadTimeoutError, TimeoutError))
+
+
 def client(store: ObjectStore, read_seconds: float = address.CONNECT_SECONDS) -> Any:
     """Return boto3's client; it tries everything once and waits for an answer as long as told."""
     import boto3
@@ -63,23 +75,20 @@ def bucket_name(run_id: str) -> str:
     return ("dataframe-io-lab-" + re.sub(r"[^a-z0-9]+", "-", run_id.lower()))[:63].strip("-")
 
 
-@contextmanager
-def bucket(store: ObjectStore, name: str) -> Iterator[str]:
-    """Make a bucket of our own; empty and remove it at the end, however that comes.
-
-    Raises LabError when it cannot be made: it exists (and is not touched then), or the keys do not allow it.
-    """
+def make_bucket(store: ObjectStore, name: str) -> None:
+    """Make a bucket. Raises LabError when it cannot be made: it exists already, or the keys do not allow it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         client(store).create_bucket(Bucket=name)
     except (BotoCoreError, ClientError) as error:
         raise LabError(f's3: the bucket "{name}" could not be made: {error}') from None
-    try:
-        yield name
-    finally:
-        remove_all(store, name)
-        client(store).delete_bucket(Bucket=name)
+
+
+def remove_bucket(store: ObjectStore, name: str) -> None:
+    """Empty and remove a bucket."""
+    remove_all(store, name)
+    client(store).delete_bucket(Bucket=name)
 
 
 def upload(store: ObjectStore, name: str, folder: Path, prefix: str) -> None:
@@ -97,7 +106,10 @@ def sizes(store: ObjectStore, name: str, prefix: str = "") -> dict[str, int]:
 
 def download(store: ObjectStore, name: str, key: str, path: Path) -> None:
     """Fetch one object into a file."""
-    client(store, read_seconds=60.0).download_file(name, key, str(path))
+    from boto3.s3.transfer import TransferConfig
+
+    once = TransferConfig(num_download_attempts=1)
+    client(store, read_seconds=60.0).download_file(name, key, str(path), Config=once)
 
 
 def remove_all(store: ObjectStore, name: str, prefix: str = "") -> None:

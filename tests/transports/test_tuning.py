@@ -43,7 +43,7 @@ def objects(tmp_path_factory):
 
 @pytest.fixture
 def bucket(objects):
-    with s3.bucket(objects.store, "tuning-tests") as name:
+    with objects.bucket("tuning-tests", print) as name:
         yield name
 
 

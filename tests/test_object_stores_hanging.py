@@ -1,0 +1,109 @@
+"""An S3 server that hangs or dies holds up nothing: calls to it end, the run is a row, and ours is there again."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness import object_stores, runner
+from harness.model import Case, Run, Status
+from harness.object_stores import Objects
+from harness.rigs import elt
+from harness.rigs.rig import Stop
+from harness.settings import Settings
+from harness.systems import s3
+from tests import object_store
+from tests.rigs import orders
+from tests.test_faults import busy_worker
+
+pytestmark = [pytest.mark.alone]
+
+
+def case(storage: str, network: str = "direct") -> Case:
+    return orders.case("elt.duckdb.transform", "raw_csv", rows=20_000, storage=storage, network=network)
+
+
+def service(objects: Objects, name: str = "minio") -> psutil.Process:
+    assert objects.lab is not None
+    return psutil.Process(objects.lab.pids[name])
+
+
+Perform = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
+    """Perform cases with a time limit of 4 s; `then(objects)` is called before the first, or in its worker's time."""
+
+    def call(*cases: Case, then: Callable[[Objects], object], in_the_run: bool = False) -> list[dict[str, Any]]:
+        settings = Settings(datasets_dir=dataset_folder, state_dir=tmp_path / "state")
+        folder, rows = tmp_path / "run", []
+        folder.mkdir()
+
+        def later(objects: Objects) -> None:
+            busy_worker(time.monotonic() + 60)
+            then(objects)
+
+        with elt.opened(orders.order(settings, *cases)) as rig:
+            if isinstance(rig.objects, str):
+                pytest.skip(rig.objects)
+            thread = threading.Thread(target=later if in_the_run else then, args=(rig.objects,))
+            thread.start()
+            if not in_the_run:
+                thread.join()
+            session = runner.Session("the-run", "elt", rig, "0" * 12, folder, 4.0)
+            runner.perform(session, [Run(each, 1, place) for place, each in enumerate(cases, 1)], rows.append)
+            thread.join()
+        assert not list((tmp_path / "state").glob("*/*"))
+        return rows
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["minio", "toxiproxy"])
+def test_one_that_hangs_before_a_run_is_brought_back_and_the_run_is_done_again(perform: Perform, name: str) -> None:
+    over = case("s3 to s3", "link")
+    first, second = perform(over, over, then=lambda objects: service(objects, name).suspend())
+    assert first["status"] is Status.AGAIN
+    assert first["error"].startswith("before the run the s3 server did not answer")
+    assert (second["status"], second["error"]) == (Status.OK, "")
+
+
+def test_one_that_hangs_in_a_run_costs_that_run_alone(perform: Perform) -> None:
+    both = case("s3 to s3")
+    first, second = perform(both, both, then=lambda objects: service(objects).suspend(), in_the_run=True)
+    assert first["status"] is Status.TIMEOUT
+    assert first["error"].startswith("after the run the s3 server did not answer")
+    assert "and was restarted; ended after the time limit of 4 s" in first["error"]
+    assert (second["status"], second["error"]) == (Status.OK, "")
+
+
+def test_one_that_dies_in_a_run_costs_that_run_alone(perform: Perform) -> None:
+    both = case("s3 to s3")
+    first, second = perform(both, both, then=lambda objects: service(objects).kill(), in_the_run=True)
+    assert first["status"] is Status.ERROR
+    assert first["error"].startswith("the minio server died during this run and was restarted")
+    assert (second["status"], second["error"]) == (Status.OK, "")
+
+
+def test_one_of_somebody_else_that_hangs_stops_the_run_and_its_bucket_is_named(
+    tmp_path: Path, dataset_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_stores, "_PATIENCE_SECONDS", 3.0)
+    for theirs in object_store.opened(tmp_path / "theirs"):
+        store, said = theirs.store, []
+        named = {"s3_endpoint": store.endpoint, "s3_access_key": store.access_key, "s3_secret_key": store.secret_key}
+        settings = Settings(datasets_dir=dataset_folder, state_dir=tmp_path / "state", **named)
+        hung = service(theirs)
+        with elt.opened(orders.order(settings, case("s3 to local"), say=said.append)) as rig:
+            hung.suspend()
+            with pytest.raises(Stop, match=r"the s3 server did not answer.*; nothing can be measured on it"):
+                rig.prepare(case("s3 to local"))
+        assert any("s3: the bucket dataframe-io-lab-the-run is left, remove it" in text for text in said)
+        hung.send_signal(signal.SIGCONT)
+        assert s3.sizes(store, "dataframe-io-lab-the-run")
