@@ -12,6 +12,7 @@ from harness.machine import free_bytes
 from harness.model import Outcome, Status
 
 FULL_BYTES = 1_000_000  # a disk with less has no space for anything that a run does
+STARVED = "the kernel ended a process for want of memory during this run"
 _NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "NOT_ENOUGH_SPACE", "disk is full")
 _INNOCENT = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED, Status.AGAIN)
 
@@ -32,14 +33,20 @@ class Watch:
         """Return a folder whose disk has no space left, if there is one."""
         return next((place for place in self.places if free_bytes(place) < FULL_BYTES), None)
 
-    def judged(self, outcome: Outcome) -> Outcome:
-        """Return the outcome as the transport deserves it: `again` where the machine is to blame."""
+    def judged(self, outcome: Outcome, starved_before: bool = False) -> Outcome:
+        """Return the outcome as the transport deserves it: `again` where the machine is to blame.
+
+        That memory was wanted is the machine's doing once; a run that it ends for the second time needs too much.
+        """
         if outcome.status in _INNOCENT:
             return outcome
         ended = ended_for_memory()
         if ended is not None and self.ended_before is not None and ended > self.ended_before:
-            text = f"the kernel ended a process for want of memory during this run; {outcome.error}"
-            return replace(outcome, status=Status.AGAIN, error=text)
+            if starved_before:
+                return replace(
+                    outcome, error=f"{STARVED}, for the second time: it needs more than there is; {outcome.error}"
+                )
+            return replace(outcome, status=Status.AGAIN, error=f"{STARVED}; {outcome.error}")
         if no_space(outcome.error) or self.full():
             text = f"a disk of this machine had no space left during this run; {outcome.error}"
             return replace(outcome, status=Status.AGAIN, error=text)

@@ -8,11 +8,9 @@ process and its whole time limit. Nothing here is measured.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from importlib import metadata
+from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,27 +18,21 @@ from typing import Any
 
 import polars as pl
 
-from harness import labs, registry, scratch, verify
+from harness import scratch, verify
 from harness.availability import reason_unavailable
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.clickhouse.blocks import NOT_HERE
-from harness.execution import COMMAND, Worker
-from harness.labs import Lab
-from harness.lock import only_run
-from harness.model import OR, Fate, Finding, LabError, Operation, Origin, Server, Status, Transport
-from harness.object_stores import Objects
-from harness.rigs.databases import addresses, object_store, only_run_on_server
-from harness.settings import Settings
-from harness.stopping import on_signals
-from harness.suite_run import new_id
+from harness.examination import Examination, pairs
+from harness.execution import Worker
+from harness.model import OR, Fate, Finding, LabError, Operation, Status, Transport
+from harness.rigs.databases import addresses
 from harness.systems import witness
 from harness.systems.address import redact
-from harness.systems.tables import SYSTEMS
+from harness.systems.reference import NoAnswer
 from harness.systems.witness import Witness
 
-TIME_LIMIT = 20.0  # seconds for one pair, importing the client included: nearly all take a small part of one
 DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
 _CONTROL = KINDS["one_row"]  # a way that does not support an ordinary row is unavailable here, whatever the values
 _LONGEST_DETAIL = 300  # characters
@@ -51,82 +43,6 @@ _FATES = {
     Status.TIMEOUT: Fate.HANGS,
     Status.KILLED: Fate.CRASHES,
 }  # every other status is a refusal
-
-
-@dataclass(frozen=True)
-class Examination:
-    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen."""
-
-    lab: Lab
-    servers: dict[str, Server]
-    objects: Objects | str
-    bucket: str
-    chosen: Sequence[Transport]
-    run_id: str = ""
-    kinds: Sequence[Kind] = tuple(KINDS.values())
-    command: tuple[str, ...] = COMMAND
-    time_limit: float = TIME_LIMIT
-
-    @property
-    def conditions(self) -> str:
-        """Servers and client versions the transports are examined with, and the name of the run, in one line."""
-        servers = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
-        modules = {module.partition(".")[0] for entry in self.chosen for module in entry.requires}
-        providers = metadata.packages_distributions()
-        packages = {name.lower() for module in modules for name in providers.get(module, ())}
-        versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
-        extent = f"{len(self.chosen)} ways, {len(self.kinds)} kinds of values"
-        return f"lab: {self.lab.kind} ({servers}); {extent}; {versions}; {self.run_id}"
-
-    @property
-    def secrets(self) -> list[str]:
-        """Texts that may stand in no detail."""
-        store = [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
-        return [*self.lab.endpoints.values(), *store]
-
-
-def select(pattern: str) -> list[Transport]:
-    """Return the transports that match and move whole frames into or out of a database. Raises LabError: none does."""
-    chosen = [
-        entry
-        for entry in registry.select(pattern)
-        if entry.system in SYSTEMS
-        and entry.frame in ("pandas", "polars")
-        and entry.operation in (Operation.WRITE, Operation.READ)
-        and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
-    ]
-    if not chosen:
-        raise LabError(f'"{pattern}" matches no way of a database with a frame of pandas or polars')
-    return chosen
-
-
-def _kinds(names: str) -> list[Kind]:
-    asked = list(KINDS) if names == "*" else [name.strip() for name in names.split(",")]
-    if unknown := [name for name in asked if name not in KINDS]:
-        raise LabError(f'no kind of values "{unknown[0]}"; there are: {", ".join(KINDS)}')
-    return [KINDS[name] for name in asked]
-
-
-@contextmanager
-def opened(
-    settings: Settings, lab_kind: str, pattern: str, kinds: str, say: Callable[[str], None]
-) -> Iterator[Examination]:
-    """Bring up a lab, alone on this machine, for the transports that match and these kinds of values.
-
-    `kinds` are their names with commas, * for all. Raises LabError.
-    """
-    chosen, tried = select(pattern), _kinds(kinds)
-    run_id = f"{new_id(settings.results_dir)}-verify"
-    with ExitStack() as stack:
-        stack.enter_context(on_signals())
-        stack.enter_context(only_run(settings.state_dir, run_id))
-        scratch.remove_left()
-        lab = stack.enter_context(labs.OPENED[lab_kind](settings))
-        servers = labs.check(lab)
-        stack.enter_context(only_run_on_server(lab, run_id))
-        used = any("s3" in entry.needs for entry in chosen)
-        objects, bucket = stack.enter_context(object_store(settings, used, run_id, say))
-        yield Examination(lab, servers, objects, bucket, chosen, run_id, tried)
 
 
 def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
@@ -161,14 +77,6 @@ def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda fi
             future.result()
     order = {entry.id: place for place, entry in enumerate(exam.chosen)}
     return sorted(found, key=lambda finding: (order[finding.transport.id], list(KINDS).index(finding.kind)))
-
-
-def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> list[Kind]:
-    """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them."""
-    known = [kind for kind in kinds if entry.system in kind.rows]
-    if entry.operation is Operation.READ:
-        return [kind for kind in known if entry.system not in (*kind.forbidden, *kind.no_read)]
-    return [kind for kind in known if entry.frame not in kind.no_frame]
 
 
 def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]:
@@ -207,15 +115,11 @@ def _of_module(
                 if worker is None or worker.ended:
                     worker = Worker(Path(folder) / "log", exam.command)
                     stack.callback(worker.end)
-                finding = _finding(exam, entry, kind, of_system, worker, Path(folder))
+                finding = _cared_for(exam, entry, kind, of_system, worker, Path(folder))
                 if finding.fate is Fate.UNAVAILABLE and kind is _CONTROL:
                     unsupported = finding.detail
                 if kind in exam.kinds:
                     yield finding
-                if entry.system in exam.lab.dead():
-                    raise LabError(f"{entry.system} died of {entry.id} with {kind.name}; see its log")
-                if worker.ended:
-                    of_system.settle()
 
 
 def _declared_to_hang(
@@ -249,6 +153,29 @@ def _declared_to_hang(
                 stack.callback(alone.end)
                 _finding(exam, entry, _CONTROL, of_system, alone, Path(folder))
                 yield _finding(exam, entry, kind, of_system, alone, Path(folder))
+
+
+def _cared_for(
+    exam: Examination, entry: Transport, kind: Kind, of_system: Witness, worker: Worker, folder: Path
+) -> Finding:
+    """Return the finding on a pair; a server that died or hangs is one, and is there again for the next pair."""
+    fate = Fate.CRASHES
+    try:
+        finding = _finding(exam, entry, kind, of_system, worker, folder)
+        if worker.ended:
+            of_system.settle()
+        elif not finding.as_wanted:  # it may be the server that is not as wanted
+            of_system.reference.greet()
+        return finding
+    except NoAnswer:
+        fate = Fate.HANGS
+    except LabError:
+        if not exam.died(entry.system):
+            raise
+    worker.end()
+    detail = exam.mend(entry.system, hangs=fate is Fate.HANGS)
+    of_system.forget()
+    return Finding(entry, kind.name, fate, _wanted(entry, kind), detail)
 
 
 def _status(worker: Worker, job: dict[str, Any], limit: float) -> str:

@@ -20,9 +20,9 @@ class Lab:
     """Addresses, the folder shared with Postgres (if any), and what to do about servers that died.
 
     `folder` holds the data of servers that are ours; None for others.
-    `dead` names the services whose process is gone, cheaply; `revive` brings them back and returns their names; `end`
-    kills one that hangs, with all its processes. Nothing of that is done to servers that are not ours, and they have no
-    `pids`.
+    `dead` names the services whose process is gone, cheaply; `revive` brings them (or only the given ones) back and
+    returns their names; `end` kills one that hangs, with all its processes. Nothing of that is done to servers that are
+    not ours, and they have no `pids`.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Lab:
     endpoints: dict[str, str]
     io: SharedFolder | None
     dead: Callable[[], list[str]]
-    revive: Callable[[], list[str]]
+    revive: Callable[..., list[str]]
     pids: Callable[[], dict[str, int]] = dict
     end: Callable[[str], None] = lambda name: None
 
@@ -78,7 +78,7 @@ def external(settings: Settings) -> Iterator[Lab]:
         )
     if ("clickhouse_http" in endpoints) != ("clickhouse_native" in endpoints):
         raise LabError("expected both LAB_CLICKHOUSE_HTTP_URL and LAB_CLICKHOUSE_NATIVE_URI, found only one of them")
-    yield Lab("external", None, endpoints, _shared_folder(settings), list, list)
+    yield Lab("external", None, endpoints, _shared_folder(settings), list, lambda names=None: [])
 
 
 @contextmanager

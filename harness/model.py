@@ -154,6 +154,11 @@ class Run:
     pass_number: int
     order: int
 
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What tells a run from all others of its suite run: transport, experiment, parameters and pass of its row."""
+        return self.case.transport.id, self.case.experiment, self.case.label, self.pass_number
+
 
 @dataclass(frozen=True)
 class Measurement:

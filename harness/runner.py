@@ -30,7 +30,8 @@ class Session:
     """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life.
 
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
-    that runs use, `name` is what the folder is resumed by where that is not the id.
+    that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
+    that the kernel has ended for want of memory before.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class Session:
     traces: bool = False
     places: tuple[Path, ...] = ()
     name: str = ""
+    starved: frozenset[tuple[Any, ...]] = frozenset()
 
     @property
     def goes_on(self) -> str:
@@ -57,7 +59,7 @@ def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, A
         require_room(session.folder, session.rig, run.case, session.goes_on)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         watch = blame.watch((session.folder, *session.places))
-        outcome = watch.judged(_outcome(session, run))
+        outcome = watch.judged(_outcome(session, run), run.key in session.starved)
         stopping.check()
         if _identity(session) != ours:
             raise LabError(

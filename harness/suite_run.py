@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import environment, registry, results, scratch
+from harness import blame, environment, registry, results, scratch
 from harness.lock import only_run
 from harness.model import LabError, Run, Status
 from harness.plan import Plan, cases, from_facts, shuffled_runs
@@ -96,7 +96,8 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
         )
         folder = request.folder or settings.results_dir / run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
-        done = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
+        earlier = _earlier_rows(folder, facts) if request.run_id else _make_folder(folder, run_id, facts)
+        done = [row for row in earlier if row["status"] is not Status.AGAIN]
         session = Session(
             run_id,
             plan.suite,
@@ -107,6 +108,7 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
             request.traces,
             (settings.state_dir, Path("/var/tmp"), Path(tempfile.gettempdir())),  # /var/tmp: see `reachable_folder`
             folder.name if folder.parent == settings.results_dir else str(folder),
+            frozenset(_key(row) for row in earlier if (row["error"] or "").startswith(blame.STARVED)),
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
 
@@ -136,7 +138,7 @@ def _read_environment(folder: Path) -> dict[str, Any]:
 
 
 def _earlier_rows(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows an interrupted run already has, without those of runs that are to be done again.
+    """Return the rows an interrupted run already has.
 
     Raises LabError when it was made in another environment.
     """
@@ -147,13 +149,14 @@ def _earlier_rows(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
     if not (folder / "runs.csv").exists():
         return []
     results.drop_torn_line(folder / "runs.csv")
-    return [row for row in results.load(folder / "runs.csv") if row["status"] is not Status.AGAIN]
+    return results.load(folder / "runs.csv")
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what `Run.key` is of the run that a row is about."""
+    return row["transport"], row["experiment"], row["parameters"], row["pass"]
 
 
 def _still_to_do(runs: Sequence[Run], done: list[dict[str, Any]]) -> list[Run]:
-    measured = {(row["transport"], row["experiment"], row["parameters"], row["pass"]) for row in done}
-    return [
-        run
-        for run in runs
-        if (run.case.transport.id, run.case.experiment, run.case.label, run.pass_number) not in measured
-    ]
+    measured = set(map(_key, done))
+    return [run for run in runs if run.key not in measured]

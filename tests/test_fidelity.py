@@ -16,13 +16,14 @@ from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.lab import EmbeddedLab
-from harness.fidelity import Examination, judge, pairs
+from harness.examination import Examination, pairs, select
+from harness.fidelity import judge
 from harness.labs import Lab
 from harness.model import Fate, Finding, Transport
 from harness.report.fidelity import corrections
 from tests.made_up import MadeUp
 
-ENTRIES = fidelity.select("*")
+ENTRIES = select("*")
 HANGING = {kind for entry in ENTRIES for kind, fate in entry.lossy.items() if fate == Fate.HANGS}
 # Of `make test`: an ordinary row and every twentieth kind; what hangs somewhere costs a process and seconds.
 FEW = [KINDS["one_row"], *[kind for kind in KINDS.values() if kind.name not in {"one_row", *HANGING}][::20]]

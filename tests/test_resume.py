@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import results
+from harness import blame, results
 from harness.model import Status
+from harness.settings import load
+from harness.suite_run import open_run, resume_request
 from tests.commands import refused, wait_for_rows
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -72,6 +74,26 @@ def test_a_run_that_is_to_be_done_again_is_and_counts_once(lab: Command, environ
     assert done.returncode == 0, done.stdout + done.stderr
     assert [str(row["status"]) for row in results.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
     assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
+
+
+def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
+    lab: Command, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ONE_WAY)
+    assert lab(*run, env=environment).returncode == 0
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    first, *others = results.load(folder / "runs.csv")
+    path, again = folder / "runs.csv", {"status": Status.AGAIN, "error": f"{blame.STARVED}; the worker was killed"}
+    path.unlink()
+    for row in (first | dict.fromkeys(results.OF_MEASUREMENT) | again, *others):
+        results.append(path, row)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = load()
+    with open_run(settings, resume_request(settings, folder.name, lambda suite: "databases"), print) as resumed:
+        assert [run.pass_number for run in resumed.todo] == [first["pass"]]
+        assert {run.key for run in resumed.todo} == resumed.session.starved
+        assert len(resumed.done) == 1
 
 
 def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(

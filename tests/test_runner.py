@@ -89,10 +89,10 @@ def perform(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir()
 
-    def call(function="scan", **says):
+    def call(function="scan", starved=(), **says):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
-        session = runner.Session("the-run", "scan", rig, "0123456789ab", folder, 30.0)
+        session = runner.Session("the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved))
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = results.load(folder / "runs.csv")
         assert [told[0]["status"]] == [line["status"] for line in told] == [row["status"]]
@@ -271,6 +271,14 @@ def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perf
         Status.AGAIN,
         "the kernel ended a process for want of memory during this run; the worker was killed by SIGKILL",
     )
+
+
+def test_a_run_that_the_kernel_ends_for_memory_twice_needs_too_much(perform, small_group):
+    job = {"contract": "parquet", "folder": str(small_group), "files": [], "warmup_files": []}
+    key = ("made.up.greedy", "growing", "files=1; page_cache=warm", 2)
+    row, _ = perform("greedy", starved={key}, prepare=job)
+    assert row["status"] is Status.KILLED
+    assert row["error"].startswith("the kernel ended a process for want of memory during this run, for the second time")
 
 
 def test_a_results_folder_that_is_renamed_under_a_run_is_what_the_message_says(perform, tmp_path):

@@ -18,11 +18,11 @@ def verify(
     to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
 ) -> None:
     """Try hostile values on every way and print what each loses; fail where it is not what the way declares."""
-    from harness import fidelity
+    from harness import examination, fidelity
     from harness.report import fidelity as matrix
 
     chosen, console = settings.load(), new_console()
-    with fidelity.opened(chosen, "external" if external else chosen.kind, pattern, kinds, typer.echo) as exam:
+    with examination.opened(chosen, "external" if external else chosen.kind, pattern, kinds, typer.echo) as exam:
         typer.echo(exam.conditions)
         folder = to or chosen.results_dir / exam.run_id
         with matrix.appending(folder) as append:

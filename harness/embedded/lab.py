@@ -172,13 +172,13 @@ class EmbeddedLab:
         """Names of the services that have ended or whose keeper has; costs microseconds."""
         return [name for name, running in self._running.items() if running.keeper.poll() is not None]
 
-    def revive(self) -> list[str]:
-        """Start the dead services again: same ports, passwords and data. Returns their names.
+    def revive(self, only: Iterable[str] | None = None) -> list[str]:
+        """Start the dead services (or `only` these) again: same ports, passwords and data. Returns their names.
 
         Raises LabError with the service's last log lines if it does not come up again, and where it ended because its
         disk was full: it would end again.
         """
-        names = self.dead()
+        names = [name for name in self.dead() if only is None or name in only]
         for name in names:
             running = self._running[name]
             if reason := _line_about_space(running):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
@@ -108,6 +108,11 @@ class Witness:
         """End what a killed process has left on the server."""
         self.reference.ask(self._module.settle)
 
+    def forget(self) -> None:
+        """Make everything anew after the server was restarted: tables in memory are empty then."""
+        self.reference.close()
+        self._verdicts.clear()
+
     def close(self) -> None:
         """Drop all tables, then their enum."""
         for table in self._made:
@@ -131,5 +136,8 @@ def opened(system: str, endpoints: dict[str, str]) -> Iterator[Witness]:
         witness = Witness(system, endpoints, Path(folder))
         try:
             yield witness
-        finally:
-            witness.close()
+        except BaseException:
+            with suppress(Exception):  # of a server that may be gone: what ends this is what matters
+                witness.close()
+            raise
+        witness.close()

@@ -5,7 +5,7 @@ import pytest
 from harness import fidelity, labs, registry
 from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.lab import EmbeddedLab
-from harness.fidelity import Examination
+from harness.examination import Examination
 from harness.labs import Lab
 from harness.model import Fate, Finding
 

@@ -17,7 +17,7 @@ from harness.datasets.hostile import tables
 from harness.datasets.hostile.kinds import KINDS, ORDINARY, Kind
 from harness.datasets.hostile.names import NAMES, VICTIM
 from harness.embedded.lab import EmbeddedLab
-from harness.fidelity import Examination
+from harness.examination import Examination
 from harness.labs import Lab
 from harness.model import NAMESPACE, Fate, Operation, Origin, Transport
 from harness.systems import witness
