@@ -42,6 +42,7 @@ class Found:
 
     lost: int = 0
     twice: int = 0
+    charged: int = 0  # rows that blame a way for a full disk
     processes: int = 0
     tables: int = 0
     folders: int = 0
@@ -50,7 +51,7 @@ class Found:
 
     @property
     def well(self) -> bool:
-        return not (self.lost or self.twice or self.processes or self.tables or self.folders)
+        return not (self.lost or self.twice or self.charged or self.processes or self.tables or self.folders)
 
 
 @contextmanager
@@ -80,7 +81,7 @@ class Campaign:
         with ExitStack() as stack:
             if case.fault == "fill":
                 (folder / case.part).rmdir()
-                stack.enter_context(small_disk(folder / case.part, 20 if case.part == "results" else 300))
+                stack.enter_context(small_disk(folder / case.part, 80 if case.part == "results" else 300))
             return self._tried(case, folder)
 
     def _tried(self, case: Case, folder: Path) -> Found:
@@ -116,7 +117,7 @@ class Campaign:
         found.processes = len({process.pid for process in left if process.status() != psutil.STATUS_ZOMBIE})
         found.tables = len(self._tables())
         found.folders = len([*(folder / "state").glob("lab-*"), *(folder / "temporary").iterdir()])
-        return self._counted(found, folder)
+        return self._counted(found, folder, case)
 
     def _complete(self, folder: Path, environment: dict[str, str], chosen: tuple[str, ...]) -> None:
         """Resume the run until it has all its rows, as its last line says; a run without a folder is started again."""
@@ -130,8 +131,9 @@ class Campaign:
                 command = (sys.executable, "-m", "harness.cli", *arguments)
                 subprocess.run(command, env=plain, stdout=log, stderr=log, timeout=PATIENCE, check=False)
 
-    def _counted(self, found: Found, folder: Path) -> Found:
+    def _counted(self, found: Found, folder: Path, case: Case) -> Found:
         rows = _counted_rows(folder)
+        found.charged = sum(row["status"] is not Status.OK for row in rows) if case.fault == "fill" else 0
         keys = [(row["transport"], row["pass"]) for row in rows]
         found.lost, found.twice = len(WAYS) - len(set(keys)), len(keys) - len(set(keys))
         found.rows = ", ".join(f"{row['transport'].partition('.')[0]} {row['status']}" for row in rows)
@@ -203,13 +205,13 @@ def _counted_rows(folder: Path) -> list[dict[str, Any]]:
 
 def table(found: list[tuple[Case, Found]]) -> str:
     """Return what the campaign found: one line for each fault and part, and the sum."""
-    head = ("fault", "part", "tried", "rows lost", "twice", "processes", "tables", "folders", "longest s")
+    head = ("fault", "part", "tried", "rows lost", "twice", "charged", "processes", "tables", "folders", "longest s")
     groups: dict[tuple[str, str], list[Found]] = {}
     for case, one in found:
         groups.setdefault((case.fault, case.part), []).append(one)
     groups["all", ""] = [one for _, one in found]
-    names = ("lost", "twice", "processes", "tables", "folders")
-    lines = [head, ("---",) * 2 + ("---:",) * 7]
+    names = ("lost", "twice", "charged", "processes", "tables", "folders")
+    lines = [head, ("---",) * 2 + ("---:",) * 8]
     for (fault, part), group in groups.items():
         sums = (str(sum(getattr(one, name) for one in group)) for name in names)
         longest = max((one.seconds for one in group), default=0.0)
