@@ -131,7 +131,8 @@ def cases() -> list[Case]:
                 found.append(Case(fault, "parent", phase, system, sends(number, "parent")))
             found.append(Case("stop", "parent", phase, system, pauses))
             for number, fault in ((signal.SIGKILL, "kill"), (signal.SIGSTOP, "stop")):
-                parts = ["keeper", system] + (["worker"] if phase in IN_WORKER else [])
+                servers = [] if phase == "report" else ["keeper", system]  # which have ended by then
+                parts = servers + (["worker"] if phase in IN_WORKER else [])
                 found += [Case(fault, part, phase, system, sends(number, part)) for part in parts]
             found.append(Case("end", "parent", phase, system, sends(signal.SIGTERM, "parent"), "external"))
             found.append(Case("fill", "results", phase, system, fills("results")))
