@@ -1,14 +1,18 @@
 """The S3 server of a run: a MinIO of its own or one in the environment; buckets that are gone afterwards; links."""
 
 import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from harness import object_stores
-from harness.embedded import go_programs
+from harness.embedded import go_programs, minio
+from harness.embedded import lab as lab_module
+from harness.embedded.lab import EmbeddedLab
 from harness.model import LabError
 from harness.object_stores import Objects
 from harness.settings import Settings
@@ -101,6 +105,19 @@ def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: O
         seconds, content = fetched(narrow, name)
         assert 0.8 < seconds < 5
         assert content == (files / "deep" / "many").read_bytes()
+
+
+def test_a_port_that_somebody_takes_while_minio_starts_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: Objects
+) -> None:
+    """MinIO says that it cannot listen, and may live on."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        choices = iter([[taken], lab_module.free_ports(1)])
+        monkeypatch.setattr(lab_module, "free_ports", lambda count: next(choices))
+        program = go_programs.program(go_programs.MINIO, Settings().cache_dir, print)
+        with EmbeddedLab(tmp_path / "lab", (), {"minio": minio.service(program)}) as lab:
+            assert urlsplit(lab.endpoints["s3"]).port != taken
 
 
 def test_without_go_and_without_a_program_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

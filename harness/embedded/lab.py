@@ -10,23 +10,21 @@ lab lie in one folder of its own (`folders.py`).
 from __future__ import annotations
 
 import errno
-import json
 import os
 import secrets
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from harness import settings
-from harness.embedded import postgres
+from harness.embedded import gateway, postgres
 from harness.embedded.folders import end_processes_in, new_lab_folder
-from harness.embedded.keeper import Command, LabError, Task, ask_to_stop, close, launch, remove_folder
+from harness.embedded.keeper import LabError, Task, ask_to_stop, close, launch, remove_folder
+from harness.embedded.service import Service
 
 __all__ = ["EmbeddedLab", "LabError"]
 
@@ -34,64 +32,10 @@ START_SECONDS = 60.0
 POLL_SECONDS = 0.005
 LOG_LINES = 15
 _NO_SPACE = os.strerror(errno.ENOSPC)
+_TAKEN = (os.strerror(errno.EADDRINUSE).lower(), "port is already in use")  # the latter are MinIO's words
 
 
-@dataclass(frozen=True)
-class Service:
-    """What the lab has to know of a service.
-
-    `prepare(folder, ports, password)` fills an empty folder and describes the commands. The service is up when its
-    `ready_file` exists and `is_ready(folder)` says so. `release(folder)` gives back what a killed one leaves outside
-    its folder.
-    """
-
-    ports: int
-    prepare: Callable[[Path, Sequence[int], str], Task]
-    ready_file: str
-    is_ready: Callable[[Path], bool]
-    endpoints: Callable[[Sequence[int], str], dict[str, str]]
-    release: Callable[[Path], None]
-
-
-def prepare_clickhouse(folder: Path, ports: Sequence[int], password: str) -> Task:
-    """Describe the ClickHouse gateway; `ports` are HTTP and native. The password stands in a file, not in a command."""
-    users = folder / "users.json"
-    with open(os.open(users, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        json.dump({"lab": password}, file)
-    (folder / "data").mkdir(mode=0o700)
-    gateway = [sys.executable, "-m", "harness.embedded.clickhouse", "--path", str(folder / "data")]
-    gateway += ["--http-port", str(ports[0]), "--native-port", str(ports[1]), "--users-file", str(users)]
-    return Task(
-        folder=str(folder),
-        log=str(folder / "server.log"),
-        prepare=[],
-        service=Command(gateway, output=str(folder / "ready.json")),
-        stop=[("SIGTERM", 3.0)],
-        environment=settings.environment_of_a_server(folder),
-    )
-
-
-def clickhouse_endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
-    """The gateway's two addresses."""
-    return {
-        "clickhouse_http": f"http://lab:{password}@127.0.0.1:{ports[0]}",
-        "clickhouse_native": f"clickhouse://lab:{password}@127.0.0.1:{ports[1]}",
-    }
-
-
-SERVICES = {
-    "postgres": Service(
-        1, postgres.prepare, postgres.READY_FILE, postgres.is_ready, postgres.endpoints, postgres.release
-    ),
-    "clickhouse": Service(
-        2,
-        prepare_clickhouse,
-        "ready.json",  # the gateway's standard output: one line when it can be used
-        lambda folder: (folder / "ready.json").read_bytes().endswith(b"\n"),
-        clickhouse_endpoints,
-        lambda folder: None,
-    ),
-}
+SERVICES = {"postgres": postgres.SERVICE, "clickhouse": gateway.SERVICE}
 
 
 @dataclass
@@ -237,20 +181,22 @@ class EmbeddedLab:
             self._wait(name)
         except LabError:
             running = self._running[name]
-            if running.keeper.poll() is None or all(map(_is_free, running.ports)):
+            ended = running.keeper.poll() is not None
+            if not (_port_taken(running) or (ended and not all(map(_is_free, running.ports)))):
                 raise
+            self.end(name)
             close(running.keeper)
             remove_folder(running.task.folder)
             self._launch(name)
             self._wait(name)
 
     def _wait(self, name: str) -> None:
-        """Wait until a service answers. Raises LabError if it ends, or takes more than START_SECONDS."""
+        """Wait until a service answers. Raises LabError if it ends, has no port, or takes more than START_SECONDS."""
         service, running = self._services[name], self._running[name]
         folder, deadline = Path(running.task.folder), time.monotonic() + START_SECONDS
         while not ((folder / service.ready_file).exists() and service.is_ready(folder)):
             ended = running.keeper.poll()
-            if ended is not None or time.monotonic() > deadline:
+            if ended is not None or _port_taken(running) or time.monotonic() > deadline:
                 found = "it still starting" if ended is None else f"it ended with status {ended}"
                 ports = " and ".join(map(str, running.ports))
                 raise LabError(
@@ -290,11 +236,20 @@ def _release(folder: Path) -> None:
 
 def _line_about_space(running: _Running) -> str:
     """Return what a service that ended has said of a disk without space since it was started, if it has."""
+    return next((line for line in reversed(_lines(running)) if "PANIC" in line and _NO_SPACE in line), "")
+
+
+def _port_taken(running: _Running) -> bool:
+    """Say whether a service has found its port taken; MinIO may live on without one."""
+    return any(words in line.lower() for line in _lines(running) for words in _TAKEN)
+
+
+def _lines(running: _Running) -> list[str]:
+    """Return what a service has written into its log since it was started."""
     with suppress(FileNotFoundError), open(running.task.log, "rb") as file:
         file.seek(running.log_began)
-        lines = file.read().decode(errors="replace").splitlines()
-        return next((line for line in reversed(lines) if "PANIC" in line and _NO_SPACE in line), "")
-    return ""
+        return file.read().decode(errors="replace").splitlines()
+    return []
 
 
 def _last_lines(log: Path) -> str:

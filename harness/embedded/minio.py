@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.embedded.keeper import Command, Task
-from harness.embedded.lab import Service
+from harness.embedded.service import Service
 
 _USER = "lab"
 _OUTPUT = "output.txt"

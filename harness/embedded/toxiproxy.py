@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.embedded.keeper import Command, Task
-from harness.embedded.lab import Service
+from harness.embedded.service import Service
 from harness.model import LabError
 
 _OUTPUT = "output.txt"

@@ -1,0 +1,26 @@
+"""What the embedded lab has to know of a service that it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.embedded.keeper import Task
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the lab has to know of a service.
+
+    `prepare(folder, ports, password)` fills an empty folder and describes the commands. The service is up when its
+    `ready_file` exists and `is_ready(folder)` says so. `release(folder)` gives back what a killed one leaves outside
+    its folder.
+    """
+
+    ports: int
+    prepare: Callable[[Path, Sequence[int], str], Task]
+    ready_file: str
+    is_ready: Callable[[Path], bool]
+    endpoints: Callable[[Sequence[int], str], dict[str, str]]
+    release: Callable[[Path], None]
