@@ -20,14 +20,6 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file in one process of pytest-xdist, which makes their fixtures once."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(item.config.rootpath).as_posix()))
-
-
 @pytest.fixture(scope="session")
 def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
     """A running embedded lab, shared by all tests of the session."""

@@ -24,21 +24,10 @@ from harness.report.fidelity import corrections
 from tests.made_up import MadeUp
 
 ENTRIES = select("*")
-HANGING = {kind for entry in ENTRIES for kind, fate in entry.lossy.items() if fate == Fate.HANGS}
-# Of `make test`: an ordinary row and every twentieth kind; what hangs somewhere costs a process and seconds.
-FEW = [KINDS["one_row"], *[kind for kind in KINDS.values() if kind.name not in {"one_row", *HANGING}][::20]]
-
-# The first test of a database waits for all of its ways.
-whole_database = pytest.mark.timeout(3_600)
 
 
 def _lab(embedded_lab: EmbeddedLab) -> Lab:
     return Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
-
-
-def _with_its_system(entry: Transport) -> object:
-    """Let pytest-xdist keep the transports of a database together: they are examined together."""
-    return pytest.param(entry, id=entry.id, marks=pytest.mark.xdist_group(f"fidelity of {entry.system}"))
 
 
 Found = Callable[[Transport, Sequence[Kind]], list[Finding]]
@@ -46,20 +35,20 @@ Found = Callable[[Transport, Sequence[Kind]], list[Finding]]
 
 @pytest.fixture(scope="module")
 def found(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Found:
-    """The findings on a transport, which is examined with all of its database that tests of this session ask for."""
+    """The findings on a transport, which is examined with all others that tests of this session ask for."""
     specs = (getattr(item, "callspec", None) for item in request.session.items if item.path == request.path)
     asked = {spec.params["entry"].id for spec in specs if spec and "entry" in spec.params}
     lab = _lab(embedded_lab)
 
     @cache
-    def of_system(system: str, names: tuple[str, ...]) -> list[Finding]:
-        chosen = [entry for entry in ENTRIES if entry.id in asked and entry.system == system]
+    def of_all(names: tuple[str, ...]) -> list[Finding]:
+        chosen = [entry for entry in ENTRIES if entry.id in asked]
         kinds = [KINDS[name] for name in names]
         exam = Examination(lab, labs.check(lab), "no S3 server in this test", "", chosen, kinds=kinds)
         return fidelity.examine(exam)
 
     def of_transport(entry: Transport, kinds: Sequence[Kind]) -> list[Finding]:
-        findings = of_system(entry.system, tuple(kind.name for kind in kinds))
+        findings = of_all(tuple(kind.name for kind in kinds))
         return [finding for finding in findings if finding.transport.id == entry.id]
 
     return of_transport
@@ -73,15 +62,9 @@ def _hold(entry: Transport, kinds: Sequence[Kind], findings: list[Finding]) -> N
     assert not wrong, "\n".join(wrong)
 
 
-@whole_database
-@pytest.mark.parametrize("entry", [_with_its_system(entry) for entry in ENTRIES])
-def test_values_of_a_few_kinds_come_through_unless_the_way_declares_their_loss(found: Found, entry: Transport) -> None:
-    _hold(entry, FEW, found(entry, FEW))
-
-
 @pytest.mark.long
-@whole_database
-@pytest.mark.parametrize("entry", [_with_its_system(entry) for entry in ENTRIES])
+@pytest.mark.timeout(3_600)  # the first waits for all ways
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found, entry: Transport) -> None:
     kinds = tuple(KINDS.values())
     _hold(entry, kinds, found(entry, kinds))

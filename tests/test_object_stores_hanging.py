@@ -21,7 +21,7 @@ from tests import object_store
 from tests.rigs import orders
 from tests.test_faults import busy_worker
 
-pytestmark = [pytest.mark.alone]
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 
 def case(storage: str, network: str = "direct") -> Case:

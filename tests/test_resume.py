@@ -20,7 +20,6 @@ from harness.suite_run import open_run, resume_request
 from tests.commands import refused, wait_for_rows
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-pytestmark = pytest.mark.alone
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
 
@@ -125,6 +124,7 @@ def small_state_disk() -> Iterator[Path]:
     folder.rmdir()
 
 
+@pytest.mark.long
 def test_a_disk_of_the_servers_that_fills_is_charged_to_no_way(
     lab: Command, environment: dict[str, str], small_state_disk: Path
 ) -> None:
@@ -170,6 +170,7 @@ def test_a_disk_too_small_for_the_rows_is_refused_before_anything_is_made(
     assert not list(small_results_disk.iterdir())
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_completed(
     lab: Command, environment: dict[str, str], small_results_disk: Path
 ) -> None:

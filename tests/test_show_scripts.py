@@ -91,7 +91,8 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
     tables.close(drop=True)
 
 
-@pytest.mark.parametrize("entry", first_of_each(BOUNDS))
+@pytest.mark.long
+@pytest.mark.parametrize("entry", BOUNDS, ids=lambda entry: entry.id)
 def test_the_script_of_a_bound_does_what_it_says(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
 ) -> None:
@@ -142,7 +143,8 @@ def test_the_script_of_a_job_prints_its_answer(name: str, arguments: tuple[str, 
     assert known.get(entry.function.__name__, str(ROWS if "create" in name else table.answers.top)) in printed
 
 
-@pytest.mark.parametrize("create", first_of_each(CREATES))
+@pytest.mark.long
+@pytest.mark.parametrize("create", CREATES, ids=lambda entry: entry.id)
 def test_the_scripts_of_a_store_create_read_and_query_it(
     create: Transport, dataset_folder: Path, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from harness.model import Fate, Finding
 from harness.settings import Settings
 from harness.systems import witness
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 WAYS = {"postgres": "postgres.psycopg.write_polars_copy_text", "clickhouse": "clickhouse.httpx.write_polars_parquet"}
 KINDS = "one_row,zero_rows,comma,empty_text,decimals"
 

@@ -99,6 +99,7 @@ def test_what_is_to_stand_in_a_table_of_its_own_is_canonical_and_row_for_row(kin
     assert set(of_the_table.values) | set(of_the_table.hidden) | set(of_the_table.shown) <= set(kinds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", BOTH)
 def test_the_reference_client_vouches_for_every_kind_that_its_server_holds(system: str, embedded_lab: EmbeddedLab):
     with witness.opened(system, embedded_lab.endpoints) as of_system:

@@ -130,6 +130,7 @@ def lost(entry, uri, expected):
     return differences(expected, canonical, ("id",))
 
 
+@pytest.mark.long
 @every(entry for entry in READS if not LOSSES & entry.lossy.keys())
 def test_every_hostile_value_comes_through_a_read_that_is_not_declared_to_lose_its_kind(entry, uris, hostile):
     assert lost(entry, uris[entry.endpoint], hostile) == []

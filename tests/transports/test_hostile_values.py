@@ -55,6 +55,7 @@ def found_by(way: str, kinds: list[str], embedded_lab: EmbeddedLab) -> dict[str,
     return {finding.kind: finding for finding in fidelity.examine(exam)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ONCE_CHANGED)
 def test_what_was_changed_without_a_word_comes_through_or_is_refused(way: str, embedded_lab: EmbeddedLab) -> None:
     found = found_by(way, list(ONCE_CHANGED[way]), embedded_lab)
