@@ -56,7 +56,7 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 # of a file stay in one process, which makes their fixtures once.
 BESIDE = -n 3 --dist loadfile
 
-test: $(STAMP) ## Run the tests that take minutes: every transport and every room once, on real engines
+test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every way of the article once
 	$(VENV)/bin/pytest $(BESIDE) -m 'not long and not alone'
 	$(VENV)/bin/pytest -m 'not long and alone'
 
