@@ -223,8 +223,10 @@ def _after(session: Session, case: Case, outcome: Outcome, hung: bool) -> Outcom
         text = f"after the run {error}{_restarted(rig.revive())}; {outcome.error}"
         return Outcome(Status.TIMEOUT, text.removesuffix("; "))
     except Exception as error:
+        text = f"after the run: {type(error).__name__}: {error}"
         if outcome.status is Status.OK:
-            return Outcome(Status.ERROR, f"after the run: {type(error).__name__}: {error}")
+            return Outcome(Status.ERROR, text)
+        return replace(outcome, error=f"{outcome.error}; {text}")
     return outcome
 
 

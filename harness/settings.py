@@ -148,15 +148,19 @@ def environment_of_a_server(home: Path) -> dict[str, str]:
     return {"HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
 
 
-def load() -> Settings:
-    """Read the settings from the environment. Raises LabError naming the first variable that is wrong.
+def forget_clients() -> None:
+    """Take from the environment of this process what only clients read, and switch proxies off.
 
-    Variables that only clients read go, and proxies are switched off: the lab talks to its databases directly, and a
-    proxy named in the environment would otherwise carry, and be measured with, the HTTP ways.
+    The lab talks to its databases directly: a proxy named in the environment would otherwise carry, and be measured
+    with, the HTTP ways.
     """
     for name in [name for name in os.environ if name.startswith(_OF_CLIENTS)]:
         del os.environ[name]
     os.environ.update(_ALWAYS)
+
+
+def load() -> Settings:
+    """Read the settings from the environment. Raises LabError naming the first variable that is wrong."""
     try:
         return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic fills them
     except ValidationError as error:

@@ -208,7 +208,8 @@ def test_a_good_run_after_which_nothing_comes_to_rest_is_an_error_without_number
 
 def test_what_went_wrong_first_is_said_where_nothing_comes_to_rest_either(perform):
     row, _ = perform(differences=["a: 1 of 3 values differ"], settle=TimeoutError("merges go on"))
-    assert (row["status"], row["error"]) == (Status.MISMATCH, "a: 1 of 3 values differ")
+    both = "a: 1 of 3 values differ; after the run: TimeoutError: merges go on"
+    assert (row["status"], row["error"]) == (Status.MISMATCH, both)
 
 
 def test_a_server_that_died_during_the_run_takes_its_numbers_with_it(perform):

@@ -1,6 +1,7 @@
 """Settings come from LAB_ variables, have defaults, and a wrong one is one line that names it."""
 
 import ast
+import os
 from pathlib import Path
 from urllib.request import getproxies_environment
 
@@ -61,9 +62,19 @@ def test_a_wrong_value_is_one_line_that_names_its_variable(monkeypatch, name, va
     assert "\n" not in str(caught.value)
 
 
-def test_loading_switches_every_proxy_off_for_the_databases_are_reached_directly():
+def test_reading_the_settings_changes_nothing(monkeypatch):
+    monkeypatch.setenv("PGHOST", "elsewhere")
+    before = dict(os.environ)
     settings.load()
+    assert dict(os.environ) == before
+
+
+def test_a_command_switches_every_proxy_off_and_forgets_what_clients_read(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"http_proxy": "http://x:1", "PGHOST": "elsewhere", "HOME": "/home"})
+    settings.forget_clients()
     assert getproxies_environment()["no"] == "*"
+    assert "PGHOST" not in os.environ
+    assert os.environ["HOME"] == "/home"
 
 
 def test_settings_cannot_be_changed_after_they_were_read():

@@ -1,8 +1,11 @@
 """The listening side that both protocols share."""
 
 import socketserver
+import sys
 import threading
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .engine import Engine
@@ -57,4 +60,8 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
             self._free_connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let the connection end; what went wrong was told to the client, and a traceback could show data."""
+        """Let the connection end; say in the log where a fault of ours is, not what it says, which could be data."""
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, OSError):  # which is how clients leave
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            sys.stderr.write(f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}\n")

@@ -3,10 +3,17 @@
 import contextlib
 import signal
 import socket
+import socketserver
+import threading
 import time
 
 import psutil
 import pytest
+
+from harness.embedded.clickhouse.http_sessions import NamedSessions
+from harness.embedded.clickhouse.server import Common, LoopbackServer
+from harness.embedded.clickhouse.users import Users
+from harness.embedded.clickhouse.watch import ClientWatch
 
 pytestmark = pytest.mark.alone
 
@@ -159,3 +166,23 @@ def test_the_options_are_explained(launch_process):
     assert process.returncode == 0
     for option in ("--path", "--http-port", "--native-port", "--users-file", "--max-connections", "--greeting-seconds"):
         assert option in output
+
+
+def test_a_fault_of_ours_is_told_by_its_place_and_not_by_its_words(capfd):
+    class Broken(socketserver.BaseRequestHandler):
+        def handle(self):
+            raise ValueError("a value of somebody's table")
+
+    common = Common(Users({}), ClientWatch(), NamedSessions(), 8, 1.0, "127.0.0.1")
+    with LoopbackServer(Broken, 0, common) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        socket.create_connection(server.server_address).close()
+        server.shutdown()
+        thread.join()
+    deadline, said = time.monotonic() + 5, ""
+    while "ValueError" not in said and time.monotonic() < deadline:
+        said += capfd.readouterr().err
+        time.sleep(0.01)
+    assert said.startswith("ValueError in test_gateway_process.py, line ")
+    assert "somebody" not in said
