@@ -252,3 +252,18 @@ def test_what_an_image_goes_without_is_told_once_also_by_a_build_that_goes_well(
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("pg_parquet: not in this image") == 1
     assert f"lab: {said}\n" in done.stdout
+
+
+def test_an_image_that_has_pg_parquet_is_not_said_to_go_without(checkout, tmp_path):
+    """What BuildKit prints of a build with a package in images/postgres/packages, instructions included."""
+    said = (
+        "#11 [packages 3/3] RUN bash /fetch-pg-parquet\n"
+        "#11 0.412 pg_parquet: using the packages in images/postgres/packages\n"
+        '#13 [stage-1 4/4] RUN if false; then echo "pg_parquet: not in this image: no package has it"; fi\n'
+        "#13 9.870 Setting up postgresql-18-pg-parquet (0.5.1-1PIGSTY~trixie) ...\n"
+    )
+    (tmp_path / "said").write_text(said)
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built=f"cat '{tmp_path}/said'"))
+    assert done.returncode == 0, done.stderr
+    assert "lab: built postgres" in done.stdout
+    assert "pg_parquet" not in done.stdout
