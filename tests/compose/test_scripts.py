@@ -168,6 +168,26 @@ def test_a_build_that_fails_ends_with_its_words_and_what_to_do(checkout, tmp_pat
     assert "lab: the disk is full" in done.stderr
 
 
+def test_the_words_of_a_failed_step_are_told_also_when_its_instruction_is_long(checkout, tmp_path):
+    instruction = "\n".join(f"  {line} | >>>  && something" for line in range(36, 61))
+    rule = "-" * 20
+    (tmp_path / "said").write_text(
+        "#9 1.0 curl: (60) SSL certificate problem: of another step, which did without\n"
+        "------\n"
+        " > [postgres 2/4] RUN groupadd postgres && apt-get update:\n"
+        "1.289 E: Release file for http://deb.debian.org/debian/dists/forky/InRelease is expired\n"
+        "------\n"
+        f"Dockerfile:36\n{rule}\n{instruction}\n{rule}\n"
+        "target postgres: failed to solve: did not complete successfully: exit code: 100\n"
+    )
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built=f"cat '{tmp_path}/said'; exit 1"))
+    assert done.returncode == 2
+    assert "  1.289 E: Release file for" in done.stderr
+    assert "exit code: 100" in done.stderr
+    assert "something" not in done.stderr
+    assert "certificate" not in done.stderr
+
+
 def test_minio_is_built_only_when_it_is_asked_for(checkout, tmp_path):
     path = with_docker(tmp_path)
     run(checkout, "compose/lab", "up", PATH=path)
