@@ -44,6 +44,11 @@ SAID = {
         'postgres/manifests/18-trixie": tls: failed to verify certificate: x509: certificate signed by unknown authority',
         "restart the engine",
     ),
+    "lists of a past week": (
+        "E: Release file for http://deb.debian.org/debian/dists/forky/InRelease is expired (invalid since 16d 2h 28min 29s). "
+        "Updates for this repository will not be applied.",
+        "LAB_DEBIAN_MIRROR",
+    ),
     "an archive of another release": (
         "E: The repository 'http://mirror.example.org/debian trixie Release' does not have a Release file.",
         "no such release",
