@@ -46,10 +46,13 @@ def architecture() -> str:
     return subprocess.run(("dpkg", "--print-architecture"), capture_output=True, text=True, check=True).stdout.strip()
 
 
-def package(pool: Path, version: str) -> Path:
-    """Build an empty package of pg_parquet for Postgres 18."""
+def package(pool: Path, version: str, *files: str) -> Path:
+    """Build a package of pg_parquet for Postgres 18, with these files, which are empty."""
     tree = pool / f"tree-{version}"
     (tree / "DEBIAN").mkdir(parents=True)
+    for name in files:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).touch()
     (tree / "DEBIAN/control").write_text(
         f"Package: postgresql-18-pg-parquet\nVersion: {version}\nArchitecture: {architecture()}\n"
         "Maintainer: Nobody <nobody@example.org>\nDescription: for a test\n"
