@@ -18,6 +18,7 @@ from harness.systems import clickhouse, postgres, s3
 from harness.systems.reference import answered
 from harness.systems.s3 import ObjectStore
 from harness.systems.tables import SYSTEMS
+from harness.transports.postgres.sql import literal
 
 # The formats that transports of the lab use; a server without one of them is not the one we know.
 _FORMATS = ("ArrowStream", "CSV", "Native", "Parquet", "TabSeparated")
@@ -77,9 +78,9 @@ def _shared_folder(endpoints: dict[str, str], io: SharedFolder) -> Finding:
     try:
         Path(io.here, ours).write_text("lab")
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT pg_read_file('{io.there}/{ours}')")
+            cursor.execute(f"SELECT pg_read_file({literal(f'{io.there}/{ours}')})")
             cursor.fetchall()
-            cursor.execute(f"COPY (SELECT 1) TO '{io.there}/{theirs}'")
+            cursor.execute(f"COPY (SELECT 1) TO {literal(f'{io.there}/{theirs}')}")
         Path(io.here, theirs).read_text()
     except (OSError, Error) as error:
         first = str(error).strip().partition("\n")[0]

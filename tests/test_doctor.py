@@ -3,6 +3,8 @@
 import socket
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -42,6 +44,15 @@ def test_a_shared_folder_that_the_server_cannot_read_fails(
     done = lab("doctor", "--external", env=on_embedded_lab | elsewhere)
     assert done.returncode == 1
     assert "FAIL shared folder: " in done.stdout
+
+
+def test_a_shared_folder_may_have_any_name(lab: Command, on_embedded_lab: dict[str, str]) -> None:
+    with TemporaryDirectory(
+        prefix='it\'s "shared" 100% :a '
+    ) as shared:  # not below tmp_path, which is closed to nobody
+        Path(shared).chmod(0o777)
+        done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_IO_DIR": shared})
+    assert f"ok   shared folder: {shared}: each side reads what the other writes\n" in done.stdout
 
 
 def store_at(endpoint: str) -> s3.ObjectStore:
