@@ -167,7 +167,8 @@ def read_pandas_parquet(connection, table):
 def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one Parquet file made with pyarrow, in which a NaN stays one, into COPY ... FROM STDIN.
 
-    As write_pandas_parquet in everything else.
+    Without the schema of Arrow in it the file has categories as texts, which pg_parquet takes. As write_pandas_parquet
+    in everything else.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -181,7 +182,8 @@ def write_pandas_parquet_lossless(connection, frame, table):
         for name in uuids:
             columns[name] = _uuid_bytes(frame[name])
         buffer = io.BytesIO()
-        pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), buffer)
+        arrow = pa.table({name: pa.array(values) for name, values in columns.items()})
+        pq.write_table(arrow, buffer, store_schema=False)
     with phase("send"):
         _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
 
