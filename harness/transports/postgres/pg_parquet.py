@@ -1,4 +1,9 @@
-"""pg_parquet, an extension that lets COPY read and write Parquet files: https://github.com/CrunchyData/pg_parquet"""
+"""pg_parquet, an extension that lets COPY read and write Parquet files: https://github.com/CrunchyData/pg_parquet
+
+Version 0.5.1 casts a column whose type is not the table's as Arrow does, and not as Postgres would: it cuts the
+fraction off a float that goes into an integer, and makes one that is too large for real infinite. It knows no
+dictionaries of Arrow, which is what polars and pandas write for categories.
+"""
 
 import os
 import tempfile
@@ -83,6 +88,7 @@ def _uuid_columns(server, table, columns):
     requires=["polars", "pyarrow", "psycopg", "sqlalchemy"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY FROM file.parquet from Polars dataframe",
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
 )
 def write_polars_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
@@ -115,7 +121,7 @@ def write_polars_parquet_file(connection, frame, table):
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "sqlalchemy"],
     needs=["pg_parquet", "shared_io"],
     published="psycopg pg_parquet COPY FROM file.parquet from Pandas dataframe",
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
 )
 def write_pandas_parquet_file(connection, frame, table):
     """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.

@@ -68,6 +68,7 @@ def _uuid_columns(postgres, table, columns):
     payload="Parquet",
     requires=["polars", "pyarrow", "psycopg", "boto3"],
     needs=["pg_parquet", "s3"],
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
 )
 def write_polars_parquet(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
@@ -97,7 +98,7 @@ def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
     needs=["pg_parquet", "s3"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
 )
 def write_pandas_parquet(connection, frame, table):
     """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.

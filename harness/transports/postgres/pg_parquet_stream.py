@@ -1,4 +1,8 @@
-"""pg_parquet over the connection itself, without a shared folder: https://github.com/CrunchyData/pg_parquet"""
+"""pg_parquet over the connection itself, without a shared folder: https://github.com/CrunchyData/pg_parquet
+
+Version 0.5.1 leaves every file that it puts between the connection and the table on the server's disk, in the folder
+base/pgsql_tmp/base/pgsql_tmp of its data; a restart does not remove them either.
+"""
 
 import io
 from contextlib import contextmanager
@@ -62,6 +66,7 @@ def _uuid_bytes(texts):
     payload="Parquet",
     requires=["polars", "pyarrow", "psycopg"],
     needs=["pg_parquet"],
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
 )
 def write_polars_parquet(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
@@ -91,7 +96,7 @@ def write_polars_parquet(connection, frame, table):
     payload="Parquet",
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
     needs=["pg_parquet"],
-    lossy={"changed": "nan"},
+    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
 )
 def write_pandas_parquet(connection, frame, table):
     """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
@@ -163,6 +168,7 @@ def read_pandas_parquet(connection, table):
     payload="Parquet",
     requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
     needs=["pg_parquet"],
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32"},
 )
 def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one Parquet file made with pyarrow, in which a NaN stays one, into COPY ... FROM STDIN.
