@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -29,6 +30,7 @@ PATIENCE_SECONDS = (
 GREETING_SECONDS = 20.0  # for SELECT 1, which a server that is well answers in milliseconds
 _OPENING_SECONDS = 20.0  # an address that nobody is at is found in 5
 _CUT_SECONDS = 2.0  # for a call to notice that its connection is closed
+_CUT_AGAIN_SECONDS = 0.2
 _Answer = TypeVar("_Answer")
 _Socket = tuple[Any, Any]
 
@@ -58,14 +60,21 @@ def within(
     try:
         answer, error = answers.get(timeout=seconds)
     except BaseException as reason:
-        cut()
-        thread.join(_CUT_SECONDS)
+        _cut_short(thread, cut)
         if isinstance(reason, Empty):
             raise NoAnswer(f"the {system} server did not answer within {seconds:.0f} s ({what})") from None
         raise
     if error is not None:
         raise error
     return answer
+
+
+def _cut_short(thread: threading.Thread, cut: Callable[[], object]) -> None:
+    """Close the connection under a call until the call has noticed: a client may try again over another one."""
+    deadline = time.monotonic() + _CUT_SECONDS
+    while thread.is_alive() and time.monotonic() < deadline:
+        cut()
+        thread.join(_CUT_AGAIN_SECONDS)
 
 
 class Reference:

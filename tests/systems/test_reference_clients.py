@@ -1,6 +1,7 @@
 """The reference clients on real engines: what they make, refuse and bring back."""
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from harness.datasets import store
 from harness.embedded.lab import EmbeddedLab
 from harness.model import MARK, NAMESPACE, LabError
 from harness.systems import clickhouse, postgres
+from harness.systems.reference import NoAnswer, within
 from harness.systems.tables import SYSTEMS, Tables
 
 SPEC = store.specification("analytics_metrics")
@@ -208,3 +210,17 @@ def test_the_servers_lock_names_the_run_that_holds_it(embedded_lab: EmbeddedLab)
         time.sleep(0.01)
     assert holder is None
     second.close()
+
+
+def test_a_client_that_tries_again_over_another_connection_is_cut_again():
+    ends, used = [socket.socketpair() for _ in range(3)], []
+
+    def persistent():
+        for mine, _ in ends:
+            used.append(mine)
+            mine.recv(1)
+
+    with pytest.raises(NoAnswer):
+        within(0.2, "made up", "asking", persistent, lambda: used[-1].shutdown(socket.SHUT_RDWR))
+    assert len(used) == 3
+    assert not [thread for thread in threading.enumerate() if thread.name == "made up asking"]
