@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry, results, runner
+from harness import blame, registry, results, runner
 from harness.canonical import NotConvertible
 from harness.model import Case, LabError, Run, Status
 from harness.rigs.rig import Unavailable
@@ -249,6 +249,13 @@ def test_a_run_that_met_a_full_disk_is_to_be_done_again(perform):
     assert row["status"] is Status.AGAIN
     assert "no space left during this run; OSError: [Errno 28] No space left on device: '/somewhere'" in row["error"]
     assert words[-2:] == ["revive", "settle"]
+
+
+def test_a_disk_with_room_for_no_segment_of_a_log_is_full_whatever_the_server_says(perform, monkeypatch):
+    """Postgres says of it only that its checkpoint failed, and frees some megabytes when its table is dropped."""
+    monkeypatch.setattr(blame, "free_bytes", lambda place: 20_000_000)
+    with pytest.raises(LabError, match=r"no space left on the disk of .*/run \(a disk .*checkpoint request failed"):
+        perform(settle=RuntimeError("checkpoint request failed"))
 
 
 @pytest.fixture
