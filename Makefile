@@ -52,9 +52,9 @@ down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); loo
 serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 	@$(LAB) serve
 
-# Beside one another, with three labs (1.5 GB each), whatever times nothing; then the rest, one after the other. The tests
+# Beside one another, with four labs (1.5 GB each), whatever times nothing; then the rest, one after the other. The tests
 # of a file stay in one process, which makes their fixtures once.
-BESIDE = -n 3 --dist loadfile
+BESIDE = -n 4 --dist loadfile
 
 test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every way of the article once
 	$(VENV)/bin/pytest $(BESIDE) -m 'not long and not alone'

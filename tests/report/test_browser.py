@@ -173,6 +173,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", BROKEN)
 def test_the_check_for_it_fails_on_a_page_with(fault, browser, page_file, tmp_path):
     check, old, new = BROKEN[fault]

@@ -112,6 +112,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_no_text_lies_on_another_or_outside_and_ticks_differ(case):
     drawn = laid_out(*CASES[case])
@@ -133,6 +134,7 @@ def test_the_test_above_sees_texts_that_collide_or_leave_the_sheet():
     assert outside(drawn)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_the_legend_stands_above_the_axes(case):
     drawn = laid_out(*CASES[case])
