@@ -24,8 +24,8 @@ from tests.test_faults import busy_worker
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 
-def case(storage: str, network: str = "direct") -> Case:
-    return orders.case("elt.duckdb.transform", "raw_csv", rows=20_000, storage=storage, network=network)
+def case(storage: str, network: str = "direct", rows: int = 20_000) -> Case:
+    return orders.case("elt.duckdb.transform", "raw_csv", rows=rows, storage=storage, network=network)
 
 
 def service(objects: Objects, name: str = "minio") -> psutil.Process:
@@ -38,7 +38,7 @@ Perform = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture
 def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
-    """Perform cases with a time limit of 4 s; `then(objects)` is called before the first, or in its worker's time."""
+    """Perform cases with a time limit of 8 s; `then(objects)` is called before the first, or in its worker's time."""
 
     def call(*cases: Case, then: Callable[[Objects], object], in_the_run: bool = False) -> list[dict[str, Any]]:
         settings = Settings(datasets_dir=dataset_folder, state_dir=tmp_path / "state")
@@ -56,7 +56,7 @@ def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
             thread.start()
             if not in_the_run:
                 thread.join()
-            session = runner.Session("the-run", "elt", rig, "0" * 12, folder, 4.0)
+            session = runner.Session("the-run", "elt", rig, "0" * 12, folder, 8.0)
             runner.perform(session, [Run(each, 1, place) for place, each in enumerate(cases, 1)], rows.append)
             thread.join()
         assert not list((tmp_path / "state").glob("*/*"))
@@ -74,20 +74,26 @@ def test_one_that_hangs_before_a_run_is_brought_back_and_the_run_is_done_again(p
     assert (second["status"], second["error"]) == (Status.OK, "")
 
 
-def test_one_that_hangs_in_a_run_costs_that_run_alone(perform: Perform) -> None:
-    both = case("s3 to s3")
-    first, second = perform(both, both, then=lambda objects: service(objects).suspend(), in_the_run=True)
-    assert first["status"] is Status.TIMEOUT
-    assert first["error"].startswith("after the run the s3 server did not answer")
-    assert "and was restarted; ended after the time limit of 4 s" in first["error"]
-    assert (second["status"], second["error"]) == (Status.OK, "")
+HANGS = "after the run the s3 server did not answer", "and was restarted; ended after the time limit of 8 s"
+DIES = "the minio server died during this run and was restarted", ""
 
 
-def test_one_that_dies_in_a_run_costs_that_run_alone(perform: Perform) -> None:
-    both = case("s3 to s3")
-    first, second = perform(both, both, then=lambda objects: service(objects).kill(), in_the_run=True)
-    assert first["status"] is Status.ERROR
-    assert first["error"].startswith("the minio server died during this run and was restarted")
+@pytest.mark.parametrize("network", ["direct", "link"])
+@pytest.mark.parametrize(
+    ("injure", "status", "said"),
+    [
+        pytest.param(psutil.Process.suspend, Status.TIMEOUT, HANGS, id="hangs"),
+        pytest.param(psutil.Process.kill, Status.ERROR, DIES, id="dies"),
+    ],
+)
+def test_one_that_fails_in_a_run_costs_that_run_alone(
+    perform: Perform, injure: Callable[[psutil.Process], None], status: Status, said: tuple[str, str], network: str
+) -> None:
+    both = case("s3 to s3", network, rows=300_000)  # which take most of a second
+    first, second = perform(both, both, then=lambda objects: injure(service(objects)), in_the_run=True)
+    assert first["status"] is status
+    assert first["error"].startswith(said[0])
+    assert said[1] in first["error"]
     assert (second["status"], second["error"]) == (Status.OK, "")
 
 
