@@ -24,7 +24,7 @@ _PATIENCE_SECONDS = 120.0  # for one call: emptying a bucket, fetching what a ru
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Objects:
     """An object store, what it is, and the API that makes links to it (or why there is none).
 
@@ -37,17 +37,17 @@ class Objects:
     kind: str
     links: str | None
     no_links: str
-    lab: EmbeddedLab | None = None
+    lab: EmbeddedLab
     _over: dict[tuple[int, int], ObjectStore] = field(default_factory=dict)
-    _hung: set[str] = field(default_factory=set)
+    _hung: bool = False
 
-    def ask(self, call: Callable[..., _Answer], *arguments: object, seconds: float = _PATIENCE_SECONDS) -> _Answer:
+    def ask(self, call: Callable[..., _Answer], *arguments: object) -> _Answer:
         """Return what a call to this store does. Raises NoAnswer, and whatever the call does."""
-        return self._watched(call, self.store, *arguments, seconds=seconds)
+        return self._watched(call, self.store, *arguments, seconds=_PATIENCE_SECONDS)
 
-    def greet(self, store: ObjectStore | None = None) -> None:
-        """See that the store answers, over a link if one is given. Raises NoAnswer or LabError where it does not."""
-        self._watched(s3.greet, store or self.store, seconds=GREETING_SECONDS)
+    def greet(self, store: ObjectStore) -> None:
+        """See that the store answers at an address, its own or a link's. Raises NoAnswer, and what the client does."""
+        self._watched(s3.greet, store, seconds=GREETING_SECONDS)
 
     def over(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
         """Return the same store over a link, made on first use.
@@ -78,14 +78,12 @@ class Objects:
 
     def dead(self) -> list[str]:
         """Name our services that have ended; cheap."""
-        return self.lab.dead() if self.lab else []
+        return self.lab.dead()
 
     def revive(self) -> list[str]:
         """Bring back our services that have ended or did not answer. Returns their names."""
-        if self.lab is None:
-            return []
         if self._hung:  # which of them it was, a client cannot tell
-            self._hung.clear()
+            self._hung = False
             for name in self.lab.pids.keys() - set(self.lab.dead()):
                 self.lab.end(name)
         revived = self.lab.revive()
@@ -99,7 +97,7 @@ class Objects:
         except Exception as error:
             if not isinstance(error, NoAnswer) and not s3.timed_out(error):
                 raise
-            self._hung.add("s3")
+            self._hung = True
             raise error if isinstance(error, NoAnswer) else NoAnswer(f"the s3 server did not answer: {error}") from None
 
     def _linked(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
@@ -150,8 +148,7 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
             server, kind = s3.check(store), _kind(settings) if named else "embedded"
             if not named:  # the server itself does not tell
                 server = replace(server, version=f"{server.version} {go_programs.MINIO.version}")
-            ours = lab if services else None
-            yield Objects(store, server, kind, lab.endpoints.get("toxiproxy"), no_links, ours)
+            yield Objects(store, server, kind, lab.endpoints.get("toxiproxy"), no_links, lab)
     except EmbeddedLabError as error:
         raise LabError(str(error)) from None
 

@@ -3,7 +3,7 @@
 The failure of a transport names the kinds that deviate, in either direction, and the `lossy` that would be right.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 
 from harness import fidelity, labs, registry
 from harness.datasets.hostile import tables
-from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.lab import EmbeddedLab
 from harness.examination import Examination, pairs, select
@@ -30,7 +29,7 @@ def _lab(embedded_lab: EmbeddedLab) -> Lab:
     return Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
 
 
-Found = Callable[[Transport, Sequence[Kind]], list[Finding]]
+Found = Callable[[Transport], list[Finding]]
 
 
 @pytest.fixture(scope="module")
@@ -41,33 +40,23 @@ def found(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Found:
     lab = _lab(embedded_lab)
 
     @cache
-    def of_all(names: tuple[str, ...]) -> list[Finding]:
+    def of_all() -> list[Finding]:
         chosen = [entry for entry in ENTRIES if entry.id in asked]
-        kinds = [KINDS[name] for name in names]
-        exam = Examination(lab, labs.check(lab), "no S3 server in this test", "", chosen, kinds=kinds)
-        return fidelity.examine(exam)
+        return fidelity.examine(Examination(lab, labs.check(lab), "no S3 server in this test", "", chosen))
 
-    def of_transport(entry: Transport, kinds: Sequence[Kind]) -> list[Finding]:
-        findings = of_all(tuple(kind.name for kind in kinds))
-        return [finding for finding in findings if finding.transport.id == entry.id]
-
-    return of_transport
-
-
-def _hold(entry: Transport, kinds: Sequence[Kind], findings: list[Finding]) -> None:
-    assert {finding.kind for finding in findings} == {kind.name for kind in pairs(entry, kinds)}
-    if all(finding.fate is Fate.UNAVAILABLE for finding in findings):
-        pytest.skip(findings[0].detail)
-    wrong = corrections(findings)
-    assert not wrong, "\n".join(wrong)
+    return lambda entry: [finding for finding in of_all() if finding.transport.id == entry.id]
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)  # the first waits for all ways
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found, entry: Transport) -> None:
-    kinds = tuple(KINDS.values())
-    _hold(entry, kinds, found(entry, kinds))
+    findings = found(entry)
+    assert {finding.kind for finding in findings} == {kind.name for kind in pairs(entry, tuple(KINDS.values()))}
+    if all(finding.fate is Fate.UNAVAILABLE for finding in findings):
+        pytest.skip(findings[0].detail)
+    wrong = corrections(findings)
+    assert not wrong, "\n".join(wrong)
 
 
 MADE_UP = """

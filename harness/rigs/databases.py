@@ -93,7 +93,7 @@ class DatabaseRig:
             self.tables.greet(entry.system)
         if objects := self._store(entry):
             with stopping_where_not_ours(objects.kind):
-                objects.greet()
+                objects.greet(objects.store)
 
     def _store(self, entry: Transport) -> Objects | None:
         return None if isinstance(self.objects, str) or "s3" not in entry.needs else self.objects

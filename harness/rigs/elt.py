@@ -62,6 +62,12 @@ class EltRig(OnObjectStore):
     def on_s3(self, case: Case) -> bool:
         return "s3" in _places(case)
 
+    def store(self, case: Case) -> ObjectStore | None:
+        network, direct = str(case.parameters["network"]), super().store(case)
+        if direct is None or isinstance(self.objects, str) or network == "direct":
+            return direct
+        return self.objects.over(*_limits(network))
+
     def extent(self, case: Case) -> tuple[int, int | None]:
         tree = self.trees[int(case.parameters["rows"])]
         return tree.rows, tree.bytes
@@ -88,8 +94,7 @@ class EltRig(OnObjectStore):
         self.settle(case)
         for name in ("out", "scratch"):
             (self.folder / name).mkdir()
-        if store := self._store(case):
-            self._greet(case, store)
+        store = self.store(case)
         return {
             "contract": "elt",
             "folder": str(self.folder / "scratch"),
@@ -123,14 +128,6 @@ class EltRig(OnObjectStore):
 
     def _measured_trees(self) -> list[Tree]:
         return [tree for rows, tree in sorted(self.trees.items()) if rows != _WARMUP_ROWS]
-
-    def _store(self, case: Case) -> ObjectStore | None:
-        if isinstance(self.objects, str) or not self.on_s3(case):
-            return None
-        network = str(case.parameters["network"])
-        if network == "direct":
-            return self.objects.store
-        return self.objects.over(*_limits(network))
 
     def _source(self, case: Case, tree: Tree) -> str:
         return str(tree.raw) if _places(case)[0] == "local" else f"s3://{self.bucket}/{tree.rows}/raw"

@@ -1,5 +1,6 @@
 """What rigs on an object store share: the store, or the reason why there is none, and what is said of it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,14 +10,18 @@ from harness.rigs.rig import stopping_where_not_ours
 from harness.systems.s3 import ObjectStore
 
 
-class OnObjectStore:
+class OnObjectStore(ABC):
     """A rig with a field `objects` that knows which cases are `on_s3`; see `harness.rigs.rig.Rig`."""
 
     objects: Objects | str
 
+    @abstractmethod
     def on_s3(self, case: Case) -> bool:
         """Say whether a case reads from the store or writes to it."""
-        raise NotImplementedError
+
+    def store(self, case: Case) -> ObjectStore | None:
+        """Return the store at the address that a case knows it by; None where it uses none, or there is none."""
+        return self.objects.store if self.on_s3(case) and not isinstance(self.objects, str) else None
 
     @property
     def kind(self) -> str:
@@ -40,11 +45,8 @@ class OnObjectStore:
         """See `Rig`."""
         return [] if isinstance(self.objects, str) else self.objects.revive()
 
-    def _greet(self, case: Case, store: ObjectStore | None = None) -> None:
-        """See that the store (over a link, if one is given) answers, where a case is on it.
-
-        Raises NoAnswer, or Stop where it is not ours.
-        """
-        if not isinstance(self.objects, str) and self.on_s3(case):
+    def _greet(self, case: Case) -> None:
+        """See that the store answers where a case reaches it. Raises NoAnswer, or Stop where it is not ours."""
+        if not isinstance(self.objects, str) and (store := self.store(case)):
             with stopping_where_not_ours(self.objects.kind):
                 self.objects.greet(store)

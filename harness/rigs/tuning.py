@@ -86,11 +86,11 @@ class TuningRig(OnObjectStore):
         elif key and case.parameters.get("source") == "parquet":
             page_cache.warm(self.tables[key].paths)
         os.sync()  # what earlier runs left to be written is nobody's disk write any more
-        store = asdict(self.objects.store) if self.on_s3(case) and not isinstance(self.objects, str) else None
+        store = self.store(case)
         return {
             "contract": "tuning",
             "folder": str(self.folder / "scratch"),
-            "s3": store,
+            "s3": store and asdict(store),
             "warmup_arguments": self._arguments(case, _WARMUP, "warmup") | _little(case),
             "arguments": self._arguments(case, key, "measured"),
         }
