@@ -9,12 +9,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from harness import plan, registry, results, settings, suite_files, suites
-from harness.embedded import go_programs
+from harness import registry, results, settings
+from harness.lab import go_programs
 from harness.model import Case
+from harness.run import plan
+from harness.suites import suite_files
 
 name = sys.argv[1]
-smoke = suites.plan(suite_files.load(Path("suites"), name), "smoke", "*", seed=1)
+smoke = plan.of_size(suite_files.load(Path("suites"), name), "smoke", "*", seed=1)
 cases = plan.cases(smoke, registry.select)
 chosen = settings.load()
 programs = (go_programs.MINIO, go_programs.TOXIPROXY)

@@ -25,10 +25,11 @@ import psutil
 from benchmarks.injuries import Case, Victim, cases
 from benchmarks.link import Link
 from harness import results
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
+from harness.machine.stopping import on_signals
 from harness.model import NAMESPACE, Status
-from harness.stopping import on_signals
-from harness.systems import clickhouse, postgres
+from harness.systems.clickhouse import client as clickhouse
+from harness.systems.postgres import client as postgres
 
 TOLD = Path(__file__).with_name("told.py")
 WAYS = {"postgres": "postgres.psycopg.write_polars_copy_text", "clickhouse": "clickhouse.httpx.read_polars_parquet"}

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import registry, runner
+from harness import registry
 from harness.datasets import store
-from harness.embedded.lab import EmbeddedLab
-from harness.measure import Stopwatch
-from harness.plan import Plan
+from harness.lab.embedded import EmbeddedLab
+from harness.run import runner
+from harness.run.plan import Plan
+from harness.run.suite_run import Request, open_run
 from harness.settings import Settings
-from harness.suite_run import Request, open_run
+from harness.worker.measure import Stopwatch
 
 OVERHEAD_OF = (
     "postgres.psycopg.write_polars_copy_text",

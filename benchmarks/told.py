@@ -27,9 +27,10 @@ def tell(phase: str) -> None:
 
 def parent() -> None:
     """Be `lab`, with phases told by the rig and by the writing of the report."""
-    from harness import cli, runner
+    from harness import cli
     from harness.report import writing
-    from harness.rigs.databases import DatabaseRig
+    from harness.run import runner
+    from harness.run.rigs.databases import DatabaseRig
 
     def told(method: str, phase: str) -> None:
         original = getattr(DatabaseRig, method)
@@ -55,7 +56,8 @@ def parent() -> None:
 
 def worker() -> None:
     """Be the worker, with connecting and the call told."""
-    from harness import registry, worker
+    from harness import registry
+    from harness.worker import jobs as worker
 
     connect_of, system = registry.connect_of, []
 

@@ -7,13 +7,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness import registry, report, results, suite_files
+from harness import registry, report, results
 from harness.datasets.hostile.kinds import KINDS
 from harness.model import LabError, Origin, Transport
 from harness.report import fidelity, markdown, summary
 from harness.report.markdown import table
 from harness.settings import COMPOSE, ROOT, Settings
-from harness.suites import Suite
+from harness.suites import suite_files
+from harness.suites.suite import Suite
 
 _LOSES = """\
 The column "loses" says which kinds of values a way is known not to bring through, and how they fare: `changed` without

@@ -1,34 +1,25 @@
 """The only reader of the environment: every setting with its default and one line of explanation."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from harness.model import LabError
+from harness.systems import SYSTEMS
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class Settings(BaseSettings):
-    """Settings of the lab, read from variables named LAB_<NAME>."""
+class _Settings(BaseSettings):
+    """Settings of the lab, read from variables named LAB_<NAME>; the addresses of databases come from their rooms."""
 
     model_config = SettingsConfigDict(env_prefix="LAB_", env_ignore_empty=True, frozen=True)
 
     kind: Literal["embedded", "external", "compose"] = Field(
         "embedded", description="The lab that runs use; the harness container sets compose"
-    )
-    postgres_uri: str | None = Field(
-        None, description="Postgres for --external: postgresql://user:password@host:port/db"
-    )
-    clickhouse_http_url: str | None = Field(
-        None, description="ClickHouse HTTP for --external: http://user:password@host:port"
-    )
-    clickhouse_native_uri: str | None = Field(
-        None, description="ClickHouse native protocol for --external: clickhouse://user:password@host:port"
     )
     s3_endpoint: str | None = Field(None, description="Any S3 server: http://host:port; the Compose lab's is MinIO")
     s3_region: str = Field("us-east-1", description="Region that requests to the S3 server are signed for")
@@ -56,6 +47,23 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return path and path.expanduser().absolute()  # workers have working directories of their own
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """The addresses of databases that are set, by the names that transports know them by."""
+        named = {address.name: getattr(self, address.setting) for address in _ADDRESSES}
+        return {name: uri for name, uri in named.items() if uri}
+
+
+_ADDRESSES = [address for system in SYSTEMS.values() for address in system.addresses]
+if TYPE_CHECKING:
+    Settings = _Settings
+else:
+    Settings = create_model(
+        "Settings",
+        __base__=_Settings,
+        **{address.setting: (str | None, Field(None, description=address.meaning)) for address in _ADDRESSES},
+    )
 
 
 @dataclass(frozen=True)
@@ -117,46 +125,6 @@ COMPOSE = (
     ),
     ComposeSetting("LAB_TAG", "local", "Tag of the lab's images"),
 )
-
-
-# What a process needs to run at all on this machine, and what settles nothing that is measured.
-_KEPT = {
-    *("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
-    *("LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_DIR", "SSL_CERT_FILE"),
-    *("LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"),
-    "NUMEXPR_MAX_THREADS",  # raises numexpr's own limit of 64, nothing else
-}
-# What clients read that this process uses too.
-_OF_CLIENTS = ("PG", "AWS_", "CLICKHOUSE_", "CHDB_", "DUCKDB_", "POLARS_")
-_ALWAYS = {
-    "NO_PROXY": "*",
-    "no_proxy": "*",
-    "AWS_CONFIG_FILE": os.devnull,
-    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-}
-
-
-def clean_environment() -> dict[str, str]:
-    """Return the variables that workers are given: those of this process that change no client, and the lab's own."""
-    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LAB_")}
-    return kept | _ALWAYS
-
-
-def environment_of_a_server(home: Path) -> dict[str, str]:
-    """Return the variables of an embedded server: nothing that could change Python, an engine or its time zone."""
-    needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR") if name in os.environ}
-    return {"HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
-
-
-def forget_clients() -> None:
-    """Take from the environment of this process what only clients read, and switch proxies off.
-
-    The lab talks to its databases directly: a proxy named in the environment would otherwise carry, and be measured
-    with, the HTTP ways.
-    """
-    for name in [name for name in os.environ if name.startswith(_OF_CLIENTS)]:
-        del os.environ[name]
-    os.environ.update(_ALWAYS)
 
 
 def load() -> Settings:

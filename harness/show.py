@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from harness.model import Operation, Transport
+from harness.systems import SYSTEMS
 
-_URIS = {"postgres": "POSTGRES_URI", "clickhouse_http": "CLICKHOUSE_URL", "clickhouse_native": "CLICKHOUSE_NATIVE_URI"}
+_URIS = {address.name: address.variable for system in SYSTEMS.values() for address in system.addresses}
 _LOAD = {
     "polars": "import polars\n\n    frame = polars.read_parquet(parquet)",
     "pandas": (

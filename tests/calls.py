@@ -4,14 +4,14 @@ import asyncio
 from typing import Any
 
 from harness import registry
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
 from harness.model import Transport
-from harness.systems.tables import SYSTEMS
+from harness.systems import SYSTEMS
 
 
 def call(entry: Transport, lab: EmbeddedLab, *arguments: Any) -> Any:
     """Call a transport on a connection of its own, in this process."""
-    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
 
     async def in_a_loop() -> Any:
         async with registry.connect_of(entry)(uri) as connection:

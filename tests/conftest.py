@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
 
 # A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
 # the like would then test the script that started them.

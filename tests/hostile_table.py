@@ -11,9 +11,9 @@ import pandas as pd
 import polars as pl
 import psycopg
 
+from harness.check.verify import differences
 from harness.model import Transport
 from harness.registry import connect_of
-from harness.verify import differences
 
 TABLE = "Hostile rows"
 COLUMNS = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness import registry, transports
-from harness.execution import execute
+from harness.run.execution import execute
 
 _LOG = """
 import os, time
@@ -25,7 +25,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import harness.transports
 harness.transports.__path__.append({folder!r} + "/transports")
-from harness import worker
+from harness.worker import jobs as worker
 worker.main()
 """
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import object_stores
-from harness.object_stores import Objects
+from harness.lab import object_stores
+from harness.lab.object_stores import Objects
 from harness.settings import Settings
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.faults import Campaign
 from benchmarks.injuries import Case, cases
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 CHOSEN = [

@@ -14,10 +14,10 @@ import psycopg
 import pytest
 
 from harness import results
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
 from harness.model import NAMESPACE, Status
 from harness.settings import ROOT
-from harness.systems.tables import SYSTEMS
+from harness.systems import SYSTEMS
 from tests.commands import refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -116,8 +116,8 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
 def test_a_table_of_somebody_else_with_the_labs_name_is_refused_before_anything_is_done(
     lab: Command, on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab, system: str
 ) -> None:
-    opened = SYSTEMS[system].open_connection(embedded_lab.endpoints)
-    SYSTEMS[system].ensure_namespace(opened)
+    opened = SYSTEMS[system].client.open_connection(embedded_lab.endpoints)
+    SYSTEMS[system].client.ensure_namespace(opened)
     name = f"{NAMESPACE}.analytics_metrics_loaded"
     run_sql = opened.command if system == "clickhouse" else opened.cursor().execute
     run_sql(f"CREATE TABLE {name} (id {'Int32) ENGINE = MergeTree ORDER BY id' if system == 'clickhouse' else 'int)'}")

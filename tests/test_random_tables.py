@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import registry
-from harness.canonical import as_pandas, canonicalise
+from harness.check.canonical import as_pandas, canonicalise
+from harness.check.verify import differences
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kinds import KINDS, PLAIN, Kind
-from harness.embedded.lab import EmbeddedLab
+from harness.fidelity import witness
+from harness.fidelity.witness import Witness
+from harness.lab.embedded import EmbeddedLab
 from harness.model import Transport
-from harness.systems import witness
-from harness.systems.witness import Witness
-from harness.verify import differences
 from tests.calls import call
 
 # What both servers and all libraries hold.

@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 
-from harness import plan, registry, report, results, suite_files
+from harness import registry, report, results
 from harness.model import Origin
+from harness.run import plan
 from harness.settings import ROOT
+from harness.suites import suite_files
 
 FOLDER = ROOT / "results" / "reference"
 NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))

@@ -9,14 +9,15 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.availability import missing_package
+from harness.check import stores
 from harness.datasets import benchmark_input, lineitem, raw_csv, store
 from harness.datasets.lineitem import Layout
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.availability import missing_package
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
 from harness.show import script
-from harness.systems import stores
-from harness.systems.tables import SYSTEMS, Tables
+from harness.systems import SYSTEMS
 
 IN_DATABASES = registry.select("postgres.*,clickhouse.*")
 WITHOUT = {"pg_parquet", "s3"}  # what the servers of these tests do not have
@@ -80,7 +81,7 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
 ) -> None:
     dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
     tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
-    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
     if entry.operation is Operation.WRITE:
         table, _ = tables.for_write(entry.system)
         assert f"{ROWS} rows written" in output(tmp_path, entry, uri, table, dataset.path)
@@ -98,7 +99,7 @@ def test_the_script_of_a_bound_does_what_it_says(
 ) -> None:
     dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
     tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
-    uri = SYSTEMS[entry.system].transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
     if entry.operation is Operation.WRITE:
         source, _ = tables.for_copying(entry.system, in_key_order=entry.frame == "sorted table")
         table, _ = tables.for_write(entry.system)

@@ -7,11 +7,10 @@ done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by
 import io
 import sys
 
-from harness import settings
-
 # Each module adds its commands to the application.
 from harness.cli import catalogue, labs, pages, runs, several, verifying  # noqa: F401
 from harness.cli.app import app
+from harness.machine import variables
 
 __all__ = ["app", "main"]
 
@@ -21,5 +20,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without † is no reason to lose a table
-    settings.forget_clients()
+    variables.forget_clients()
     app()

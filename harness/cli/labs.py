@@ -16,8 +16,8 @@ def doctor(
     external: Annotated[bool, typer.Option("--external", help="look at the servers named in the environment")] = False,
 ) -> None:
     """Say of each service whether it is reachable, what it is and offers, and which ways cannot run and why."""
-    from harness import doctor as examination
-    from harness import labs
+    from harness.lab import doctor as examination
+    from harness.lab import labs
 
     chosen = settings.load()
     well = True
@@ -34,7 +34,7 @@ def doctor(
 @explained
 def serve() -> None:
     """Keep the embedded lab up in the foreground and print its URIs."""
-    from harness import labs
+    from harness.lab import labs
 
     with labs.embedded(settings.load()) as lab:
         for name, uri in lab.endpoints.items():

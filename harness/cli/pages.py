@@ -17,7 +17,7 @@ def docs(
 ) -> None:
     """Write the generated pages of docs/, .env.example and the tables of README."""
     from harness import docs as pages
-    from harness.suite_run import find_folder
+    from harness.run.suite_run import find_folder
 
     if reference is not None:
         typer.echo(f"written: {pages.adopt(find_folder(settings.load(), reference))}")

@@ -31,8 +31,9 @@ def run(
     resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
 ) -> None:
     """Run a suite and leave its results in results/."""
-    from harness import suite_files, suites
-    from harness.suite_run import Request, resume_request
+    from harness.run import plan as plans
+    from harness.run.suite_run import Request, resume_request
+    from harness.suites import suite_files
 
     chosen = settings.load()
     if resume is not None:
@@ -41,7 +42,7 @@ def run(
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
         known = suite_files.load(chosen.suites_dir, suite)
-        plan = suites.plan(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
+        plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
         request = Request(plan, known.rig, "external" if external else chosen.kind)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
@@ -68,8 +69,8 @@ def _was_given(context: typer.Context, name: str) -> bool:
 
 def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
     """Do the runs, write the report, print the tables; return whether nothing went wrong."""
-    from harness import progress, runner
-    from harness.suite_run import open_run
+    from harness.run import progress, runner
+    from harness.run.suite_run import open_run
 
     console = new_console()
     if request.run_id is None:
@@ -89,7 +90,8 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
 
 def _intention(chosen: settings.Settings, request: Any) -> str:
     """Say at once, before any server is up, what a run will do and how long that took the last time."""
-    from harness import estimate, plan, results
+    from harness import results
+    from harness.run import estimate, plan
 
     cases = plan.cases(request.plan, registry.select)
     first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
@@ -147,8 +149,8 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
 @explained
 def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) -> None:
     """Write the report of a run again and print its tables, from results/ alone."""
-    from harness import suite_files
-    from harness.suite_run import find_folder, resume_request
+    from harness.run.suite_run import find_folder, resume_request
+    from harness.suites import suite_files
 
     chosen = settings.load()
     request = resume_request(chosen, run, lambda name: suite_files.load(chosen.suites_dir, name).rig)

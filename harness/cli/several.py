@@ -17,9 +17,9 @@ def merge(
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data or versions, labelled")] = False,
 ) -> None:
     """Set runs of several machines side by side in one table."""
-    from harness import suite_files
     from harness.report import merging, writing
-    from harness.suite_run import find_folder
+    from harness.run.suite_run import find_folder
+    from harness.suites import suite_files
 
     chosen = settings.load()
     found = [writing.read(find_folder(chosen, run)) for run in runs]
@@ -37,9 +37,9 @@ def compare(
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data, versions or machine")] = False,
 ) -> None:
     """Say case by case how many times as long run B takes as run A, and whether that is shown."""
-    from harness import suite_files
     from harness.report import comparing, tables, writing
-    from harness.suite_run import find_folder
+    from harness.run.suite_run import find_folder
+    from harness.suites import suite_files
 
     chosen, console = settings.load(), new_console()
     one, other = (writing.read(find_folder(chosen, run)) for run in (run_a, run_b))

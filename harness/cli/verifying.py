@@ -18,7 +18,7 @@ def verify(
     to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
 ) -> None:
     """Try hostile values on every way and print what each loses; fail where it is not what the way declares."""
-    from harness import examination, fidelity
+    from harness.fidelity import examination, fidelity
     from harness.report import fidelity as matrix
 
     chosen, console = settings.load(), new_console()

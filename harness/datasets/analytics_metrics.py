@@ -71,8 +71,6 @@ def build(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
         yield _chunk(min(CHUNK_ROWS, rows - start), seed, number)
 
 
-_POSTGRES_TYPES = {"uuid": "uuid", "date": "date", "int32": "integer", "text": "text", "float64": "double precision"}
-_CLICKHOUSE_TYPES = {"uuid": "UUID", "date": "Date", "int32": "Int32", "text": "String", "float64": "Float64"}
 KINDS = {
     "entity_key": "uuid",
     "event_date": "date",
@@ -83,37 +81,15 @@ KINDS = {
 }
 
 
-def _postgres_table(create: str = "CREATE TABLE", keyed: bool = True) -> str:
-    columns = (
-        f"{name} {_POSTGRES_TYPES[kind]} NOT NULL" + (" DEFAULT ''" if kind == "text" else "")
-        for name, kind in KINDS.items()
-    )
-    key = f", PRIMARY KEY ({', '.join(_KEY)})" if keyed else ""
-    return f"{create} {{table}} ({', '.join(columns)}{key})"
-
-
-_MERGE_TREE = f"MergeTree() PARTITION BY toYYYYMM(event_date) ORDER BY ({', '.join(_KEY)})"
-
-
-def _clickhouse_table(engine: str = _MERGE_TREE) -> str:
-    types = {name: _CLICKHOUSE_TYPES[kind] + (" DEFAULT ''" if kind == "text" else "") for name, kind in KINDS.items()}
-    types["dimension_a"] = "LowCardinality(String) DEFAULT ''"
-    columns = ", ".join(f"{name} {column_type}" for name, column_type in types.items())
-    return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engine}"
-
-
 SPECIFICATION = Specification(
     name="analytics_metrics",
     version=1,
     kinds=KINDS,
     row_key=("entity_key",),
-    tables={"postgres": _postgres_table(), "clickhouse": _clickhouse_table()},
     bytes_a_row=140,
     build=build,
-    profiles={
-        "heap": {"postgres": _postgres_table(keyed=False)},
-        "unlogged": {"postgres": _postgres_table("CREATE UNLOGGED TABLE", keyed=False)},
-        "memory": {"clickhouse": _clickhouse_table("Memory")},
-    },
+    in_databases=True,
     order=_KEY,
+    few_texts=("dimension_a",),
+    month="event_date",
 )

@@ -38,7 +38,6 @@ SPECIFICATION = Specification(
     # No column is a key. Three random columns together are: two of a million rows are equal in them once in two
     # million datasets, and the default one is tested.
     row_key=("col0", "col1", "col2"),
-    tables={},
     bytes_a_row=850,  # 8 bytes a value and some more; measured 653 at a million rows
     build=build,
 )

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from harness.canonical import load_frame, polars_dtype
+from harness.check.canonical import load_frame, polars_dtype
 from harness.datasets.specification import Specification
 from harness.model import Dataset
 

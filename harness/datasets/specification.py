@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PLAIN = "keyed"  # the profile of `tables`
+PLAIN = "keyed"  # the usual form of a table in a database
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,9 @@ class Specification:
     """One dataset.
 
     `kinds` maps column to kind (uuid, date, int32, text, float64), in table order. `row_key` are columns that together
-    are unique: rows are matched by them. `tables` maps a database to its CREATE TABLE with `{table}` for the name, and
-    `profiles` does so for other forms of the table, by their names. `order` are the columns of the table's key.
+    are unique: rows are matched by them. `in_databases`: there are tables of it in databases, whose rooms make them of
+    these facts. `order` are the columns of the table's key, `few_texts` those of few different texts, `month` the date
+    column by whose months a large table is parted.
     `build(rows, seed)` yields Arrow record batches whose content depends on nothing else.
     `bytes_a_row` is an upper bound of what a row takes on disk, to refuse before a disk is filled.
     `version` is raised whenever the same (rows, seed) would give other content.
@@ -28,12 +29,9 @@ class Specification:
     version: int
     kinds: dict[str, str]
     row_key: tuple[str, ...]
-    tables: dict[str, str]
     bytes_a_row: int
     build: Callable[[int, int], Iterator[pa.RecordBatch]] = field(compare=False)
-    profiles: dict[str, dict[str, str]] = field(default_factory=dict)
+    in_databases: bool = False
     order: tuple[str, ...] = ()
-
-    def definition(self, system: str, profile: str = PLAIN) -> str | None:
-        """Return the CREATE TABLE of a database in a profile; None where the database has none of this name."""
-        return (self.tables if profile == PLAIN else self.profiles.get(profile, {})).get(system)
+    few_texts: tuple[str, ...] = ()
+    month: str = ""

@@ -11,7 +11,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,36 +19,36 @@ from harness.embedded.keeper import remove_folder
 
 PREFIX = "lab-"
 GRACE_SECONDS = 3.0
-_POSTGRES = ("postgres", "initdb")
 
 
-def new_lab_folder(root: Path, release: Callable[[Path], None]) -> tuple[Path, int]:
+def new_lab_folder(root: Path, release: Callable[[Path], None], programs: Collection[str]) -> tuple[Path, int]:
     """Remove left-overs below `root` and make a lab folder; returns it with the descriptor that holds its lock.
 
-    `release(folder)` is called for each left-over before it is removed. Raises OSError if `root` cannot be used.
+    `release(folder)` is called for each left-over before it is removed; `programs`: see `end_processes_in`. Raises
+    OSError if `root` cannot be used.
     """
     root.mkdir(parents=True, exist_ok=True)
     with _locked(root, fcntl.LOCK_EX):  # a folder that its maker has not locked yet would look like a left-over
         for folder in root.glob(f"{PREFIX}*"):
             with suppress(BlockingIOError, FileNotFoundError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                end_processes_in(folder)
+                end_processes_in(folder, programs)
                 release(folder)
                 remove_folder(str(folder))
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
-        folder.chmod(0o755)  # the account that Postgres runs as has to pass through
+        folder.chmod(0o755)  # the account that a service runs as has to pass through
         lock = os.open(folder, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
     return folder, lock
 
 
-def end_processes_in(folder: Path, at_once: bool = False) -> None:
+def end_processes_in(folder: Path, programs: Collection[str], at_once: bool = False) -> None:
     """End the services that still work inside a folder: a keeper or a postmaster that was killed leaves some.
 
     A busy Postgres backend outlives its killed postmaster until its query ends, and a new postmaster refuses to start
     beside it. SIGTERM, then after GRACE_SECONDS SIGKILL; or only that, `at_once`, for services that hang.
 
-    Services are known by their HOME, which lies in the folder; Postgres, whose titles overwrite what it was given, by
-    its name and working folder. A shell that somebody left standing there is not touched.
+    Services are known by their HOME, which lies in the folder; `programs`, whose titles overwrite what they were given,
+    by their names and working folder. A shell that somebody left standing there is not touched.
     """
     import psutil
 
@@ -56,7 +56,7 @@ def end_processes_in(folder: Path, at_once: bool = False) -> None:
 
     def works_there(process: psutil.Process) -> bool:  # a zombie has neither: it counts as ended
         with suppress(psutil.Error, OSError):
-            if process.name() in _POSTGRES:
+            if process.name() in programs:
                 return Path(process.cwd()).is_relative_to(place)
             home = process.environ().get("HOME")
             return home is not None and Path(home).resolve().is_relative_to(place)

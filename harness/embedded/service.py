@@ -15,7 +15,8 @@ class Service:
 
     `prepare(folder, ports, password)` fills an empty folder and describes the commands. The service is up when its
     `ready_file` exists and `is_ready(folder)` says so. `release(folder)` gives back what a killed one leaves outside
-    its folder.
+    its folder. `programs` are the names of its processes where those do not keep the HOME they were given, and
+    `reachable(folder)` is the folder itself or, where the account of its processes cannot get there, another one.
     """
 
     ports: int
@@ -24,3 +25,5 @@ class Service:
     is_ready: Callable[[Path], bool]
     endpoints: Callable[[Sequence[int], str], dict[str, str]]
     release: Callable[[Path], None]
+    programs: tuple[str, ...] = ()
+    reachable: Callable[[Path], Path] = lambda folder: folder

@@ -13,7 +13,7 @@ from harness.report.cells import as_printed, gigabytes, megabytes, significant, 
 from harness.report.details import DETAILS, author_rows
 from harness.report.points import described, parameters
 from harness.report.text_tables import TextTable, samples, titled
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
 
 _HEAD = ("transport", "parameters")
 _FIGURES = ("data GB", "peak MB", "seconds")  # of the author's side, then of ours

@@ -23,7 +23,7 @@ from harness.report.intervals import CONFIDENCE, Interval, called, ratio_interva
 from harness.report.merging import Run, differing, packages
 from harness.report.points import in_order
 from harness.report.text_tables import TextTable
-from harness.suites import Suite
+from harness.suites.suite import Suite
 
 LEVEL = 1 - CONFIDENCE
 NOTHING_SHOWN = "~"

@@ -5,7 +5,7 @@ from typing import Any
 
 from harness.report.cells import detail, name
 from harness.report.points import parameters
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
 
 DETAILS = "stages and rates"
 _SHOWN = ("_seconds", "per_s")  # a table of sizes alone says nothing that others do not

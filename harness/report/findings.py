@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.comparisons import AnyComparison, Comparison, Sweep, Versus
 from harness.model import Status
 from harness.report.intervals import CONFIDENCE
 from harness.report.points import described, in_order, parameters
 from harness.results import details
+from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
 
 @dataclass(frozen=True)

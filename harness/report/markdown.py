@@ -10,7 +10,7 @@ from harness.report.findings import findings
 from harness.report.losses import losses
 from harness.report.page_facts import headline
 from harness.report.text_tables import TextTable, text_tables
-from harness.suites import PublishedFigure, Suite
+from harness.suites.suite import PublishedFigure, Suite
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
 _HOW_TO_READ = """\

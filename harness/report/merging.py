@@ -12,7 +12,7 @@ from harness.model import LabError
 from harness.report import cells, markdown, summary
 from harness.report.points import parameters
 from harness.report.text_tables import titled
-from harness.suites import Suite
+from harness.suites.suite import Suite
 
 COLUMNS = (
     "environment",

@@ -16,7 +16,7 @@ from harness.report.page_facts import facts, headline, pinned
 from harness.report.page_tables import PageTable, every_case, from_texts, leaders
 from harness.report.pictures import Drawn
 from harness.report.text_tables import TextTable, text_tables
-from harness.suites import Suite
+from harness.suites.suite import Suite
 
 
 def page(

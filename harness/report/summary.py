@@ -12,7 +12,8 @@ from harness.report import ranks, stability
 from harness.report.intervals import median_interval
 from harness.report.points import in_order, parameters
 from harness.results import details
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
+from harness.systems import SYSTEMS
 
 COLUMNS = {
     "experiment": "experiment of the suite",
@@ -65,7 +66,8 @@ COLUMNS = {
     "ratio_to_published": "mean_rows_per_s / published_mean_rows_per_s, where the author gives no rate "
     "published_mean_seconds / mean_seconds: above 1 is faster than the author's machine",
 }
-TITLES = {"postgres": "Postgres", "clickhouse": "ClickHouse", "parquet": "Parquet", "elt": "ELT"}
+TITLES = {"parquet": "Parquet", "elt": "ELT"} | {name: system.title for name, system in SYSTEMS.items()}
+_PLACES = {name: system.place for name, system in SYSTEMS.items()}
 _OF_TRANSPORT = tuple(COLUMNS)[2:12]
 _OPERATIONS = ("write", "create", "read", "scan", "query", "transform", "call", "copy")
 
@@ -113,10 +115,11 @@ def _applies(figure: PublishedFigure, summary: dict[str, Any]) -> bool:
 
 
 def _place(summary: dict[str, Any]) -> tuple[Any, ...]:
-    """Order as the published benchmarks list their tables: Postgres first, writes first; cases without figures last."""
+    """Order as the published benchmarks list their tables: by system, writes first; cases without figures last."""
     median, system, operation = (summary[name] for name in ("median_seconds", "system", "operation"))
     known = _OPERATIONS.index(operation) if operation in _OPERATIONS else len(_OPERATIONS)
-    table = (summary["experiment"], system != "postgres", system, known, operation, in_order(summary["parameters"]))
+    place = _PLACES.get(system, len(_PLACES) + 1)
+    table = (summary["experiment"], place, system, known, operation, in_order(summary["parameters"]))
     return *table, median is None, median or 0.0, summary["transport"]
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.report.beside import beside
 from harness.report.text_tables import TextTable, text_tables
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
 
 _NAMES = (24, 18, 12)  # columns that a transport's name gets at least: the first of these with which a table fits
 _HEAD = 9  # a line of a head that is longer is broken at its spaces

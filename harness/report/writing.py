@@ -9,7 +9,7 @@ from typing import Any
 from harness import results
 from harness.model import LabError, Status
 from harness.report import markdown, summary
-from harness.suites import Suite
+from harness.suites.suite import Suite
 
 
 @dataclass(frozen=True)

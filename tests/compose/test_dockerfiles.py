@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 from checkout import ROOT, instructions
 
-from harness.embedded import go_programs
+from harness.lab import go_programs
 
 DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
 SERVICES = [path for path in DOCKERFILES if path.parent.name != "debian"]

@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.canonical import POLARS_DTYPES, as_pandas, canonicalise
+from harness.check.canonical import POLARS_DTYPES, as_pandas, canonicalise
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import BOTH, ORDINARY, PLAIN
 from harness.datasets.hostile.kinds import KINDS
-from harness.embedded.lab import EmbeddedLab
-from harness.fidelity import pairs
+from harness.fidelity import witness
+from harness.fidelity.fidelity import pairs
+from harness.lab.embedded import EmbeddedLab
 from harness.model import Fate
-from harness.systems import witness
 from tests.every import every
 
 TABLES = [(kind, system) for kind in KINDS.values() for system in kind.rows]

@@ -4,7 +4,7 @@ import json
 
 from harness import results
 from harness.model import Status
-from harness.suites import Suite
+from harness.suites.suite import Suite
 
 RUN, ENVIRONMENT = "20260101T000000Z-host", "0123456789ab"
 

@@ -6,8 +6,8 @@ from harness.model import Status
 from harness.report.beside import beside
 from harness.report.summary import summarise
 from harness.settings import ROOT
-from harness.suite_files import load
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
+from harness.suites.suite_files import load
 from tests.report.cases import row, scan
 
 FIRST = PublishedFigure("First", "many_files", bytes=100_000_000_000, mean_seconds=40.0, peak_rss_bytes=1e9)

@@ -7,7 +7,7 @@ from harness.report.cells import detail
 from harness.report.details import detail_rows
 from harness.report.summary import summarise
 from harness.report.text_tables import text_tables
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
 from tests.report.cases import row
 
 FIGURES = [

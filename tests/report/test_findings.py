@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.comparisons import Comparison, Sweep, Versus
 from harness.model import Status
 from harness.report.findings import findings, ratio
+from harness.suites.comparisons import Comparison, Sweep, Versus
 from tests.report.cases import row
 
 S3 = Comparison("S3", "storage", {"place": "s3"}, {"place": "local"})

@@ -7,7 +7,7 @@ import pytest
 from harness.model import Status
 from harness.report import markdown
 from harness.report.summary import summarise
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 
 SIZED = PublishedFigure("The way", "many_files", bytes=10**11, mean_seconds=7.5)

@@ -14,7 +14,7 @@ from harness.report.page_facts import facts, headline
 from harness.report.page_tables import every_case, from_texts, leaders
 from harness.report.pictures import draw
 from harness.report.text_tables import TextTable
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 
 TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})

@@ -10,7 +10,7 @@ from harness.model import LabError, Status
 from harness.report import style
 from harness.report.pictures import compose, draw
 from harness.report.pictures.files import save_svg
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import row, scan
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,7 +10,7 @@ from harness.report import style
 from harness.report.pictures.captions import caption, second_line
 from harness.report.pictures.cases import author_says, chosen, figures_of, points, value
 from harness.report.pictures.quantities import quantity, scale, text
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import row, scan
 
 TIME = Picture("time", "Time", "bars", y="seconds")

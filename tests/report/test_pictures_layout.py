@@ -11,7 +11,7 @@ from harness.model import Status
 from harness.report import style
 from harness.report.pictures import compose
 from harness.report.pictures.bars import _in_even_lines
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import row, scan
 
 BARS = Picture("bars", "Rates", "bars", y="rows_per_s", colour="payload", published=True)

@@ -6,7 +6,7 @@ import pytest
 
 from harness.model import Status
 from harness.report.summary import COLUMNS, summarise, write
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
 from tests.report.cases import row, scan
 
 FIGURES = [name for name in COLUMNS if name.split("_")[0] in ("mean", "std", "median", "min", "max", "peak", "ratio")]

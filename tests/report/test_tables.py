@@ -8,7 +8,7 @@ from rich.console import Console
 from harness.model import Status
 from harness.report.summary import COLUMNS, summarise
 from harness.report.tables import tables
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
 from tests.report.cases import scan
 
 

@@ -5,7 +5,7 @@ import pytest
 from harness.model import Status
 from harness.report.summary import summarise
 from harness.report.text_tables import text_tables, titled
-from harness.suites import PublishedFigure
+from harness.suites.suite import PublishedFigure
 from tests.report.cases import row, scan
 
 

@@ -7,7 +7,7 @@ import pytest
 from harness import results
 from harness.model import Status
 from harness.report.pictures import draw
-from harness.suites import Picture
+from harness.suites.suite import Picture
 from tests.report.cases import row
 from tests.report.test_pictures import titles, words
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness import report
 from harness.model import LabError, Status
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import ENVIRONMENT, RUN, environment, row, run_folder, scan, suite
 
 TIMES = Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]})

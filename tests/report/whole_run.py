@@ -1,7 +1,7 @@
 """A made-up run with all that a page must stand: long and endless names, markup, failures, every picture."""
 
 from harness.model import Status
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import row, scan
 
 PICTURES = (

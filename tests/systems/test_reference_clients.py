@@ -12,11 +12,13 @@ import psycopg
 import pytest
 
 from harness.datasets import store
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.reference import NoAnswer, within
+from harness.lab.tables import Tables
 from harness.model import MARK, NAMESPACE, LabError
-from harness.systems import clickhouse, postgres
-from harness.systems.reference import NoAnswer, within
-from harness.systems.tables import SYSTEMS, Tables
+from harness.systems import SYSTEMS
+from harness.systems.clickhouse import client as clickhouse
+from harness.systems.postgres import client as postgres
 
 SPEC = store.specification("analytics_metrics")
 BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
@@ -31,8 +33,8 @@ def tables(embedded_lab: EmbeddedLab, dataset_folder: Path) -> Iterator[Tables]:
 
 
 def connection(system: str, lab: EmbeddedLab) -> Any:
-    opened = SYSTEMS[system].open_connection(lab.endpoints)
-    SYSTEMS[system].ensure_namespace(opened)
+    opened = SYSTEMS[system].client.open_connection(lab.endpoints)
+    SYSTEMS[system].client.ensure_namespace(opened)
     return opened
 
 
@@ -79,7 +81,7 @@ def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: Embed
 def test_tables_for_writes_are_empty_again_each_time(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_write(system)
     opened = connection(system, embedded_lab)
-    SYSTEMS[system].load(opened, table, tables._dataset.path, SPEC.kinds)
+    SYSTEMS[system].client.load(opened, table, tables._dataset.path, SPEC.kinds)
     tables.for_write(system)
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 0"]
 
@@ -95,12 +97,12 @@ def test_a_table_without_the_labs_mark_is_never_touched(system: str, embedded_la
     try:
         run_sql(system, embedded_lab, f"INSERT INTO {NAMESPACE}.precious VALUES (1)")
         for refused in (
-            lambda: SYSTEMS[system].drop(opened, "precious"),
-            lambda: SYSTEMS[system].create(opened, "precious", SPEC.tables[system]),
+            lambda: SYSTEMS[system].client.drop(opened, "precious"),
+            lambda: SYSTEMS[system].client.create(opened, "precious", SYSTEMS[system].tables.definition(SPEC, "keyed")),
         ):
             with pytest.raises(LabError, match="was not made by the lab"):
                 refused()
-        assert SYSTEMS[system].fetch(opened, "precious").num_rows == 1
+        assert SYSTEMS[system].client.fetch(opened, "precious").num_rows == 1
     finally:
         run_sql(system, embedded_lab, f"DROP TABLE {NAMESPACE}.precious")
 
@@ -118,7 +120,7 @@ def test_a_namespace_without_the_labs_mark_is_refused(system: str, embedded_lab:
     run_sql(system, embedded_lab, strip)
     try:
         with pytest.raises(LabError, match="was not made by the lab"):
-            SYSTEMS[system].ensure_namespace(opened)
+            SYSTEMS[system].client.ensure_namespace(opened)
     finally:
         run_sql(system, embedded_lab, restore)
 
@@ -181,7 +183,7 @@ def test_an_unreachable_server_is_reported_at_once_with_host_and_port(name: str,
         scheme = embedded_lab.endpoints[name].partition("://")[0]
         endpoints = embedded_lab.endpoints | {name: f"{scheme}://lab:secret@127.0.0.1:{port}/"}
         with pytest.raises(LabError, match=f"cannot reach 127.0.0.1:{port}"):
-            SYSTEMS["postgres" if name == "postgres" else "clickhouse"].check(endpoints)
+            SYSTEMS["postgres" if name == "postgres" else "clickhouse"].client.check(endpoints)
 
 
 @pytest.mark.parametrize("name", ["postgres", "clickhouse_http", "clickhouse_native"])
@@ -196,7 +198,9 @@ def test_a_server_that_accepts_and_says_nothing_is_given_up_within_seconds(
         uri = f"{scheme}://lab:secret@127.0.0.1:{silent.getsockname()[1]}/"
         started = time.monotonic()
         with pytest.raises(LabError, match=f"127.0.0.1:{silent.getsockname()[1]}"):
-            SYSTEMS["postgres" if name == "postgres" else "clickhouse"].check(embedded_lab.endpoints | {name: uri})
+            SYSTEMS["postgres" if name == "postgres" else "clickhouse"].client.check(
+                embedded_lab.endpoints | {name: uri}
+            )
         assert time.monotonic() - started < 8
 
 

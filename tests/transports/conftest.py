@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from harness.embedded.lab import EmbeddedLab
-from harness.systems import postgres
+from harness.lab.embedded import EmbeddedLab
+from harness.systems.postgres import client as postgres
 from tests.hostile_table import COLUMNS, TABLE
 
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from harness import registry
-from harness.canonical import canonicalise
+from harness.check.canonical import canonicalise
+from harness.check.verify import differences
 from harness.model import Operation, Origin
-from harness.systems import clickhouse
-from harness.systems.tables import SYSTEMS
-from harness.verify import differences
+from harness.systems import SYSTEMS
+from harness.systems.clickhouse import client as clickhouse
 
 OURS = [
     entry
@@ -78,7 +78,7 @@ def server(embedded_lab):
 def uris(embedded_lab, server):
     """The addresses that transports are given."""
     endpoints = ("clickhouse_http", "clickhouse_native")
-    return {name: SYSTEMS["clickhouse"].transport_uri(name, embedded_lab.endpoints[name]) for name in endpoints}
+    return {name: SYSTEMS["clickhouse"].client.transport_uri(name, embedded_lab.endpoints[name]) for name in endpoints}
 
 
 @pytest.fixture(scope="module")

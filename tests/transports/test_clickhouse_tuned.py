@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.embedded.lab import EmbeddedLab
-from harness.systems import clickhouse
+from harness.lab.embedded import EmbeddedLab
+from harness.systems.clickhouse import client as clickhouse
 
 DATABASE = "dataframe_io_lab_tuned"
 SIZES = (0, 4, 5, 8, 12, 13, 31, 32, 33, 127, 128, 16_383, 16_384, 1_000_000)  # of texts: where a layout changes

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Origin, Transport
-from harness.systems import clickhouse
+from harness.systems.clickhouse import client as clickhouse
 
 MODULES = [
     "asynch_columns",

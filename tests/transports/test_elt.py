@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from harness import row_sums
+from harness.check import row_sums
 from harness.datasets import raw_csv
 from harness.datasets.raw_csv import MANDATORY, Tree
 from harness.model import Operation, Origin, Transport
 from harness.registry import connect_of, select
-from harness.rigs.elt import KINDS
+from harness.run.rigs.elt import KINDS
 
 ENTRIES = select("elt.*")
 ways = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)

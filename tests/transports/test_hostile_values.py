@@ -2,11 +2,13 @@
 
 import pytest
 
-from harness import fidelity, labs, registry
+from harness import registry
 from harness.datasets.hostile.kinds import KINDS
-from harness.embedded.lab import EmbeddedLab
-from harness.examination import Examination
-from harness.labs import Lab
+from harness.fidelity import fidelity
+from harness.fidelity.examination import Examination
+from harness.lab import labs
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.labs import Lab
 from harness.model import Fate, Finding
 
 COMES_THROUGH = (Fate.EXACT, Fate.CONVERTED)

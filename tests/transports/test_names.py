@@ -11,21 +11,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import fidelity, labs, registry
-from harness.canonical import as_pandas, canonicalise
+from harness import registry
+from harness.check.canonical import as_pandas, canonicalise
+from harness.check.verify import differences
 from harness.datasets.hostile import tables
 from harness.datasets.hostile.kinds import KINDS, ORDINARY, Kind
 from harness.datasets.hostile.names import NAMES, VICTIM
-from harness.embedded.lab import EmbeddedLab
-from harness.examination import Examination
-from harness.labs import Lab
+from harness.fidelity import fidelity, witness
+from harness.fidelity.examination import Examination
+from harness.fidelity.witness import Witness
+from harness.lab import labs
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.labs import Lab
 from harness.model import NAMESPACE, Fate, Operation, Origin, Transport
-from harness.systems import witness
-from harness.systems.tables import SYSTEMS
-from harness.systems.witness import Witness
+from harness.systems import SYSTEMS
 from harness.transports.clickhouse import sql as clickhouse_sql
 from harness.transports.postgres import sql as postgres_sql
-from harness.verify import differences
 from tests.calls import call
 from tests.made_up import MadeUp
 
@@ -79,7 +80,7 @@ def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: d
         of.empty(kind)
         assert of.fetch(kind, table).columns == [*tables.ROW_KEY, column]
         assert asked(system, of, question.format(literal(table))) == [table]
-        of.reference.ask(SYSTEMS[system].drop, table)
+        of.reference.ask(SYSTEMS[system].client.drop, table)
 
     given_back()
 
@@ -114,7 +115,7 @@ def test_a_table_of_any_names_comes_back(
         assert differences(expected, of.fetch(kind, table), tables.ROW_KEY) == []
         returned, _ = canonicalise(call(reader, embedded_lab, table), kinds)
         assert differences(expected, returned, tables.ROW_KEY) == []
-        of.reference.ask(SYSTEMS[system].drop, table)
+        of.reference.ask(SYSTEMS[system].client.drop, table)
 
     comes_back()
 
@@ -164,13 +165,13 @@ def test_a_key_whose_columns_have_hostile_names_is_sorted_by(
     columns = dict(zip(names, ("text", "int32", "date"), strict=True))
     rows = [[str(number % 7), -number, ORDINARY["date_value"]] for number in range(100)]
     expected = tables.frame(columns, rows)
-    of.reference.ask(SYSTEMS["postgres"].create, table, definition)
+    of.reference.ask(SYSTEMS["postgres"].client.create, table, definition)
     call(entry, embedded_lab, expected, table)
     # Not as a polars frame: methods of a polars Series fail where its name is a pattern that does not match itself.
-    found = of.reference.ask(SYSTEMS["postgres"].fetch, table)
+    found = of.reference.ask(SYSTEMS["postgres"].client.fetch, table)
     assert found.column_names == expected.columns
     assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(expected.rows())
-    of.reference.ask(SYSTEMS["postgres"].drop, table)
+    of.reference.ask(SYSTEMS["postgres"].client.drop, table)
 
 
 CARELESS = """
@@ -213,7 +214,7 @@ def test_all_names_of_a_kind_differ_and_fit_into_postgres(name: str) -> None:
 
 
 def test_a_frame_with_names_that_are_patterns_is_read_as_it_was_written(tmp_path: Path) -> None:
-    from harness.canonical import load_frame
+    from harness.check.canonical import load_frame
 
     frame = pl.DataFrame({"*": ["a"], "^.*$": ["b"], "x": ["c"]})
     frame.write_parquet(tmp_path / "patterns.parquet")

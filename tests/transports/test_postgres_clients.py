@@ -11,7 +11,7 @@ import polars as pl
 import psycopg
 import pytest
 
-from harness.embedded.lab import EmbeddedLab
+from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Origin, Transport
 from harness.registry import connect_of, one, select
 from harness.transports.postgres import psycopg_csv

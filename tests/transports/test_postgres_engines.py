@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from harness.canonical import canonicalise
+from harness.check.canonical import canonicalise
 from harness.model import Operation, Transport
 from harness.registry import Unsupported, one, select
 from harness.transports.postgres import asyncpg_binary, asyncpg_copy, pgpq

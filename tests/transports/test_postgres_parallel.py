@@ -7,7 +7,7 @@ import polars as pl
 import psycopg
 import pytest
 
-from harness.canonical import canonicalise
+from harness.check.canonical import canonicalise
 from harness.model import Operation, Transport
 from harness.registry import connect_of, one, select
 from harness.transports.postgres import pgpq_parallel, psycopg_parallel

@@ -18,7 +18,7 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from harness.registry import Unsupported
-from harness.systems import clickhouse
+from harness.systems.clickhouse import client as clickhouse
 from harness.transports.clickhouse import tuned_read as clickhouse_read
 from harness.transports.clickhouse import tuned_write as clickhouse_write
 from harness.transports.postgres import tuned_read, tuned_write
@@ -257,7 +257,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(
 def test_a_password_is_sent_as_utf_8(module: ModuleType, tmp_path: Path) -> None:
     users = tmp_path / "users.json"
     users.write_text(json.dumps({"us€r": "pässwörd€"}), encoding="utf-8")
-    command = [sys.executable, "-m", "harness.embedded.clickhouse", "--path", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "harness.systems.clickhouse.gateway", "--path", str(tmp_path / "data")]
     with subprocess.Popen([*command, "--users-file", str(users)], stdout=subprocess.PIPE, text=True) as server:
         try:
             port = json.loads(server.stdout.readline())["http_port"]

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from harness.registry import Unsupported, connect_of, one
-from harness.systems import clickhouse
+from harness.systems.clickhouse import client as clickhouse
 
 SYSTEMS = ("postgres", "clickhouse")
 

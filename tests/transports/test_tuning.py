@@ -8,11 +8,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from harness.availability import missing_package
 from harness.datasets import benchmark_input
+from harness.lab import s3
+from harness.lab.availability import missing_package
 from harness.model import Operation, Origin
 from harness.registry import Unsupported, connect_of, one, select
-from harness.systems import s3
 from tests import object_store
 
 ENTRIES = select("tuning.*")

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.canonical import polars_dtype
+from harness.check.canonical import polars_dtype
 from harness.datasets.hostile.kind import ORDINARY, Kind, Stored
 from harness.transports.clickhouse import sql as clickhouse_sql
 from harness.transports.postgres import sql as postgres_sql

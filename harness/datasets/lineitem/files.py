@@ -13,10 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness import machine
 from harness.datasets.lineitem import manifest
 from harness.datasets.lineitem.layout import BASE_ROW_GROUP_ROWS, PARTIAL, Action, Layout, Step, most_bytes, plan
 from harness.datasets.lineitem.manifest import LineitemFile
+from harness.machine import inventory
 from harness.model import LabError
 
 _PARTS = "parts"  # the folder of parts that nobody asked for: what a stopped build left there is used by the next one
@@ -97,13 +97,13 @@ def needed_memory(folder: Path, layouts: Sequence[Layout]) -> int:
 
 def require_disk(folder: Path, layouts: Sequence[Layout]) -> None:
     """Raise LabError when the disk of a folder (made or not) is too small for what is not there yet."""
-    machine.require_disk(folder, needed_bytes(folder, layouts), "or choose a smaller SIZE")
+    inventory.require_disk(folder, needed_bytes(folder, layouts), "or choose a smaller SIZE")
 
 
 def require_memory(folder: Path, layouts: Sequence[Layout]) -> None:
     """Raise LabError when there is too little memory for building what is not there yet."""
     needed = needed_memory(folder, layouts)
-    machine.require_memory(needed, "generating lineitem", "choose a smaller SIZE or end other programs")
+    inventory.require_memory(needed, "generating lineitem", "choose a smaller SIZE or end other programs")
 
 
 def facts(file: LineitemFile) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from harness.report.pictures.lines import lines
 from harness.report.pictures.scatter import scatter
 from harness.report.pictures.sheet import Sheet
 from harness.report.pictures.traces import draw_traces
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 
 _KINDS = {"bars": bars, "lines": lines, "scatter": scatter}
 

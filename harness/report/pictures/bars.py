@@ -16,7 +16,7 @@ from harness.report.pictures.marks import DIAMOND, PUBLISHED, published_saying, 
 from harness.report.pictures.quantities import Quantity, quantity, text
 from harness.report.pictures.sheet import Entry, Sheet, sheet, width
 from harness.report.style import Look
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 
 _LABEL = 46  # characters of a way's name in one line
 

@@ -6,7 +6,7 @@ from typing import Any
 from harness.report.pictures.cases import Point, has_mark
 from harness.report.pictures.quantities import parameter_or_quantity, text
 from harness.report.points import described, parameters
-from harness.suites import STATISTICS, Picture
+from harness.suites.suite import STATISTICS, Picture
 
 _REACH = {
     STATISTICS[0]: "whiskers from minimum to maximum",

@@ -11,7 +11,7 @@ from harness.model import LabError
 from harness.report.pictures.quantities import DETAIL, PARAMETER
 from harness.report.points import in_order, parameters
 from harness.results import NAMES, details, ok_rows
-from harness.suites import STATISTICS, Picture, PublishedFigure
+from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
 
 @dataclass(frozen=True)

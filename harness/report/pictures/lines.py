@@ -18,7 +18,7 @@ from harness.report.pictures.marks import PUBLISHED, published_saying, saying
 from harness.report.pictures.quantities import Quantity, parameter_or_quantity, quantity, text
 from harness.report.pictures.sheet import Entry, Sheet, sheet, width
 from harness.report.style import Look
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 
 _HEIGHT = 4.3  # inches of the axes
 _LEFT, _RIGHT = 0.85, 0.3  # inches beside them

@@ -14,7 +14,7 @@ from harness.report.pictures.marks import saying
 from harness.report.pictures.quantities import Quantity, quantity
 from harness.report.pictures.sheet import Entry, Sheet, sheet
 from harness.report.style import Look
-from harness.suites import Picture, PublishedFigure
+from harness.suites.suite import Picture, PublishedFigure
 
 _HEIGHT = 4.6  # inches of the axes
 

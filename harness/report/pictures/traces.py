@@ -15,7 +15,7 @@ from harness.report.pictures.sheet import Entry, Sheet, sheet
 from harness.report.points import in_order
 from harness.report.style import Look
 from harness.results import load_trace, ok_rows, trace_path
-from harness.suites import Picture
+from harness.suites.suite import Picture
 
 _HEIGHT = 3.6  # inches of the axes
 _TIME = Quantity("seconds", "time since the start of the call", "s", False)

@@ -1,0 +1,70 @@
+"""Addresses of servers: taking URIs apart, naming them in messages, and keeping passwords out of every text."""
+
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from harness.model import LabError
+
+CONNECT_SECONDS = 5  # an unreachable server is reported within this time
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address of a database server.
+
+    `name` is what transports call it, `setting` the variable (`LAB_...`, in lower case and without that) in which a
+    person names theirs, `meaning` the line that explains it, `variable` where a printed script expects it. `schemes`
+    are those of its URIs, `port` is the one of a URI that has none.
+    """
+
+    name: str
+    setting: str
+    meaning: str
+    variable: str
+    schemes: tuple[str, ...]
+    port: int
+
+
+def split(uri: str, address: Address) -> SplitResult:
+    """Take a URI apart. Raises LabError naming the setting when scheme or host is missing or the port is no number."""
+    example = f"{address.schemes[0]}://user:password@127.0.0.1:{address.port}"
+    try:
+        parts = urlsplit(uri)
+        valid = parts.scheme in address.schemes and bool(parts.hostname) and (parts.port or address.port) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise LabError(f"LAB_{address.setting.upper()}: expected a URI like {example}; check the scheme, host and port")
+    return parts
+
+
+def reach(parts: SplitResult, address: Address) -> None:
+    """Open and close a TCP connection. Raises LabError naming host and port when there is no answer within 5 s."""
+    host, port = parts.hostname or "", parts.port or address.port
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's, such as "a..b"
+        said = getattr(error, "strerror", None) or str(error)
+        reason = "no answer within 5 s" if isinstance(error, TimeoutError) else said
+        raise LabError(
+            f"{address.name}: cannot reach {host}:{port} ({reason}); is the server up and the port right?"
+        ) from None
+
+
+def redact(text: str, uris: Iterable[str]) -> str:
+    """Replace every password of the given URIs in a text, raw and percent-decoded, by `***`."""
+    # Longest first: a password may be the beginning of another.
+    for secret in sorted({secret for uri in uris for secret in _secrets(uri)}, key=len, reverse=True):
+        # Very short passwords are replaced only where they stand as one, or every "a" of a message would go.
+        text = text.replace(secret, "***") if len(secret) > 3 else text.replace(f":{secret}@", ":***@")
+    return text
+
+
+def _secrets(uri: str) -> set[str]:
+    """Return the passwords in a URI, before the host or in the query, each as written and percent-decoded."""
+    parts = urlsplit(uri)
+    queried = (item.partition("=") for item in parts.query.split("&"))
+    written = {parts.password or "", *(value for name, _, value in queried if name == "password")} - {""}
+    return written | {unquote(secret) for secret in written}

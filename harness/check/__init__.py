@@ -1,0 +1,1 @@
+"""What is compared, pure: canonical frames, the comparison of every value, sums of rows, and stores read back."""

@@ -1,0 +1,267 @@
+"""The canonical frame of a dataset in pandas and polars, and the way back to it from whatever a transport returned.
+
+Canonical dtypes are what a careful user would hand over: in polars String for a UUID (polars has no UUID type), Date,
+Int32, Int64, String, Float64; in pandas 3 `str`, `datetime64[us]` (pandas has no date dtype), int32, int64, `str`,
+float64. Where there are nulls, integers and booleans of pandas have its nullable dtypes (Int32, Int64, boolean); a
+float64 column has only NaN for a null.
+All conversions here happen outside the clock.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.check.canonical_values import canonical_value
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+# Kind of a column -> canonical dtype as each library prints it.
+POLARS_DTYPES = {
+    "uuid": "String",
+    "date": "Date",
+    "int32": "Int32",
+    "int64": "Int64",
+    "text": "String",
+    "float64": "Float64",
+    "boolean": "Boolean",
+    "timestamp": "Datetime(time_unit='us', time_zone=None)",
+    "timestamp_tz": "Datetime(time_unit='us', time_zone='UTC')",
+    "decimal": "Decimal(precision=38, scale=10)",
+    "array": "List(Int32)",
+    "nested": "Struct({'a': Int32, 'b': String})",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "float32": "Float32",
+    "json": "String",
+    "category": "Categorical",
+}
+PANDAS_DTYPES = {
+    "uuid": "str",
+    "date": "datetime64[us]",
+    "int32": "int32",
+    "int64": "int64",
+    "text": "str",
+    "float64": "float64",
+    "boolean": "bool",
+    "timestamp": "datetime64[us]",
+    "timestamp_tz": "datetime64[us, UTC]",
+    "decimal": "object",
+    "array": "object",
+    "nested": "object",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "float32": "float32",
+    "json": "str",
+    "category": "category",
+}
+_FLOATS = {"float32", "float64"}
+_OF_BENCHMARKS = {"uuid", "date", "int32", "int64", "text", "float64"}
+_LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
+_PANDAS_WITH_NULLS = {"int32": "Int32", "int64": "Int64", "boolean": "boolean", "uint32": "UInt32", "uint64": "UInt64"}
+
+
+class NotConvertible(ValueError):
+    """A returned column cannot be turned into its canonical type without changing values."""
+
+
+def load_frame(path: str | Path, frame: str, kinds: dict[str, str]) -> Any:
+    """Read a dataset's Parquet file into the canonical frame of a library (`pandas`, `polars`).
+
+    `kinds` maps each column to its kind (a key of POLARS_DTYPES). Raises KeyError for an unknown library.
+    """
+    return {"polars": _load_polars, "pandas": _load_pandas}[frame](path, kinds)
+
+
+def _load_polars(path: str | Path, kinds: dict[str, str]) -> pl.DataFrame:
+    import polars as pl
+
+    # By their places: polars would take a name such as * or ^.*$ for a pattern.
+    columns = [list(pl.read_parquet_schema(path)).index(name) for name in kinds]
+    # memory_map off: pages of the file would show as file-backed memory of the process under measurement.
+    return pl.read_parquet(path, columns=columns, memory_map=False).rechunk()
+
+
+def _load_pandas(path: str | Path, kinds: dict[str, str]) -> pd.DataFrame:
+    import pandas as pd
+    from pyarrow import parquet
+
+    groups = parquet.read_metadata(path).to_dict()["row_groups"]
+    nulls = any(column["statistics"]["null_count"] for group in groups for column in group["columns"])
+    if nulls or not _OF_BENCHMARKS.issuperset(kinds.values()):
+        return as_pandas(_load_polars(path, kinds), kinds)
+    frame = pd.read_parquet(path, columns=list(kinds), engine="pyarrow")
+    return frame.astype({name: PANDAS_DTYPES[kind] for name, kind in kinds.items()})
+
+
+def as_pandas(frame: pl.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
+    """Return a canonical polars frame as the canonical pandas frame. Raises OverflowError for a date it cannot hold."""
+    import pandas as pd
+
+    return pd.DataFrame({name: _as_pandas_column(frame[name], kind) for name, kind in kinds.items()})
+
+
+def _as_pandas_column(series: pl.Series, kind: str) -> Any:
+    import numpy as np
+    import pandas as pd
+
+    if kind == "date":  # through numpy: Python has no date before year 1 or after year 9999
+        days = series.to_physical().to_list()
+        if any(day is not None and abs(day) > _LAST_DAY_OF_PANDAS for day in days):
+            raise OverflowError(f"{series.name}: datetime64[us] of pandas has no such date")
+        dates = np.array(["NaT" if day is None else day for day in days], "datetime64[D]")
+        return pd.Series(dates.astype("datetime64[us]"))
+    return pd.Series(series.to_list(), dtype=pandas_dtype(kind, series.null_count() > 0))
+
+
+def pandas_dtype(kind: str, nulls: bool) -> str:
+    """Return the canonical pandas dtype of a column, which depends on whether there are nulls in it."""
+    return _PANDAS_WITH_NULLS.get(kind, PANDAS_DTYPES[kind]) if nulls else PANDAS_DTYPES[kind]
+
+
+def polars_dtype(kind: str) -> Any:
+    """Return the canonical polars dtype of a kind."""
+    import polars as pl
+
+    others = {
+        "timestamp": pl.Datetime("us"),
+        "timestamp_tz": pl.Datetime("us", "UTC"),
+        "decimal": pl.Decimal(38, 10),
+        "array": pl.List(pl.Int32),
+        "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
+        "category": pl.Categorical(),
+    }
+    return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])
+
+
+def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Turn a returned pandas, polars or Arrow frame into the canonical polars frame.
+
+    Returns the frame and, for every column that came back with another dtype than the canonical one, that dtype.
+    Raises NotConvertible for anything but a whole frame in memory (the work of a lazy one would fall outside the
+    clock), when columns are missing or surplus, or a value does not survive the conversion.
+    """
+    import polars as pl
+
+    library = library_of(returned)
+    names = list(map(str, returned.column_names if library == "pyarrow" else returned.columns))
+    if names != list(kinds):
+        raise NotConvertible(f"expected columns {', '.join(kinds)}; found {', '.join(names) or 'none'}")
+    if library == "pandas":
+        dtypes = [_pandas_dtype_of(returned[name], kind) for name, kind in kinds.items()]
+        canonical = [_from_pandas(returned[name], kind) for name, kind in kinds.items()]
+    else:
+        frame = pl.DataFrame(pl.from_arrow(returned)) if library == "pyarrow" else returned
+        dtypes = [str(dtype) for dtype in frame.dtypes]
+        canonical = [_canonical(frame[name], kind) for name, kind in kinds.items()]
+    converted = {
+        series.name: dtype
+        for series, kind, dtype in zip(canonical, kinds.values(), dtypes, strict=True)
+        if dtype != (pandas_dtype(kind, series.null_count() > 0) if library == "pandas" else POLARS_DTYPES[kind])
+    }
+    return pl.DataFrame(canonical), converted
+
+
+def library_of(returned: Any) -> str:
+    """Return the library of a whole frame in memory: polars, pandas or pyarrow. Raises NotConvertible for all else."""
+    found = (type(returned).__module__.partition(".")[0], type(returned).__name__)
+    if found not in (("polars", "DataFrame"), ("pandas", "DataFrame"), ("pyarrow", "Table")):
+        raise NotConvertible(f"expected a whole dataframe in memory, found {'.'.join(found)}")
+    return found[0]
+
+
+def _pandas_dtype_of(series: pd.Series, kind: str) -> str:
+    """Name the dtype of a column; among objects that are not what they should be, also the type of the first one."""
+    wanted = {"decimal": "Decimal", "array": "list", "nested": "dict"}.get(kind)
+    first = next((value for value in series if value is not None), None) if wanted and series.dtype == object else None
+    found = type(first).__name__
+    return str(series.dtype) if first is None or found == wanted else f"{series.dtype} of {found}"
+
+
+def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
+    """Turn one pandas column into its canonical one; what is missing is null, but a NaN among floats stays NaN."""
+    import polars as pl
+
+    try:
+        if series.dtype != object:
+            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind not in _FLOATS).to_series(), kind)
+        # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.
+        missing = series.isna().tolist() if kind not in _FLOATS else [value is None for value in series]
+        values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
+        return _canonical(pl.Series(series.name, values, dtype=pl.Object), kind)
+    except NotImplementedError as error:  # what Arrow raises for a dtype it does not have
+        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {kind}: {error}") from None
+
+
+def _canonical(series: pl.Series, kind: str) -> pl.Series:
+    import polars as pl
+
+    try:
+        if isinstance(series.dtype, pl.BaseExtension) and kind != "uuid":  # such as ADBC's numeric: text with a name
+            series = series.ext.storage()
+        if series.dtype == pl.Object:
+            series = _from_objects(series, kind)
+        elif isinstance(series.dtype, pl.Categorical | pl.Enum):
+            series = series.cast(pl.String)
+        if kind == "uuid" and series.dtype not in (pl.String, pl.Null):
+            return _uuid_text(series)
+        if kind == "date" and series.dtype == pl.String:
+            return series.str.to_date("%Y-%m-%d", strict=True)
+        if kind == "json" or (kind not in _OF_BENCHMARKS and series.dtype == pl.String):
+            return _from_values(series.name, series.to_list(), kind)
+        target = polars_dtype(kind)
+        cast = series.cast(target, strict=True)
+        if kind == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
+            return cast
+        survived = series.dtype == pl.String or cast.cast(series.dtype, strict=True).equals(series, null_equal=True)
+    except (pl.exceptions.PolarsError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {kind}: {reason}") from None
+    if not survived:
+        raise NotConvertible(f"{series.name}: {series.dtype} changes values when converted to {kind}")
+    return cast
+
+
+def _from_objects(series: pl.Series, kind: str) -> pl.Series:
+    import polars as pl
+
+    values = series.to_list()
+    if kind == "uuid":
+        values = [value.hex() if isinstance(value, bytes) else value and str(value) for value in values]
+        return _dashes(pl.Series(series.name, values, dtype=pl.String))
+    if kind == "text":
+        values = [value.decode() if isinstance(value, bytes) else value for value in values]
+        return pl.Series(series.name, values, dtype=pl.String, strict=True)
+    if kind not in _OF_BENCHMARKS:
+        return _from_values(series.name, values, kind)
+    return pl.Series(series.name, values, strict=True)
+
+
+def _from_values(name: str, values: list[Any], kind: str) -> pl.Series:
+    """Turn Python objects, or the texts of such values, into a canonical column of a kind that no benchmark has."""
+    import polars as pl
+
+    made = [None if value is None else canonical_value(value, kind) for value in values]
+    series = pl.Series(name, made, polars_dtype(kind), strict=True)
+    if kind == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
+        raise ValueError("digits are lost")
+    return series
+
+
+def _uuid_text(series: pl.Series) -> pl.Series:
+    """Turn 16-byte binary UUIDs (network byte order) into their 36-character text."""
+    import polars as pl
+
+    storage = series.ext.storage() if isinstance(series.dtype, pl.BaseExtension) else series
+    digits = storage.cast(pl.Binary).bin.encode("hex").alias("digits").to_frame()
+    # Slices, not the regular expression of _dashes: five times as fast over a whole column.
+    groups = (
+        pl.col("digits").str.slice(start, length) for start, length in ((0, 8), (8, 4), (12, 4), (16, 4), (20, None))
+    )
+    return digits.select(pl.concat_str(groups, separator="-").alias(series.name)).to_series()
+
+
+def _dashes(text: pl.Series) -> pl.Series:
+    return text.str.replace(r"^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$", "$1-$2-$3-$4-$5")

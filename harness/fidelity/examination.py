@@ -1,0 +1,133 @@
+"""What is ready for the pairs of `lab verify`: a lab, the transports and the kinds of values chosen."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib import metadata
+
+from harness import registry
+from harness.datasets.hostile.kind import Kind
+from harness.datasets.hostile.kinds import KINDS
+from harness.lab import labs
+from harness.lab.labs import Lab
+from harness.lab.object_stores import Objects
+from harness.machine import scratch
+from harness.machine.stopping import on_signals
+from harness.model import LabError, Operation, Origin, Server, Transport
+from harness.run.execution import COMMAND
+from harness.run.lock import only_run
+from harness.run.rigs.databases import object_store, only_run_on_server
+from harness.run.suite_run import new_id
+from harness.settings import Settings
+from harness.systems import SYSTEMS
+
+TIME_LIMIT = 20.0  # seconds for one pair, importing the client included: nearly all take a small part of one
+
+_NOTICED_SECONDS = 5.0  # within which a keeper has seen that its service is gone
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen."""
+
+    lab: Lab
+    servers: dict[str, Server]
+    objects: Objects | str
+    bucket: str
+    chosen: Sequence[Transport]
+    run_id: str = ""
+    kinds: Sequence[Kind] = tuple(KINDS.values())
+    command: tuple[str, ...] = COMMAND
+    time_limit: float = TIME_LIMIT
+    _mending: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def conditions(self) -> str:
+        """Servers and client versions the transports are examined with, and the name of the run, in one line."""
+        servers = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
+        modules = {module.partition(".")[0] for entry in self.chosen for module in entry.requires}
+        providers = metadata.packages_distributions()
+        packages = {name.lower() for module in modules for name in providers.get(module, ())}
+        versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
+        extent = f"{len(self.chosen)} ways, {len(self.kinds)} kinds of values"
+        return f"lab: {self.lab.kind} ({servers}); {extent}; {versions}; {self.run_id}"
+
+    @property
+    def secrets(self) -> list[str]:
+        """Texts that may stand in no detail."""
+        store = [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
+        return [*self.lab.endpoints.values(), *store]
+
+    def died(self, system: str) -> bool:
+        """Say whether a database that cannot be reached has died, giving its keeper time to notice."""
+        deadline = time.monotonic() + _NOTICED_SECONDS
+        while system not in self.lab.dead():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def mend(self, system: str, hangs: bool) -> str:
+        """Bring back a database that hangs or has died, where it is ours, and say so. Raises LabError."""
+        with self._mending:  # two databases are examined at the same time
+            if hangs:
+                self.lab.end(system)
+            if system not in self.lab.revive([system]):
+                raise LabError(f"the {system} server {'hangs' if hangs else 'is gone'}; see to it and start again")
+        return f"the {system} server {'did not answer' if hangs else 'died'} and was restarted"
+
+
+def select(pattern: str) -> list[Transport]:
+    """Return the transports that match and move whole frames into or out of a database. Raises LabError: none does."""
+    chosen = [
+        entry
+        for entry in registry.select(pattern)
+        if entry.system in SYSTEMS
+        and entry.frame in ("pandas", "polars")
+        and entry.operation in (Operation.WRITE, Operation.READ)
+        and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
+    ]
+    if not chosen:
+        raise LabError(f'"{pattern}" matches no way of a database with a frame of pandas or polars')
+    return chosen
+
+
+def _kinds(names: str) -> list[Kind]:
+    asked = list(KINDS) if names == "*" else [name.strip() for name in names.split(",")]
+    if unknown := [name for name in asked if name not in KINDS]:
+        raise LabError(f'no kind of values "{unknown[0]}"; there are: {", ".join(KINDS)}')
+    return [KINDS[name] for name in asked]
+
+
+@contextmanager
+def opened(
+    settings: Settings, lab_kind: str, pattern: str, kinds: str, say: Callable[[str], None]
+) -> Iterator[Examination]:
+    """Bring up a lab, alone on this machine, for the transports that match and these kinds of values.
+
+    `kinds` are their names with commas, * for all. Raises LabError.
+    """
+    chosen, tried = select(pattern), _kinds(kinds)
+    run_id = f"{new_id(settings.results_dir)}-verify"
+    with ExitStack() as stack:
+        stack.enter_context(on_signals())
+        stack.enter_context(only_run(settings.state_dir, run_id))
+        scratch.remove_left()
+        lab = stack.enter_context(labs.OPENED[lab_kind](settings))
+        servers = labs.check(lab)
+        stack.enter_context(only_run_on_server(lab, run_id))
+        used = any("s3" in entry.needs for entry in chosen)
+        objects, bucket = stack.enter_context(object_store(settings, used, run_id, say))
+        yield Examination(lab, servers, objects, bucket, chosen, run_id, tried)
+
+
+def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> list[Kind]:
+    """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them."""
+    known = [kind for kind in kinds if entry.system in kind.rows]
+    if entry.operation is Operation.READ:
+        return [kind for kind in known if entry.system not in (*kind.forbidden, *kind.no_read)]
+    return [kind for kind in known if entry.frame not in kind.no_frame]

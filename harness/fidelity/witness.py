@@ -1,0 +1,143 @@
+"""The tables of hostile kinds of values in one database, made, loaded and fetched through its reference client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import polars as pl
+
+from harness.check.canonical import canonicalise
+from harness.check.verify import differences
+from harness.datasets.hostile import tables
+from harness.datasets.hostile.kind import ENUM, Kind
+from harness.datasets.hostile.names import VICTIM
+from harness.lab.reference import PATIENCE_SECONDS, NoAnswer, Reference
+from harness.machine import scratch
+from harness.systems import SYSTEMS
+
+_WRITTEN = "hostile_written"
+_VICTIM = Kind("victim", "", {}, {})  # only the key, so that SELECT 1 is a row of it
+
+
+class Witness:
+    """What vouches for the values of one database, through `reference`; files for transports are left in `folder`."""
+
+    def __init__(self, system: str, endpoints: dict[str, str], folder: Path) -> None:
+        self._system, self._folder, self._client = system, folder, SYSTEMS[system].client
+        self.reference = Reference(SYSTEMS[system], endpoints, PATIENCE_SECONDS)
+        self.reference.greet()
+        self._verdicts: dict[str, str] = {}
+        self._made: set[str] = set()
+        self._rows: dict[str, pl.DataFrame] = {}
+        self._enum = False  # whether it is made
+
+    def rows(self, kind: Kind) -> pl.DataFrame:
+        """Return the rows of a kind as they should stand in its table."""
+        if kind.name not in self._rows:
+            self._rows[kind.name] = tables.stored(kind, self._system)
+        return self._rows[kind.name]
+
+    def file(self, kind: Kind) -> Path:
+        """Return the Parquet file with the rows of a kind as a frame has them."""
+        path = self._folder / f"{self._system}-{kind.name}.parquet"
+        if not path.exists():
+            tables.rows(kind, self._system).write_parquet(path)
+        return path
+
+    def loaded(self, kind: Kind) -> str:
+        """Return the name of the table with the rows of a kind; it is there after `verdict`."""
+        return kind.tables[0] if kind.tables else f"hostile_{kind.name}"
+
+    def verdict(self, kind: Kind) -> str:
+        """Load the rows of a kind, once, and return why the reference client cannot vouch for them, or nothing."""
+        if kind.name not in self._verdicts:
+            self._verdicts[kind.name] = self._verdict(kind)
+        return self._verdicts[kind.name]
+
+    def _verdict(self, kind: Kind) -> str:
+        try:
+            if kind.tables and VICTIM not in self._made:
+                self._make_victim()
+            self._make(kind, self.loaded(kind))
+            self._load(kind, self.loaded(kind))
+            wrong = differences(self.rows(kind), self.fetch(kind, self.loaded(kind)), tables.ROW_KEY)
+        except NoAnswer:
+            raise
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return wrong[0] if wrong else ""
+
+    def executed(self) -> str:
+        """Say what SQL in a name has done to the table that is there for it, and make that anew; or nothing."""
+        try:
+            rows = self.reference.ask(self._client.fetch, VICTIM).num_rows
+        except NoAnswer:
+            raise
+        except Exception as error:
+            done = f"{type(error).__name__}: {error}"
+        else:
+            if not rows:
+                return ""
+            done = f"{VICTIM} has {rows} rows"
+        self._make_victim()
+        return f"SQL that stands in a name was executed: {done}"
+
+    def _make_victim(self) -> None:
+        self._make(_VICTIM, VICTIM)
+
+    def _load(self, kind: Kind, table: str) -> None:
+        if insertion := tables.insertion(kind, self._system):
+            self.reference.ask(self._client.fill, table, insertion, once=True)
+        else:
+            self.reference.ask(self._client.load, table, self.file(kind), tables.kinds_of(kind.columns), once=True)
+
+    def empty(self, kind: Kind) -> str:
+        """Make an empty table for a write and return its name."""
+        table = kind.tables[1] if kind.tables else _WRITTEN
+        self._make(kind, table)
+        return table
+
+    def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
+        """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
+        fetched = self.reference.ask(self._client.fetch, table, tables.selection(kind, self._system))
+        return canonicalise(fetched, tables.stored_kinds(kind, self._system))[0]
+
+    def settle(self) -> None:
+        """End what a killed process has left on the server."""
+        self.reference.ask(self._client.settle)
+
+    def forget(self) -> None:
+        """Make everything anew after the server was restarted: tables in memory are empty then."""
+        self.reference.close()
+        self._verdicts.clear()
+
+    def close(self) -> None:
+        """Drop all tables, then their enum."""
+        for table in self._made:
+            self.reference.ask(self._client.drop, table)
+        if self._enum:
+            self.reference.ask(self._client.drop_enum, ENUM)
+        self.reference.close()
+
+    def _make(self, kind: Kind, table: str) -> None:
+        if (labels := tables.enum(kind, self._system)) and not self._enum:
+            self.reference.ask(self._client.create_enum, ENUM, labels)
+            self._enum = True
+        self._made.add(table)  # perhaps in vain, and to be dropped all the same
+        self.reference.ask(self._client.create, table, tables.definition(kind, self._system))
+
+
+@contextmanager
+def opened(system: str, endpoints: dict[str, str]) -> Iterator[Witness]:
+    """Yield the witness of a database, and leave nothing in it. Raises LabError where it cannot be reached."""
+    with scratch.folder("hostile") as folder:
+        witness = Witness(system, endpoints, Path(folder))
+        try:
+            yield witness
+        except BaseException:
+            with suppress(Exception):  # of a server that may be gone: what ends this is what matters
+                witness.close()
+            raise
+        witness.close()

@@ -1,0 +1,80 @@
+"""What is there and what is not: every service of a lab, and the ways that makes unavailable, each with its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from harness import registry
+from harness.lab import object_stores, s3
+from harness.lab.availability import reason_unavailable
+from harness.lab.labs import Lab
+from harness.lab.reference import answered
+from harness.lab.s3 import ObjectStore
+from harness.model import LabError, Server, SharedFolder
+from harness.settings import Settings
+from harness.systems import SYSTEMS
+from harness.systems.system import System
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor: what was looked at, whether it is well, what was found and (if not well) what to do."""
+
+    subject: str
+    well: bool
+    found: str
+
+
+def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
+    """Look at every service of a lab, the shared folder, the S3 server, and the ways that cannot run here."""
+    servers: dict[str, Server] = {}
+    for name, system in SYSTEMS.items():
+        if name not in lab.systems:
+            yield Finding(name, False, "no address; set it in the environment (docs/settings.md)")
+            continue
+        try:
+            servers[name] = answered(name, partial(system.client.check, lab.endpoints))
+            yield Finding(name, True, f"{servers[name].version}; {system.client.offers(servers[name], lab.endpoints)}")
+        except LabError as error:
+            yield Finding(name, False, str(error))
+    for name in servers:
+        if lab.io is not None and SYSTEMS[name].shares_folder:
+            yield _shared_folder(SYSTEMS[name], lab.endpoints, lab.io)
+    yield _s3(settings)
+    yield from _unavailable(lab, servers, None if settings.s3_endpoint else object_stores.none_here(settings))
+
+
+def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Finding:
+    try:
+        system.folder.check(endpoints, io)
+    except LabError as error:
+        return Finding("shared folder", False, str(error))
+    return Finding("shared folder", True, f"{io.here}: each side reads what the other writes")
+
+
+def _s3(settings: Settings) -> Finding:
+    if not (settings.s3_endpoint and settings.s3_access_key and settings.s3_secret_key):
+        return Finding("s3", True, object_stores.without_a_name(settings))
+    try:
+        keys = settings.s3_region, settings.s3_access_key, settings.s3_secret_key
+        server = s3.check(ObjectStore(settings.s3_endpoint, *keys))
+    except LabError as error:
+        return Finding("s3", False, str(error))
+    return Finding("s3", True, f"{server.version}; the keys are accepted")
+
+
+def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None) -> Iterator[Finding]:
+    all_of_databases = [entry for entry in registry.select("*") if entry.system in SYSTEMS]
+    entries = [entry for entry in all_of_databases if entry.system in servers]
+    reasons = {entry.id: reason_unavailable(entry, lab, servers, no_s3) for entry in entries}
+    missing = {name: reason for name, reason in reasons.items() if reason}
+    yield Finding("ways", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
+    for name, reason in sorted(missing.items()):
+        yield Finding(name, True, f"unavailable: {reason}{_fix(reason)}")
+
+
+def _fix(reason: str) -> str:
+    fixes = (fix for system in SYSTEMS.values() for missing, fix in system.fixes.items() if missing in reason)
+    return "".join(f"; fix: {fix}" for fix in fixes)

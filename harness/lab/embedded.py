@@ -1,0 +1,259 @@
+"""The embedded lab: starts its services together, watches them, revives them, and stops them in every case.
+
+    with on_signals(), EmbeddedLab(Path(".lab")) as lab:
+        print(lab.endpoints["postgres"])
+
+Every service runs under a keeper (`keeper.py`), which stops it when this process ends, however it ends. All files of a
+lab lie in one folder of its own (`folders.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from harness.embedded.folders import end_processes_in, new_lab_folder
+from harness.embedded.keeper import LabError, Task, ask_to_stop, close, launch, remove_folder
+from harness.embedded.service import Service
+from harness.systems import SYSTEMS
+
+__all__ = ["EmbeddedLab", "LabError"]
+
+START_SECONDS = 60.0
+POLL_SECONDS = 0.005
+LOG_LINES = 15
+_NO_SPACE = os.strerror(errno.ENOSPC)
+_TAKEN = (os.strerror(errno.EADDRINUSE).lower(), "port is already in use")  # the latter are MinIO's words
+
+
+SERVICES = {name: system.service for name, system in SYSTEMS.items()}
+_PROGRAMS = [program for service in SERVICES.values() for program in service.programs]
+
+
+@dataclass
+class _Running:
+    """A service under its keeper."""
+
+    task: Task
+    ports: list[int]
+    keeper: subprocess.Popen[bytes]
+    log_began: int = 0  # where the log of this life begins
+    pid: int = 0
+
+
+class EmbeddedLab:
+    """Real services on free loopback ports with generated passwords, in a fresh folder below `folder`.
+
+    A context manager: up after `with`, gone after it. `services` are keys of SERVICES, `more` are others by name.
+    Raises LabError when a service cannot be started. Use it from one thread. After `start`, `folder` is the lab's own
+    folder: it lies under the system's temporary one where the account of a service cannot reach the given one.
+    """
+
+    def __init__(
+        self, folder: Path, services: Iterable[str] = tuple(SERVICES), more: Mapping[str, Service] | None = None
+    ) -> None:
+        self.folder = self._root = folder.absolute()
+        others = dict(more or {})
+        self._services, self._names = SERVICES | others, (*services, *others)
+        self._password = secrets.token_urlsafe(24)
+        self._running: dict[str, _Running] = {}
+        self._lock: int | None = None
+        if unknown := set(self._names) - set(self._services):
+            raise LabError(f"lab: expected services out of {sorted(SERVICES)}, found {sorted(unknown)}")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """Addresses by name, passwords included: "postgres", "clickhouse_http", "clickhouse_native"; "s3" of MinIO."""
+        found = [
+            self._services[name].endpoints(running.ports, self._password) for name, running in self._running.items()
+        ]
+        return {key: address for addresses in found for key, address in addresses.items()}
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Pid by service that has come up: the postmaster and the gateway process."""
+        return {name: running.pid for name, running in self._running.items() if running.pid}
+
+    @property
+    def keepers(self) -> dict[str, int]:
+        """Pid of the keeper by service."""
+        return {name: running.keeper.pid for name, running in self._running.items()}
+
+    def start(self) -> None:
+        """Start all services side by side and wait until they answer (at most START_SECONDS); stops all on failure."""
+        try:
+            root = self._root
+            for name in self._names:
+                root = self._services[name].reachable(root)
+            self.folder, self._lock = new_lab_folder(root, _release, _PROGRAMS)
+            for name in self._names:
+                self._launch(name)
+            for name in self._names:
+                self._wait_first_time(name)
+        except OSError as error:
+            self.stop()
+            raise LabError(f"lab: expected to start in {self._root}, found {error}; choose another folder") from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def dead(self) -> list[str]:
+        """Names of the services that have ended or whose keeper has; costs microseconds."""
+        return [name for name, running in self._running.items() if running.keeper.poll() is not None]
+
+    def revive(self, only: Iterable[str] | None = None) -> list[str]:
+        """Start the dead services (or `only` these) again: same ports, passwords and data. Returns their names.
+
+        Raises LabError with the service's last log lines if it does not come up again, and where it ended because its
+        disk was full: it would end again.
+        """
+        names = [name for name in self.dead() if only is None or name in only]
+        for name in names:
+            running = self._running[name]
+            if reason := _line_about_space(running):
+                raise LabError(f"{name} ended because no space is left for it in {self.folder} ({reason}); make room")
+            close(running.keeper)
+            end_processes_in(Path(running.task.folder), _PROGRAMS)
+            self._run(name, replace(running.task, prepare=[]), running.ports)
+        for name in names:
+            self._wait(name)
+        return names
+
+    def end(self, name: str) -> None:
+        """Kill a service that hangs, with its keeper and all its processes; `revive` brings it back."""
+        running = self._running[name]
+        running.keeper.kill()
+        running.keeper.wait()
+        end_processes_in(Path(running.task.folder), _PROGRAMS, at_once=True)
+
+    def stop(self) -> None:
+        """Stop all services and remove the lab's folder; does nothing the second time."""
+        for running in self._running.values():  # all at once, then wait: their stops overlap
+            ask_to_stop(running.keeper)
+        for name, running in self._running.items():
+            with suppress(subprocess.TimeoutExpired):
+                running.keeper.wait(running.task.stop_seconds())
+            if running.keeper.poll() != 0:  # killed, or hanging, or its service had died before
+                running.keeper.kill()
+                running.keeper.wait()
+                end_processes_in(Path(running.task.folder), _PROGRAMS)
+                self._services[name].release(Path(running.task.folder))
+            close(running.keeper)
+        self._running.clear()
+        if self._lock is not None:
+            remove_folder(str(self.folder))
+            os.close(self._lock)
+            self._lock = None
+
+    def _launch(self, name: str) -> None:
+        """Prepare a service in a new folder and hand it to a keeper."""
+        assert self._lock is not None
+        folder, ports = self.folder / name, free_ports(self._services[name].ports)
+        folder.mkdir()
+        folder.chmod(0o755)
+        self._run(name, self._services[name].prepare(folder, ports, self._password), ports)
+
+    def _run(self, name: str, task: Task, ports: list[int]) -> None:
+        assert self._lock is not None
+        (Path(task.folder) / self._services[name].ready_file).unlink(missing_ok=True)  # of a former life
+        log = Path(task.log)
+        began = log.stat().st_size if log.exists() else 0
+        self._running[name] = _Running(task, ports, launch(task, keep_open=self._lock), began)
+
+    def _wait_first_time(self, name: str) -> None:
+        """Wait for a service; start it once more on new ports if somebody took one between choosing and starting."""
+        try:
+            self._wait(name)
+        except LabError:
+            running = self._running[name]
+            ended = running.keeper.poll() is not None
+            if not (_port_taken(running) or (ended and not all(map(_is_free, running.ports)))):
+                raise
+            self.end(name)
+            close(running.keeper)
+            remove_folder(running.task.folder)
+            self._launch(name)
+            self._wait(name)
+
+    def _wait(self, name: str) -> None:
+        """Wait until a service answers. Raises LabError if it ends, has no port, or takes more than START_SECONDS."""
+        service, running = self._services[name], self._running[name]
+        folder, deadline = Path(running.task.folder), time.monotonic() + START_SECONDS
+        while not ((folder / service.ready_file).exists() and service.is_ready(folder)):
+            ended = running.keeper.poll()
+            if ended is not None or _port_taken(running) or time.monotonic() > deadline:
+                found = "it still starting" if ended is None else f"it ended with status {ended}"
+                ports = " and ".join(map(str, running.ports))
+                raise LabError(
+                    f"{name}: expected it to answer on 127.0.0.1, port {ports}, within {START_SECONDS:.0f} s, "
+                    f"found {found}. Its last lines:\n{_last_lines(Path(running.task.log))}\n"
+                    f"Remove the cause they name (disk full, memory, a program that took the port) and start again."
+                )
+            time.sleep(POLL_SECONDS)
+        assert running.keeper.stdout is not None
+        running.pid = running.pid or int(running.keeper.stdout.readline())
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on at this moment, all different."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: closing connections do not count
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _release(folder: Path) -> None:
+    """Give back what the killed services of a left-over lab folder still hold outside it."""
+    for name, service in SERVICES.items():
+        service.release(folder / name)
+
+
+def _line_about_space(running: _Running) -> str:
+    """Return what a service that ended has said of a disk without space since it was started, if it has."""
+    return next((line for line in reversed(_lines(running)) if "PANIC" in line and _NO_SPACE in line), "")
+
+
+def _port_taken(running: _Running) -> bool:
+    """Say whether a service has found its port taken; MinIO may live on without one."""
+    return any(words in line.lower() for line in _lines(running) for words in _TAKEN)
+
+
+def _lines(running: _Running) -> list[str]:
+    """Return what a service has written into its log since it was started."""
+    with suppress(FileNotFoundError), open(running.task.log, "rb") as file:
+        file.seek(running.log_began)
+        return file.read().decode(errors="replace").splitlines()
+    return []
+
+
+def _last_lines(log: Path) -> str:
+    with suppress(FileNotFoundError):
+        return "\n".join("  " + line for line in log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+    return "  (no log)"

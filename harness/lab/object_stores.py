@@ -1,0 +1,190 @@
+"""The S3 server a run uses: the one named in the environment, or a MinIO of its own; and slower links to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from harness.embedded.keeper import LabError as EmbeddedLabError
+from harness.lab import go_programs, minio, s3, toxiproxy
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.go_programs import NotThere
+from harness.lab.reference import GREETING_SECONDS, NoAnswer, within
+from harness.lab.s3 import ObjectStore
+from harness.machine.stopping import on_signals
+from harness.model import LabError, Server
+from harness.settings import Settings
+
+_PATIENCE_SECONDS = 120.0  # for one call: emptying a bucket, fetching what a run wrote
+_Answer = TypeVar("_Answer")
+
+
+@dataclass
+class Objects:
+    """An object store, what it is, and the API that makes links to it (or why there is none).
+
+    `lab` has the services that are ours: MinIO unless the environment names a store, and what makes links. Every call
+    through `ask` ends; what hung is brought back by `revive`, where it is ours.
+    """
+
+    store: ObjectStore
+    server: Server
+    kind: str
+    links: str | None
+    no_links: str
+    lab: EmbeddedLab
+    _over: dict[tuple[int, int], ObjectStore] = field(default_factory=dict)
+    _hung: bool = False
+
+    def ask(self, call: Callable[..., _Answer], *arguments: object) -> _Answer:
+        """Return what a call to this store does. Raises NoAnswer, and whatever the call does."""
+        return self._watched(call, self.store, *arguments, seconds=_PATIENCE_SECONDS)
+
+    def greet(self, store: ObjectStore) -> None:
+        """See that the store answers at an address, its own or a link's. Raises NoAnswer, and what the client does."""
+        self._watched(s3.greet, store, seconds=GREETING_SECONDS)
+
+    def over(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
+        """Return the same store over a link, made on first use.
+
+        Raises LabError: the store is only reached by TLS, no links here; NoAnswer: what makes them hangs.
+        """
+        key = latency_ms, bytes_per_s
+        if key not in self._over:
+            self._over[key] = self._watched(self._linked, *key, seconds=GREETING_SECONDS)
+        return self._over[key]
+
+    @contextmanager
+    def bucket(self, run_id: str, say: Callable[[str], None]) -> Iterator[str]:
+        """Make a bucket of a run; empty and remove it at the end, however that comes, or say that it is left.
+
+        Raises LabError when it cannot be made: it exists (and is not touched then), or the keys do not allow it.
+        """
+        name = s3.bucket_name(run_id)
+        self.ask(s3.make_bucket, name)
+        try:
+            yield name
+        finally:
+            try:
+                self.ask(s3.remove_bucket, name)
+            except Exception as error:  # a store that is gone or hangs cannot be tidied; one of our own goes anyway
+                if self.kind != "embedded":
+                    say(f"s3: the bucket {name} is left, remove it: {type(error).__name__}: {error}")
+
+    def dead(self) -> list[str]:
+        """Name our services that have ended; cheap."""
+        return self.lab.dead()
+
+    def revive(self) -> list[str]:
+        """Bring back our services that have ended or did not answer. Returns their names."""
+        if self._hung:  # which of them it was, a client cannot tell
+            self._hung = False
+            for name in self.lab.pids.keys() - set(self.lab.dead()):
+                self.lab.end(name)
+        revived = self.lab.revive()
+        if "toxiproxy" in revived:  # otherwise its links are still there, and their names taken
+            self._over.clear()
+        return revived
+
+    def _watched(self, call: Callable[..., _Answer], *arguments: object, seconds: float) -> _Answer:
+        try:
+            return within(seconds, "s3", call.__name__, partial(call, *arguments))
+        except Exception as error:
+            if not isinstance(error, NoAnswer) and not s3.timed_out(error):
+                raise
+            self._hung = True
+            raise error if isinstance(error, NoAnswer) else NoAnswer(f"the s3 server did not answer: {error}") from None
+
+    def _linked(self, latency_ms: int, bytes_per_s: int) -> ObjectStore:
+        if self.links is None:
+            raise LabError(self.no_links)
+        parts = urlsplit(self.store.endpoint)
+        if parts.scheme != "http":
+            raise LabError("an https endpoint cannot be reached over another address")
+        upstream = f"{parts.hostname}:{parts.port or 80}"
+        name = f"{latency_ms}ms-{bytes_per_s}"
+        return replace(
+            self.store, endpoint=f"http://{toxiproxy.link(self.links, name, upstream, latency_ms, bytes_per_s)}"
+        )
+
+
+_NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
+
+
+@contextmanager
+def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> Iterator[Objects | str]:
+    """Yield the object store, or the reason why there is none.
+
+    One that is named in the environment must answer: LabError. A MinIO of our own is compiled where Go is there, and
+    gone at the end with all that is in it.
+    """
+    named = _named(settings)
+    if not named and settings.kind == "compose":
+        yield _NOT_STARTED
+        return
+    try:
+        services = (
+            {} if named else {"minio": minio.service(go_programs.program(go_programs.MINIO, settings.cache_dir, say))}
+        )
+    except NotThere as error:
+        yield f"{error}; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another S3 server"
+        return
+    no_links = "no experiment asked for a link"
+    if with_links:
+        try:
+            services["toxiproxy"] = toxiproxy.service(
+                go_programs.program(go_programs.TOXIPROXY, settings.cache_dir, say)
+            )
+        except NotThere as error:
+            no_links = str(error)
+    try:
+        with on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
+            store = named or _own(lab.endpoints["s3"])
+            server, kind = s3.check(store), _kind(settings) if named else "embedded"
+            if not named:  # the server itself does not tell
+                server = replace(server, version=f"{server.version} {go_programs.MINIO.version}")
+            yield Objects(store, server, kind, lab.endpoints.get("toxiproxy"), no_links, lab)
+    except EmbeddedLabError as error:
+        raise LabError(str(error)) from None
+
+
+def without_a_name(settings: Settings) -> str:
+    """Say which S3 server a run uses when the environment names none."""
+    if settings.kind != "compose" and go_programs.place(go_programs.MINIO, settings.cache_dir).is_file():
+        return f"a MinIO of its own ({go_programs.MINIO.version})"
+    if settings.kind != "compose" and go_programs.toolchain():
+        return "a MinIO of its own, which the first run that needs it compiles (some minutes)"
+    return f"none: {none_here(settings)}"
+
+
+def none_here(settings: Settings) -> str | None:
+    """Say why a run has no S3 server when the environment names none; None where it has one of its own."""
+    if settings.kind == "compose":
+        return _NOT_STARTED
+    if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file() or go_programs.toolchain():
+        return None
+    return "no Go to compile a MinIO with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another"
+
+
+def _kind(settings: Settings) -> str:
+    return "compose" if settings.kind == "compose" else "external"
+
+
+def _named(settings: Settings) -> ObjectStore | None:
+    """Return the store that the environment names. Raises LabError where it names only a part."""
+    values = settings.s3_endpoint, settings.s3_access_key, settings.s3_secret_key
+    if not any(values):
+        return None
+    endpoint, access_key, secret_key = values
+    if endpoint is None or access_key is None or secret_key is None:
+        raise LabError("expected LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY, found only some of them")
+    return ObjectStore(endpoint, settings.s3_region, access_key, secret_key)
+
+
+def _own(address: str) -> ObjectStore:
+    parts = urlsplit(address)
+    return ObjectStore(f"http://127.0.0.1:{parts.port}", "us-east-1", parts.username or "", parts.password or "")

@@ -1,0 +1,43 @@
+"""Which variables of the environment reach workers, servers and the clients of this process."""
+
+import os
+from pathlib import Path
+
+# What a process needs to run at all on this machine, and what settles nothing that is measured.
+_KEPT = {
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
+    *("LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_DIR", "SSL_CERT_FILE"),
+    *("LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"),
+    "NUMEXPR_MAX_THREADS",  # raises numexpr's own limit of 64, nothing else
+}
+# What clients read that this process uses too.
+_OF_CLIENTS = ("PG", "AWS_", "CLICKHOUSE_", "CHDB_", "DUCKDB_", "POLARS_")
+_ALWAYS = {
+    "NO_PROXY": "*",
+    "no_proxy": "*",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+def clean_environment() -> dict[str, str]:
+    """Return the variables that workers are given: those of this process that change no client, and the lab's own."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LAB_")}
+    return kept | _ALWAYS
+
+
+def environment_of_a_server(home: Path) -> dict[str, str]:
+    """Return the variables of an embedded server: nothing that could change Python, an engine or its time zone."""
+    needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR") if name in os.environ}
+    return {"HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
+
+
+def forget_clients() -> None:
+    """Take from the environment of this process what only clients read, and switch proxies off.
+
+    The lab talks to its databases directly: a proxy named in the environment would otherwise carry, and be measured
+    with, the HTTP ways.
+    """
+    for name in [name for name in os.environ if name.startswith(_OF_CLIENTS)]:
+        del os.environ[name]
+    os.environ.update(_ALWAYS)

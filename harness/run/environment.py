@@ -1,0 +1,94 @@
+"""environment.json: the machine, versions and settings a run was made with, so that nobody compares what differs."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from harness.machine.inventory import describe_machine, disk
+from harness.model import Transport
+from harness.run.plan import Plan
+from harness.run.rigs.rig import Rig
+from harness.settings import ROOT
+
+# Facts that must agree for two sets of rows to stand in one table.
+IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
+
+
+def describe(
+    plan: Plan, rig: Rig, transports: Iterable[Transport], folder: Path, built_from: str | None = None
+) -> dict[str, Any]:
+    """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
+
+    `transports` are those of the run. `folder` is one on the disk that is used. `built_from` is the commit of the code
+    where there is no checkout to ask; it ends in -dirty if files were changed.
+    """
+    facts = {
+        "plan": asdict(plan),
+        "lab": rig.kind,
+        **rig.facts(),
+        "machine": describe_machine(),
+        "disk": disk(folder),
+        "python": platform.python_version(),
+        "packages": dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions())),
+        "uses": _distributions(transports),
+        "code": _code(built_from),
+        "measurement": {
+            "clock": "time.monotonic_ns in the worker",
+            "memory": "kernel high-water mark and 50 ms samples" if sys.platform == "linux" else "psutil, RSS only",
+            "garbage_collection": "on; one collection just before the clock starts",
+            "page_cache": "warm, where no parameter says otherwise",
+        },
+        "load_average_at_start": [round(value, 2) for value in os.getloadavg()],
+    }
+    plain = json.loads(json.dumps(facts))  # as it will be read back: lists for tuples
+    return {"fingerprint": fingerprint(plain), **plain}
+
+
+def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
+    """Return by transport the distributions that its modules come from, as `packages` calls them."""
+    providers = metadata.packages_distributions()
+    return {
+        entry.id: sorted(
+            {name.lower() for module in entry.requires for name in providers.get(module.partition(".")[0], ())}
+        )
+        for entry in {entry.id: entry for entry in transports}.values()
+    }
+
+
+def fingerprint(facts: dict[str, Any]) -> str:
+    """Return 12 hexadecimal digits (BLAKE2b) of what IDENTITY names and of the versions of the servers."""
+    identity = {name: facts.get(name) for name in IDENTITY} | {"servers": _versions(facts)}
+    return hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6).hexdigest()
+
+
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """Name the facts of IDENTITY (and the server versions) that two environments disagree on."""
+    names = [name for name in IDENTITY if first.get(name) != second.get(name)]
+    return names if _versions(first) == _versions(second) else [*names, "servers"]
+
+
+def _versions(facts: dict[str, Any]) -> dict[str, str]:
+    return {name: server["version"] for name, server in facts.get("servers", {}).items()}
+
+
+def _code(built_from: str | None) -> dict[str, Any]:
+    """Return commit and cleanliness of the checkout; None where there is no git or no checkout."""
+    if built_from:
+        return {"commit": built_from.removesuffix("-dirty"), "modified": built_from.endswith("-dirty")}
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return {"commit": commit, "modified": bool(_git("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "modified": None}
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(("git", *arguments), cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()

@@ -1,0 +1,184 @@
+"""One worker process from start to end: hand it a job, sample its memory, end it when it hangs, return its answer."""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.machine import scratch, stopping
+from harness.machine.variables import clean_environment
+from harness.model import Status
+from harness.worker.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
+
+_SIGNALS = {number.value: number.name for number in signal.Signals}
+COMMAND = (sys.executable, "-m", "harness.worker")
+_STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a person or a machine that shuts down sends
+GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came out of a worker: its answer (status and more) and the samples of memory and CPU taken meanwhile."""
+
+    answer: dict[str, Any]
+    samples: list[Sample]
+
+
+def execute(
+    job: dict[str, Any],
+    time_limit: float,
+    log: Path,
+    server_died: Callable[[], bool] = lambda: False,
+    command: tuple[str, ...] = COMMAND,
+) -> Execution:
+    """Run a job in a fresh process; `log` receives its standard error.
+
+    The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
+    signal ended it, `again` when that was one by which people end programs, `error` when it ended without an answer,
+    gave one that is none, or its server died.
+    """
+    return Worker(log, command).ask(job, time_limit, server_died)
+
+
+class Worker:
+    """A worker process; it ends, with everything it started, with its last job or with the first that goes wrong."""
+
+    def __init__(self, log: Path, command: tuple[str, ...] = COMMAND) -> None:
+        self._log = log
+        self._scratch = scratch.folder("worker")
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=_environment(self._scratch.name),
+                cwd=self._scratch.name,  # for what clients leave in their working directory, such as log files
+                start_new_session=True,
+            )
+        self.ended = False
+        stopping.at_last(self._kill)
+
+    def ask(self, job: dict[str, Any], time_limit: float, server_died: Callable[[], bool] = lambda: False) -> Execution:
+        """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
+        output, ended, stays = b"", "", False
+        try:
+            samples, output, ended = _watch(self._process, job, time_limit, server_died)
+            stays = output.endswith(b"\n") and _parsed(output).get("stays", False)
+        finally:
+            ended_itself = False if stays else self.end()
+        if ended == "closed" and not ended_itself:
+            ended = "closed its output"
+        return Execution(_answer(output, ended, self._process.returncode, time_limit, self._log), samples)
+
+    def end(self) -> bool:
+        """End it, if it has not ended yet, and say whether it had ended itself."""
+        if self.ended:
+            return True
+        self.ended = True
+        ended_itself = _end(self._process)
+        stopping.not_any_more(self._kill)
+        self._scratch.cleanup()
+        return ended_itself
+
+    def _kill(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    """Return the variables a worker is given: no client may change its defaults or leave files by them."""
+    return clean_environment() | {"XDG_CONFIG_HOME": scratch, "PYTHON_DOTENV_DISABLED": "1"}
+
+
+def _watch(
+    process: subprocess.Popen[bytes], job: dict[str, Any], time_limit: float, server_died: Callable[[], bool]
+) -> tuple[list[Sample], bytes, str]:
+    """Feed and sample the process until it closes its output; return samples, output and why watching ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.flush()  # and left open: its closing tells the worker that we are gone
+    except BrokenPipeError:
+        return [], b"", "closed"  # it died at once; its exit code says how
+    samples: list[Sample] = []
+    output = b""
+    deadline, reason = time.monotonic() + time_limit, "timeout"
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while (now := time.monotonic()) < deadline:
+            if selector.select(SAMPLE_SECONDS):
+                chunk = os.read(process.stdout.fileno(), 1 << 16)
+                if not chunk:
+                    return samples, output, "closed"
+                output += chunk
+                if chunk.endswith(b"\n"):  # the answer; something the worker started may hold the pipe open
+                    return samples, output, "closed"
+            _sample(process.pid, samples)
+            stopping.check()  # the exception of a signal only comes to the main thread
+            if reason == "timeout" and server_died():
+                deadline, reason = min(deadline, now + GRACE_SECONDS), "server died"
+    return samples, output, reason
+
+
+def _sample(pid: int, samples: list[Sample]) -> None:
+    try:
+        samples.append(Sample(time.monotonic_ns(), read_memory(pid), read_cpu_seconds(pid)))
+    except ProcessLookupError:
+        return  # it has just ended; closing its output says the rest
+
+
+def _end(process: subprocess.Popen[bytes]) -> bool:
+    """End the process and everything it started; reap it and close the pipes; return whether it had ended itself."""
+    try:
+        process.wait(timeout=0.2)
+        ended_itself = True
+    except subprocess.TimeoutExpired:
+        ended_itself = False
+    with suppress(ProcessLookupError):  # nobody is left in its group
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue  # an unread job of a dead worker
+    return ended_itself
+
+
+def _answer(output: bytes, ended: str, code: int, time_limit: float, log: Path) -> dict[str, Any]:
+    if output.endswith(b"\n"):
+        return _parsed(output)
+    if ended == "closed its output":
+        return {"status": Status.ERROR, "error": "the worker closed its output without an answer and was ended"}
+    if ended == "timeout":
+        return {"status": Status.TIMEOUT, "error": f"ended after the time limit of {time_limit:g} s"}
+    if ended == "server died":
+        return {"status": Status.ERROR, "error": "the worker did not notice that its server died; it was ended"}
+    if code < 0:
+        name = _SIGNALS.get(-code, f"signal {-code}")
+        if -code in _STOPPED_BY:
+            return {"status": Status.AGAIN, "error": f"somebody ended the worker by {name}"}
+        return {"status": Status.KILLED, "error": f"the worker was killed by {name}"}
+    lines = log.read_text(errors="replace").strip().splitlines()
+    said = f': "{lines[-1]}"' if lines else ""
+    return {"status": Status.ERROR, "error": f"the worker ended with exit code {code} and no answer{said}"}
+
+
+def _parsed(output: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict) and answer.get("status") in list(Status):
+        return answer
+    return {"status": Status.ERROR, "error": f"expected one line of JSON as the worker's answer, found {output[:80]!r}"}

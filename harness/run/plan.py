@@ -1,0 +1,127 @@
+"""The plan of a suite run: which cases, in which shuffled order. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from harness.model import Case, Experiment, LabError, Origin, Run, Transport
+from harness.suites.suite import Suite, unknown
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides what is run and in which order; the same plan gives the same order everywhere."""
+
+    suite: str
+    size: str
+    select: str
+    experiments: tuple[Experiment, ...]
+    passes: int
+    seed: int
+    time_limit: float
+
+    def __post_init__(self) -> None:
+        if type(self.passes) is not int or self.passes < 1:
+            raise LabError(f"expected passes to be a whole number of at least 1, found {self.passes!r}")
+        if not isinstance(self.time_limit, int | float) or not 0 < self.time_limit < math.inf:
+            raise LabError(f"expected time_limit in seconds above 0, found {self.time_limit!r}")
+
+
+def from_facts(facts: dict[str, Any]) -> Plan:
+    """Return the plan that `dataclasses.asdict` turned into plain values. Raises TypeError or KeyError for others."""
+    return Plan(**{**facts, "experiments": tuple(Experiment(**part) for part in facts["experiments"])})
+
+
+def cases(plan: Plan, select: Callable[[str, str], Sequence[Transport]]) -> list[Case]:
+    """Return every case of a plan, by experiment, transport and parameters.
+
+    `select(pattern, among)` is `registry.select`. Experiments that have none of the transports asked for are left out.
+    Raises LabError when a pattern matches nothing in any experiment.
+    """
+    everything = ",".join(experiment.select for experiment in plan.experiments)
+    wanted = {entry.id for entry in select(plan.select, everything)}
+    found = [
+        Case(entry, experiment.name, experiment.dataset, dict(zip(experiment.parameters, values, strict=True)))
+        for experiment in plan.experiments
+        for entry in sorted(select("*", experiment.select), key=lambda entry: entry.id)
+        if entry.id in wanted and (not experiment.origins or entry.origin in experiment.origins)
+        for values in product(*experiment.parameters.values())
+    ]
+    if not found:
+        raise LabError(f"no experiment of this plan has a case for {plan.select} of the origins it asks for")
+    return found
+
+
+def shuffled_runs(plan: Plan, chosen: Sequence[Case]) -> list[Run]:
+    """Return one run a case and pass: full passes one after the other, each in its own seeded order.
+
+    Interleaving spreads slow spells of the machine over all cases (Abedi & Brecht, ICPE 2017).
+    """
+    ordered: list[tuple[int, Case]] = []
+    for number in range(1, plan.passes + 1):
+        shuffled = list(chosen)
+        random.Random(f"{plan.seed}/{number}").shuffle(shuffled)
+        ordered += [(number, case) for case in shuffled]
+    return [Run(case, number, order) for order, (number, case) in enumerate(ordered, start=1)]
+
+
+def of_size(
+    suite: Suite,
+    size: str,
+    only: str,
+    seed: int,
+    experiments: str | None = None,
+    rows: int | None = None,
+    passes: int | None = None,
+    time_limit: float | None = None,
+    origins: str | None = None,
+) -> Plan:
+    """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError."""
+    chosen = suite.size(size)
+    return Plan(
+        suite=suite.name,
+        size=size,
+        select=only,
+        experiments=tuple(
+            _with_origins(_with_rows(part, rows), origins) for part in _named(chosen.experiments, experiments)
+        ),
+        passes=chosen.passes if passes is None else passes,
+        seed=seed,
+        time_limit=chosen.time_limit if time_limit is None else time_limit,
+    )
+
+
+def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:
+    if names is None:
+        return list(experiments)
+    known = {experiment.name: experiment for experiment in experiments}
+    wanted = [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise unknown("experiment", name, known)
+    return [experiment for name, experiment in known.items() if name in wanted]
+
+
+def _with_rows(experiment: Experiment, rows: int | None) -> Experiment:
+    if rows is None:
+        return experiment
+    if rows < 1:
+        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+    if "rows" not in experiment.parameters:
+        raise LabError(f"experiment {experiment.name} has no parameter rows; choose its amount of data with --size")
+    return replace(experiment, parameters=experiment.parameters | {"rows": [rows]})
+
+
+def _with_origins(experiment: Experiment, origins: str | None) -> Experiment:
+    if origins is None:
+        return experiment
+    wanted = [name.strip() for name in origins.split(",")]
+    for name in wanted:
+        if name not in list(Origin):
+            raise unknown("origin", name, list(Origin))
+    return replace(experiment, origins=wanted)

@@ -1,0 +1,225 @@
+"""The rig of ELT suites: trees of CSV files on local disk and on an S3 server, over links of several kinds."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from harness.check import row_sums
+from harness.datasets import raw_csv
+from harness.datasets.raw_csv import Tree
+from harness.lab import object_stores, s3
+from harness.lab.availability import missing_package
+from harness.lab.object_stores import Objects
+from harness.lab.s3 import ObjectStore
+from harness.machine import page_cache
+from harness.machine.inventory import filesystem, require_disk
+from harness.model import Case, LabError
+from harness.run.rigs.objects import OnObjectStore
+from harness.run.rigs.rig import Order, Rig, only_parameters
+
+PARAMETERS = frozenset({"rows", "storage", "network"})
+STORAGE = ("local to local", "local to s3", "s3 to local", "s3 to s3")
+_NETWORK = re.compile(r"direct|link(?: (?P<latency>\d+) ms)?(?: (?P<rate>\d+) MB/s per connection)?")
+_WARMUP_ROWS = 2_000
+_OUTPUT_BYTES_A_ROW = 120  # upper bound of a row in the Parquet file that comes out
+_SQL = {"int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "timestamp[us]": "TIMESTAMP"}
+KINDS = {name: _SQL[str(kind)] for name, kind in raw_csv.TYPES.items()}
+_READERS: dict[str, row_sums.Reader] = {"duckdb": row_sums.by_polars}  # by the client under test; for all others DuckDB
+
+
+@dataclass(frozen=True)
+class EltRig(OnObjectStore):
+    """Trees by number of rows, the S3 server (or why there is none), and folders; see `harness.run.rigs.rig.Rig`."""
+
+    trees: dict[int, Tree]
+    objects: Objects | str
+    bucket: str
+    folder: Path
+    expected: dict[tuple[int, str], row_sums.RowSums] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        sizes = ", ".join(f"{tree.bytes / 1e9:.2f} GB in {tree.files} files" for tree in self._measured_trees())
+        server = (
+            f"no S3 server: {self.objects}" if isinstance(self.objects, str) else f"S3: {self.objects.server.version}"
+        )
+        return f"CSV on {filesystem(self.folder)}: {sizes}; {server}"
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "data": [raw_csv.facts(tree) for tree in self._measured_trees()],
+            "servers": self.servers(),
+            "server_filesystem": filesystem(self.folder),
+        }
+
+    def on_s3(self, case: Case) -> bool:
+        return "s3" in _places(case)
+
+    def store(self, case: Case) -> ObjectStore | None:
+        network, direct = str(case.parameters["network"]), super().store(case)
+        if direct is None or isinstance(self.objects, str) or network == "direct":
+            return direct
+        return self.objects.over(*_limits(network))
+
+    def extent(self, case: Case) -> tuple[int, int | None]:
+        tree = self.trees[int(case.parameters["rows"])]
+        return tree.rows, tree.bytes
+
+    def room(self, case: Case) -> int:
+        return 0  # what comes out lies in the rig's own folder, whose room was asked for at the start
+
+    def unavailable(self, case: Case) -> str | None:
+        if reason := missing_package(case.transport):
+            return reason
+        if not self.on_s3(case):
+            return None
+        if isinstance(self.objects, str):
+            return self.objects
+        if case.parameters["network"] != "direct" and self.objects.links is None:
+            return self.objects.no_links
+        return None
+
+    def prepare(self, case: Case) -> dict[str, Any]:
+        """Bring the source into the page cache, make room for what comes out, and name both."""
+        tree, warmup = self.trees[int(case.parameters["rows"])], self.trees[_WARMUP_ROWS]
+        if _places(case)[0] == "local":
+            page_cache.warm([path for path in tree.raw.rglob("*") if path.is_file()])
+        self.settle(case)
+        for name in ("out", "scratch"):
+            (self.folder / name).mkdir()
+        store = self.store(case)
+        return {
+            "contract": "elt",
+            "folder": str(self.folder / "scratch"),
+            "s3": store and asdict(store),
+            "warmup": [self._source(case, warmup), self._destination(case, "warmup")],
+            "measured": [self._source(case, tree), self._destination(case, "result")],
+        }
+
+    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+        """Compare every row of the file with what the tree means; adds its size and types to the answer."""
+        path = self.folder / "out" / "result.parquet"
+        if _places(case)[1] == "s3":
+            assert not isinstance(self.objects, str)
+            self.objects.ask(s3.download, self.bucket, "out/result.parquet", path)
+        answer.setdefault("details", {})["output_bytes"] = path.stat().st_size
+        kinds = self._kinds(case)
+        missing = kinds.keys() - set(pq.read_schema(path).names)
+        if missing:
+            return [f"expected the columns {', '.join(kinds)}, found none called {', '.join(sorted(missing))}"]
+        answer["converted"] = _converted(path)
+        found = self._read(case)([str(path)], kinds, "/raw/")
+        return row_sums.differences(self._expected(case), found)
+
+    def settle(self, case: Case) -> None:
+        """Remove what came out and what an engine spilled."""
+        self._greet(case)
+        for name in ("out", "scratch"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        if not isinstance(self.objects, str) and _places(case)[1] == "s3":
+            self.objects.ask(s3.remove_all, self.bucket, "out/")
+
+    def _measured_trees(self) -> list[Tree]:
+        return [tree for rows, tree in sorted(self.trees.items()) if rows != _WARMUP_ROWS]
+
+    def _source(self, case: Case, tree: Tree) -> str:
+        return str(tree.raw) if _places(case)[0] == "local" else f"s3://{self.bucket}/{tree.rows}/raw"
+
+    def _destination(self, case: Case, name: str) -> str:
+        place = f"s3://{self.bucket}" if _places(case)[1] == "s3" else str(self.folder)
+        return f"{place}/out/{name}.parquet"
+
+    def _read(self, case: Case) -> row_sums.Reader:
+        return _READERS.get(case.transport.client, row_sums.by_duckdb)
+
+    def _kinds(self, case: Case) -> dict[str, str]:
+        return {name: KINDS[name] for name in self.trees[int(case.parameters["rows"])].columns}
+
+    def _expected(self, case: Case) -> row_sums.RowSums:
+        rows, read = int(case.parameters["rows"]), self._read(case)
+        key = (rows, read.__name__)
+        if key not in self.expected:
+            files = sorted(str(path) for path in self.trees[rows].meant.iterdir())
+            self.expected[key] = read(files, self._kinds(case), "/raw/")
+        return self.expected[key]
+
+
+def _places(case: Case) -> list[str]:
+    """Return where a case reads from and writes to."""
+    return str(case.parameters["storage"]).split(" to ")
+
+
+def _converted(path: Path) -> dict[str, str]:
+    """Return the columns of a file whose type is not the canonical one, with the type they have."""
+    found = {field.name: str(field.type).removeprefix("large_") for field in pq.read_schema(path)}
+    wanted = {name: str(kind) for name, kind in raw_csv.TYPES.items()}
+    return {name: kind for name, kind in found.items() if kind != wanted.get(name, kind) and kind != "string_view"}
+
+
+def _limits(network: str) -> tuple[int, int]:
+    """Return the added latency in ms and the bytes/s of a connection that a value of `network` means; 0 for none."""
+    found = _NETWORK.fullmatch(network)
+    assert found is not None
+    return int(found["latency"] or 0), int(found["rate"] or 0) * 1_000_000
+
+
+def _check(order: Order) -> None:
+    only_parameters(order.cases, PARAMETERS)
+    for case in order.cases:
+        values = case.parameters
+        if (
+            case.dataset != "raw_csv"
+            or values["storage"] not in STORAGE
+            or not _NETWORK.fullmatch(str(values["network"]))
+        ):
+            raise LabError(
+                f"experiment {case.experiment}: expected raw_csv, a storage of {', '.join(STORAGE)}, and a network "
+                f'like direct, link, "link 10 ms" or "link 90 MB/s per connection", found {case.dataset}: {case.label}'
+            )
+
+
+@contextmanager
+def opened(order: Order) -> Iterator[Rig]:
+    """Build the trees, bring up or find the S3 server, and put the trees there that are read from it.
+
+    Everything is removed at the end but the trees in the datasets folder. Raises LabError: too little disk, an unknown
+    parameter, an S3 server in the environment that does not answer.
+    """
+    _check(order)
+    settings = order.settings
+    folder = settings.state_dir / "elt"
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed: the lock says that it is gone
+    sizes = sorted({int(case.parameters["rows"]) for case in order.cases} | {_WARMUP_ROWS})
+    building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, order.seed) for rows in sizes)
+    with_s3 = any("s3" in _places(case) for case in order.cases)
+    own_store = with_s3 and settings.s3_endpoint is None
+    running = (2 if own_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
+    running += sum(raw_csv.most_bytes(rows) for rows in sizes) * own_store
+    require_disk(settings.datasets_dir, building + running, "or choose a smaller SIZE")
+    order.say(
+        f"elt: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"
+    )
+    trees = {rows: raw_csv.ensure(settings.datasets_dir, rows, order.seed, order.say) for rows in sizes}
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        if not with_s3:
+            yield EltRig(trees, "no case of this run uses one", "", folder)
+            return
+        with_links = any(case.parameters["network"] != "direct" for case in order.cases)
+        objects = stack.enter_context(object_stores.opened(settings, with_links, order.say))
+        bucket = ""
+        if not isinstance(objects, str):
+            bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
+            read = {int(c.parameters["rows"]) for c in order.cases if _places(c)[0] == "s3"} | {_WARMUP_ROWS}
+            for rows in sorted(read):
+                s3.upload(objects.store, bucket, trees[rows].raw, f"{rows}/raw")
+        yield EltRig(trees, objects, bucket, folder)

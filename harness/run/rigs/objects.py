@@ -1,0 +1,52 @@
+"""What rigs on an object store share: the store, or the reason why there is none, and what is said of it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from harness.lab.object_stores import Objects
+from harness.lab.s3 import ObjectStore
+from harness.model import Case
+from harness.run.rigs.rig import stopping_where_not_ours
+
+
+class OnObjectStore(ABC):
+    """A rig with a field `objects` that knows which cases are `on_s3`; see `harness.run.rigs.rig.Rig`."""
+
+    objects: Objects | str
+
+    @abstractmethod
+    def on_s3(self, case: Case) -> bool:
+        """Say whether a case reads from the store or writes to it."""
+
+    def store(self, case: Case) -> ObjectStore | None:
+        """Return the store at the address that a case knows it by; None where it uses none, or there is none."""
+        return self.objects.store if self.on_s3(case) and not isinstance(self.objects, str) else None
+
+    @property
+    def kind(self) -> str:
+        return "local" if isinstance(self.objects, str) else self.objects.kind
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        return [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
+
+    def servers(self) -> dict[str, Any]:
+        """Return what environment.json says of the server: nothing where there is none."""
+        if isinstance(self.objects, str):
+            return {}
+        return {"s3": {"version": self.objects.server.version, "settings": self.objects.server.settings}}
+
+    def died(self, case: Case) -> bool:
+        """See `Rig`."""
+        return not isinstance(self.objects, str) and self.on_s3(case) and bool(self.objects.dead())
+
+    def revive(self) -> list[str]:
+        """See `Rig`."""
+        return [] if isinstance(self.objects, str) else self.objects.revive()
+
+    def _greet(self, case: Case) -> None:
+        """See that the store answers where a case reaches it. Raises NoAnswer, or Stop where it is not ours."""
+        if not isinstance(self.objects, str) and (store := self.store(case)):
+            with stopping_where_not_ours(self.objects.kind):
+                self.objects.greet(store)

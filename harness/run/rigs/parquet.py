@@ -1,0 +1,145 @@
+"""The rig of scan suites: lineitem in Parquet files of many layouts, and the page cache they are read through."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.datasets import lineitem
+from harness.datasets.lineitem import Layout, LineitemFile
+from harness.lab.availability import missing_package
+from harness.machine import page_cache
+from harness.machine.inventory import available_memory, filesystem
+from harness.model import Case, LabError
+from harness.run.rigs.rig import NothingToRevive, Order, Rig, Unavailable, only_parameters
+
+PARAMETERS = frozenset({"scale_factor", "parts", "files", "parts_per_file", "row_group_rows", "page_cache"})
+PAGE_CACHE = ("warm", "dropped", "as found")
+_WARMUP = Layout(scale_factor=0.001, parts=1, first_part=0, part_count=1, row_group_rows=300_000)
+_LARGEST_WARM_SHARE = 0.8  # of available memory: more would push itself out of the page cache
+_RESIDENT_AFTER_DROP = 0.05  # share of pages that may be left before a cache does not count as dropped
+
+
+@dataclass(frozen=True)
+class ParquetRig(NothingToRevive):
+    """The files of every layout that the cases ask for; see `harness.run.rigs.rig.Rig`."""
+
+    files: dict[Layout, LineitemFile]
+    datasets_folder: Path
+    scratch: Path
+
+    kind = "local"
+    secrets: Sequence[str] = ()
+
+    @property
+    def headline(self) -> str:
+        total = sum(file.bytes for file in self.files.values())
+        return (
+            f"Parquet files: {len(self.files) - 1} of lineitem, {total / 1e9:.2f} GB "
+            f"on {filesystem(self.datasets_folder)}; no server"
+        )
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "data": [lineitem.facts(file) for file in self.files.values()],
+            "servers": {},
+            "server_filesystem": filesystem(self.datasets_folder),
+        }
+
+    def extent(self, case: Case) -> tuple[int, int | None]:
+        files = self._files(case)
+        return sum(file.rows for file in files), sum(file.bytes for file in files)
+
+    def room(self, case: Case) -> int:
+        return 0  # the answer is a number
+
+    def unavailable(self, case: Case) -> str | None:
+        if case.parameters["page_cache"] == "dropped" and sys.platform != "linux":
+            return f"files cannot be dropped from the page cache on {sys.platform}"
+        return missing_package(case.transport)
+
+    def prepare(self, case: Case) -> dict[str, Any]:
+        """Bring the page cache into the state that the case asks for, and name the files."""
+        files = self._files(case)
+        paths = [Path(file.path) for file in files]
+        _set_page_cache(str(case.parameters["page_cache"]), paths, sum(file.bytes for file in files))
+        self.settle(case)
+        self.scratch.mkdir(parents=True)
+        return {
+            "contract": "parquet",
+            "folder": str(self.scratch),
+            "files": [str(path) for path in paths],
+            "warmup_files": [self.files[_WARMUP].path],
+        }
+
+    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+        """Compare the number with the one known from the generator, before the rows became Parquet."""
+        known = sum(file.matches for file in self._files(case))
+        return [] if answer["count"] == known else [f"expected {known} rows to pass, found {answer['count']}"]
+
+    def settle(self, case: Case) -> None:
+        """Remove what an engine spilled."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _files(self, case: Case) -> list[LineitemFile]:
+        return [self.files[layout] for layout in layouts_of(case)]
+
+
+def layouts_of(case: Case) -> list[Layout]:
+    """Return the files of a case: `files` of them, each of the next `parts_per_file` parts of the whole."""
+    values = case.parameters
+    parts, each = int(values["parts"]), int(values["parts_per_file"])
+    if int(values["files"]) * each > parts:
+        raise LabError(f"experiment {case.experiment}: expected at most {parts} parts in all files, found {case.label}")
+    return [
+        Layout(
+            scale_factor=float(values["scale_factor"]),
+            parts=parts,
+            first_part=number * each,
+            part_count=each,
+            row_group_rows=int(values["row_group_rows"]),
+        )
+        for number in range(int(values["files"]))
+    ]
+
+
+def _set_page_cache(state: str, paths: list[Path], total: int) -> None:
+    if state == "warm":
+        available = available_memory()
+        if total > available * _LARGEST_WARM_SHARE:
+            raise Unavailable(
+                f"{total / 1e9:.1f} GB of files cannot stay in the page cache of {available / 1e9:.1f} GB of memory"
+            )
+        page_cache.warm(paths)
+    elif state == "dropped":
+        page_cache.drop(paths)
+        left = max(page_cache.resident_share(path) for path in paths)
+        if left > _RESIDENT_AFTER_DROP:
+            raise Unavailable(f"{left:.0%} of a file stayed in the page cache after it was dropped")
+
+
+@contextmanager
+def opened(order: Order) -> Iterator[Rig]:
+    """Build the files of all cases. Raises LabError: too little disk or memory, an unknown parameter or value."""
+    only_parameters(order.cases, PARAMETERS)
+    for case in order.cases:
+        if case.dataset != "lineitem" or case.parameters["page_cache"] not in PAGE_CACHE:
+            raise LabError(
+                f"experiment {case.experiment}: expected lineitem and a page_cache of {', '.join(PAGE_CACHE)}, "
+                f"found {case.dataset} and {case.parameters['page_cache']}"
+            )
+    wanted = [_WARMUP, *dict.fromkeys(layout for case in order.cases for layout in layouts_of(case))]
+    folder = order.settings.datasets_dir / "lineitem"
+    lineitem.require_disk(folder, wanted)
+    lineitem.require_memory(folder, wanted)
+    files = lineitem.ensure_all(folder, wanted, order.say)
+    scratch = order.settings.state_dir / "scan"
+    try:
+        yield ParquetRig(files, folder, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

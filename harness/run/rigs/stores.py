@@ -1,0 +1,175 @@
+"""The rig of store suites: one dataset at several sizes, and stores on disk made from it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import registry
+from harness.check import stores
+from harness.check.canonical import canonicalise, load_frame
+from harness.check.verify import differences
+from harness.datasets import store
+from harness.datasets.ordered import OrderedColumns
+from harness.datasets.specification import Specification
+from harness.lab.availability import missing_package
+from harness.machine import page_cache
+from harness.machine.inventory import filesystem, require_disk, require_memory
+from harness.model import Case, Dataset, LabError, Operation, Status, Transport
+from harness.run.execution import execute
+from harness.run.rigs.rig import NothingToRevive, Order, Rig, dataset_facts, only_parameters
+
+PARAMETERS = frozenset({"rows"})
+_QUERY = (pl.col("col1") > 100, pl.col("col97") < 1000)  # the published benchmark's
+WARMUP_ROWS = 1_000
+_BYTES_A_ROW = 900  # upper bound of a row in a store or in an Arrow file, at 100 columns of 8 bytes and their overhead
+# Upper bounds of a worker's peak memory in bytes a row, measured at 100,000 rows, by what the data are in memory.
+_MEMORY_A_ROW = {"dicts": 10_000, "tuples": 6_500, "pyarrow": 6_500}
+
+
+@dataclass(frozen=True)
+class StoreRig(NothingToRevive):
+    """Datasets by number of rows, and a folder for the stores; see `harness.run.rigs.rig.Rig`."""
+
+    spec: Specification
+    datasets: dict[int, Dataset]
+    folder: Path
+    time_limit: float
+    expected: dict[tuple[int, bool], Any] = field(default_factory=dict)
+
+    kind = "local"
+    secrets: Sequence[str] = ()
+
+    @property
+    def headline(self) -> str:
+        sizes = ", ".join(f"{rows:,}" for rows in sorted(self.datasets))
+        return f"stores of {self.spec.name} on {filesystem(self.folder)}: {sizes} rows; no server"
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "data": [dataset_facts(dataset) for _, dataset in sorted(self.datasets.items())],
+            "servers": {},
+            "server_filesystem": filesystem(self.folder),
+        }
+
+    def extent(self, case: Case) -> tuple[int, int | None]:
+        return int(case.parameters["rows"]), None
+
+    def room(self, case: Case) -> int:
+        return int(case.parameters["rows"]) * _BYTES_A_ROW
+
+    def unavailable(self, case: Case) -> str | None:
+        return missing_package(case.transport)
+
+    def prepare(self, case: Case) -> dict[str, Any]:
+        """Make an empty folder for a new store, or see to it that the verified store is there, read from memory."""
+        entry, rows = case.transport, int(case.parameters["rows"])
+        warmup = self._fresh("warmup") if entry.operation is Operation.CREATE else self._made(entry, WARMUP_ROWS)
+        folder = self._fresh("created") if entry.operation is Operation.CREATE else self._made(entry, rows)
+        page_cache.warm([path for path in folder.rglob("*") if path.is_file()])
+        return self._job(entry, rows, folder, warmup)
+
+    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+        entry, rows = case.transport, int(case.parameters["rows"])
+        if entry.operation is Operation.CREATE:
+            wrong = self._differences_in_store(entry, rows, Path(job["folder"]))
+            if not wrong and not self._place(entry, rows).exists():
+                Path(job["folder"]).rename(self._place(entry, rows))  # verified: good for reads and queries
+            return wrong
+        expected = self._expected(rows, filtered=entry.operation is Operation.QUERY)
+        return differences(expected, pl.read_ipc(job["result"]), self.spec.row_key)
+
+    def settle(self, case: Case) -> None:
+        """Remove what a create left."""
+        for name in ("created", "warmup"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _job(self, entry: Transport, rows: int, folder: Path, warmup: Path) -> dict[str, Any]:
+        return {
+            "contract": "stores",
+            "folder": str(folder),
+            "warmup_folder": str(warmup),
+            "dataset": self.datasets[rows].path,
+            "warmup_dataset": self.datasets[WARMUP_ROWS].path,
+            "rows": rows,
+            "kinds": self.spec.kinds,
+        }
+
+    def _fresh(self, name: str) -> Path:
+        folder = self.folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return folder
+
+    def _place(self, entry: Transport, rows: int) -> Path:
+        return self.folder / f"{entry.system}.{entry.client}-{rows}"
+
+    def _made(self, entry: Transport, rows: int) -> Path:
+        """Return the folder of the store that reads and queries use; it is made and verified on first use."""
+        folder = self._place(entry, rows)
+        if folder.exists():
+            return folder
+        making = self._fresh("made")
+        create = registry.one(f"{entry.system}.{entry.client}.create")
+        job = {"transport": create.id, "result": "", **self._job(create, rows, making, self._fresh("warmup"))}
+        answer = execute(job, self.time_limit, self.folder / "log").answer
+        if answer["status"] != Status.OK:
+            raise LabError(f"the store could not be made by {create.id}: {answer['error']}")
+        if wrong := self._differences_in_store(create, rows, making):
+            raise LabError(f"{create.id} made a store with wrong values: {wrong[0]}")
+        return making.rename(folder)
+
+    def _differences_in_store(self, entry: Transport, rows: int, folder: Path) -> list[str]:
+        table = stores.fetch(entry.client, folder, list(self.spec.kinds))
+        frame, _ = canonicalise(table, self.spec.kinds)
+        return differences(self._expected(rows, filtered=False), frame, self.spec.row_key)
+
+    def _expected(self, rows: int, filtered: bool) -> Any:
+        if (rows, filtered) not in self.expected:
+            if filtered:
+                frame = load_frame(self.datasets[rows].path, "polars", self.spec.kinds).filter(*_QUERY)
+                self.expected[rows, True] = frame.sort(self.spec.row_key)
+            else:
+                self.expected[rows, False] = OrderedColumns(self.datasets[rows], self.spec)
+        return self.expected[rows, filtered]
+
+
+@contextmanager
+def opened(order: Order) -> Iterator[Rig]:
+    """Build the datasets and a folder for stores, which is removed at the end with everything in it.
+
+    Raises LabError: more than one dataset, too little disk or memory for the largest size.
+    """
+    only_parameters(order.cases, PARAMETERS)
+    names = {case.dataset for case in order.cases}
+    if len(names) > 1:
+        raise LabError(f"expected one dataset in a run on stores, found {', '.join(sorted(names))}")
+    folder = order.settings.state_dir / "stores"
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed: the lock says that it is gone
+    needed = _disk_bytes(order.cases)
+    require_disk(folder, needed, "or choose a smaller SIZE")
+    for name, bytes_a_row in _MEMORY_A_ROW.items():
+        rows = max((int(c.parameters["rows"]) for c in order.cases if c.transport.frame == name), default=0)
+        require_memory(rows * bytes_a_row, f"{rows:,} rows as {name}", "choose a smaller SIZE or fewer ROWS")
+    order.say(f"stores: up to {needed / 1e9:.1f} GB of disk in {folder.name}/ while it runs, removed at the end")
+    spec = store.specification(names.pop())
+    sizes = {int(case.parameters["rows"]) for case in order.cases} | {WARMUP_ROWS}
+    datasets = {rows: store.ensure(order.settings.datasets_dir, spec.name, rows, order.seed) for rows in sizes}
+    try:
+        folder.mkdir(parents=True)
+        yield StoreRig(spec, datasets, folder, order.time_limit)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _disk_bytes(cases: Sequence[Case]) -> int:
+    """Return what all stores that reads and queries use take together, and the largest that is just being made."""
+    kept = {(c.transport.system, c.transport.client, int(c.parameters["rows"])) for c in cases}
+    largest = max(rows for *_, rows in kept)
+    return _BYTES_A_ROW * (sum(rows for *_, rows in kept) + largest)

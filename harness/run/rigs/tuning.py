@@ -1,0 +1,274 @@
+"""The rig of tuning suites: a table as Parquet files, as a database file and on an S3 server; disk and memory."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.datasets import benchmark_input
+from harness.datasets.benchmark_input import Files
+from harness.lab import object_stores, s3
+from harness.lab.availability import missing_package
+from harness.lab.object_stores import Objects
+from harness.machine import page_cache
+from harness.machine.inventory import filesystem, require_disk, require_memory
+from harness.model import Case, LabError
+from harness.run.rigs import tuning_answers
+from harness.run.rigs.objects import OnObjectStore
+from harness.run.rigs.rig import Order, Rig
+from harness.run.rigs.tuning_answers import Done
+
+PARAMETERS = frozenset({"rows", "files", "source", "threads", "queries", "elements"})
+SOURCES = ("table", "parquet", "s3")
+_WARMUP = (2_000, 2)  # rows and files
+_WARMUP_ELEMENTS = 10_000
+_DATABASE_BYTES_A_ROW = 8  # upper bounds, without what every file takes
+_PARQUET_BYTES_A_ROW = 12
+_FILE_BYTES = 2_000_000
+_ELEMENT_BYTES = 24  # of three arrays of float64
+
+
+@dataclass(frozen=True)
+class TuningRig(OnObjectStore):
+    """Tables and database files by (rows, files), the S3 server (or why there is none); see `rig.Rig`."""
+
+    tables: dict[tuple[int, int], Files]
+    databases: dict[tuple[int, int], Path]
+    objects: Objects | str
+    bucket: str
+    folder: Path
+
+    @property
+    def headline(self) -> str:
+        sizes = ", ".join(f"{table.rows:,} rows in {table.files} files" for table in self._measured_tables())
+        if isinstance(self.objects, str):
+            return f"benchmark_input on {filesystem(self.folder)}: {sizes or 'none'}; no S3 server: {self.objects}"
+        return f"benchmark_input on {filesystem(self.folder)}: {sizes}; S3: {self.objects.server.version}"
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "data": [benchmark_input.facts(table) for table in self._measured_tables()],
+            "servers": self.servers(),
+            "server_filesystem": filesystem(self.folder),
+        }
+
+    def on_s3(self, case: Case) -> bool:
+        return _on_s3(case)
+
+    def extent(self, case: Case) -> tuple[int, int | None]:
+        """Return the rows and bytes of the table; of a job on arrays their elements and bytes."""
+        if (key := _key(case)) is None:
+            elements = int(case.parameters["elements"])
+            return elements, _ELEMENT_BYTES * elements
+        return self.tables[key].rows, self.tables[key].bytes
+
+    def room(self, case: Case) -> int:
+        return 0  # what is made lies in the rig's own folder, whose room was asked for at the start
+
+    def unavailable(self, case: Case) -> str | None:
+        if reason := missing_package(case.transport):
+            return reason
+        return self.objects if self.on_s3(case) and isinstance(self.objects, str) else None
+
+    def prepare(self, case: Case) -> dict[str, Any]:
+        """Bring the source into the page cache, make empty folders, and name what the transport asks for."""
+        self.settle(case)
+        for name in ("scratch", "warmup", "measured"):
+            (self.folder / name).mkdir()
+        if (key := _key(case)) and case.parameters.get("source") == "table":
+            page_cache.warm([self.databases[key]])
+        elif key and case.parameters.get("source") == "parquet":
+            page_cache.warm(self.tables[key].paths)
+        os.sync()  # what earlier runs left to be written is nobody's disk write any more
+        store = self.store(case)
+        return {
+            "contract": "tuning",
+            "folder": str(self.folder / "scratch"),
+            "s3": store and asdict(store),
+            "warmup_arguments": self._arguments(case, _WARMUP, "warmup") | _little(case),
+            "arguments": self._arguments(case, key, "measured"),
+        }
+
+    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+        """Compare the answer and what was made with what is known; adds sizes and rates of it to the details."""
+        key, details = _key(case), answer.setdefault("details", {})
+        made, kept = self.folder / "measured", self.folder / "kept"
+        if "destination" in job["arguments"]:
+            assert not isinstance(self.objects, str)
+            shutil.rmtree(made)  # what was written here before it was uploaded is no witness
+            made.mkdir()
+            for found in self.objects.ask(s3.sizes, self.bucket, "out/measured/"):
+                self.objects.ask(s3.download, self.bucket, found, made / Path(found).name)
+        files = sorted(path for path in made.iterdir() if path.is_file())
+        if {"destination", "database"} & job["arguments"].keys():
+            details["output_bytes"] = sum(path.stat().st_size for path in files)
+            details["output_files"] = len(files)
+            details["output_bytes_per_s"] = details["output_bytes"] / answer["report"]["seconds"]
+        kept.mkdir(exist_ok=True)
+        table = self.tables[key] if key else None
+        return tuning_answers.differences(Done(case, table, answer["answer"], job["arguments"], files, kept))
+
+    def settle(self, case: Case) -> None:
+        """Remove what a run left."""
+        self._greet(case)
+        for name in ("scratch", "warmup", "measured", "kept"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        if not isinstance(self.objects, str) and "destination" in _names(case):
+            self.objects.ask(s3.remove_all, self.bucket, "out/")
+
+    def _measured_tables(self) -> list[Files]:
+        return [table for key, table in sorted(self.tables.items()) if key != _WARMUP]
+
+    def _arguments(self, case: Case, key: tuple[int, int] | None, name: str) -> dict[str, Any]:
+        """Return what a transport asks for by name."""
+        made = self.folder / name
+        known: dict[str, Any] = {
+            **{name: case.parameters[name] for name in ("threads", "queries", "elements") if name in case.parameters},
+            "folder": str(made),
+            "database": str(made / "made.duckdb"),
+            "path": str(made / "written"),
+            "destination": f"s3://{self.bucket}/out/{name}",
+        }
+        if key and (source := case.parameters.get("source")):
+            places = {"parquet": self.tables[key].pattern, "s3": f"s3://{self.bucket}/{_prefix(key)}/*.parquet"}
+            known["source"] = str(self.databases[key]) if source == "table" else places[str(source)]
+        if key in self.databases:
+            known["size"] = self.databases[key].stat().st_size
+        return {name: known[name] for name in _names(case)}
+
+
+def _names(case: Case) -> list[str]:
+    """Return the names of what a transport is called with, after the connection."""
+    return list(inspect.signature(case.transport.function).parameters)[1:]
+
+
+def _key(case: Case) -> tuple[int, int] | None:
+    """Return the rows and files of a case's table; None where it has none."""
+    return (int(case.parameters["rows"]), int(case.parameters["files"])) if "rows" in case.parameters else None
+
+
+def _prefix(key: tuple[int, int]) -> str:
+    return f"in/{key[0]}-{key[1]}"
+
+
+def _little(case: Case) -> dict[str, int]:
+    return {"elements": _WARMUP_ELEMENTS} if "elements" in _names(case) else {}
+
+
+def _from_s3(case: Case) -> bool:
+    return case.parameters.get("source") == "s3"
+
+
+def _on_s3(case: Case) -> bool:
+    return _from_s3(case) or "destination" in _names(case)
+
+
+def _in_database(case: Case) -> bool:
+    return case.parameters.get("source") == "table" or "size" in _names(case)
+
+
+def _check(order: Order) -> None:
+    """Raise LabError where a case lacks a parameter, has one that changes nothing, or a value that is not known."""
+    for case in order.cases:
+        names, found = set(_names(case)), case.parameters.keys()
+        needed = (names & PARAMETERS) | ({"rows", "files"} if names & {"source", "size"} else set())
+        if not needed <= found or not found - needed <= {"source"}:
+            raise LabError(
+                f"experiment {case.experiment}: {case.transport.id} expects the parameters "
+                f"{', '.join(sorted(needed))}, found {', '.join(sorted(found)) or 'none'}"
+            )
+        if case.parameters.get("source", SOURCES[0]) not in SOURCES:
+            raise LabError(
+                f"experiment {case.experiment}: expected source {' or '.join(SOURCES)}, "
+                f'found "{case.parameters["source"]}"'
+            )
+        if case.transport.function.__name__ not in tuning_answers.CHECKS:
+            raise LabError(f"{case.transport.id}: nobody knows its answer; give it a check in rigs/tuning_answers.py")
+
+
+def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:
+    return {key for case in cases if (key := _key(case))}
+
+
+def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
+    """Say how much disk a run takes at most. Raises LabError where that, or memory for the arrays, is not there."""
+    folder, seed = order.settings.datasets_dir, order.seed
+    own_store = any(map(_on_s3, order.cases)) and order.settings.s3_endpoint is None
+    building = sum(benchmark_input.needed_bytes(folder, *key, seed) for key in keys)
+    databases, copied = _keys(filter(_in_database, order.cases)), _keys(filter(_from_s3, order.cases))
+    running = sum(rows * _DATABASE_BYTES_A_ROW + _FILE_BYTES for rows, _ in databases)
+    running += sum(benchmark_input.most_bytes(*key) for key in copied) * own_store
+    running += max((_made_bytes(case, own_store) for case in order.cases), default=0)
+    require_disk(folder, building + running, "or choose a smaller SIZE")
+    elements = max((int(case.parameters.get("elements", 0)) for case in order.cases), default=0)
+    require_memory(elements * _ELEMENT_BYTES, "arrays of the triad", "choose a smaller SIZE")
+    order.say(
+        f"tuning: up to {(building + running) / 1e9:.1f} GB of disk, {running / 1e9:.1f} GB of it removed at the end"
+    )
+
+
+def _made_bytes(case: Case, own_store: bool) -> int:
+    """Return an upper bound of the disk that one run takes, its verification too."""
+    names, (rows, _) = set(_names(case)), _key(case) or (0, 0)
+    made = 0
+    if names & {"database", "size"}:
+        made = rows * (_DATABASE_BYTES_A_ROW + _PARQUET_BYTES_A_ROW)
+    elif "destination" in names:
+        made = rows * _PARQUET_BYTES_A_ROW * (1 + own_store)
+    elif "folder" in names:
+        made = rows * _PARQUET_BYTES_A_ROW
+    return made + _FILE_BYTES
+
+
+@contextmanager
+def opened(order: Order) -> Iterator[Rig]:
+    """Build the tables, load those that are read from a database file, and bring up or find the S3 server.
+
+    Everything is removed at the end but the Parquet files in the datasets folder. Raises LabError: too little disk or
+    memory, a wrong parameter, an S3 server in the environment that does not answer.
+    """
+    _check(order)
+    settings, folder = order.settings, order.settings.state_dir / "tuning"
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed: the lock says that it is gone
+    keys = sorted({_WARMUP} | _keys(order.cases))
+    _require_room(order, keys)
+    tables = {key: benchmark_input.ensure(settings.datasets_dir, *key, order.seed, order.say) for key in keys}
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        loaded = sorted({_WARMUP} | _keys(filter(_in_database, order.cases)))
+        databases = {key: _load(folder / f"{key[0]}-{key[1]}.duckdb", tables[key]) for key in loaded}
+        objects, bucket = _objects(order, tables, stack)
+        yield TuningRig(tables, databases, objects, bucket, folder)
+
+
+def _load(path: Path, table: Files) -> Path:
+    """Make a database file with the table. That its rows are right, the answers of the queries say."""
+    import duckdb
+
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE benchmark_input AS SELECT * FROM read_parquet($files)", {"files": table.pattern}
+        )
+    return path
+
+
+def _objects(order: Order, tables: dict[tuple[int, int], Files], stack: ExitStack) -> tuple[Objects | str, str]:
+    """Return the S3 server, or why there is none, and the run's bucket with the files that are read from it."""
+    if not any(map(_on_s3, order.cases)):
+        return "no case of this run uses one", ""
+    objects = stack.enter_context(object_stores.opened(order.settings, False, order.say))
+    if isinstance(objects, str):
+        return objects, ""
+    bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
+    requests = s3.client(objects.store, read_seconds=60.0)
+    for key in sorted({_WARMUP} | _keys(filter(_from_s3, order.cases))):
+        for path in tables[key].paths:
+            requests.upload_file(str(path), bucket, f"{_prefix(key)}/{path.name}")
+    return objects, bucket

@@ -1,0 +1,143 @@
+"""What jobs of the tuning suite return and leave behind, against what is known of the rows from how they were made.
+
+What was written is read by a client that did not write it: files by Polars; a database file, which only DuckDB reads,
+is handed to Polars row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.check import row_sums
+from harness.datasets.benchmark_input import Files
+from harness.model import Case
+
+KINDS = {"col_1": "VARCHAR", "col_2": "VARCHAR", "amount": "INTEGER"}
+TRIAD = [3.5]  # 2 + 3 * 0.5 everywhere
+_TOLERANCE = 1e-9  # of a sum of millions of floats in any order
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished run: its case and data (None for a job without), its answer, and what it left.
+
+    `made` has what it made: the database, the file, or the Parquet files, fetched from where they were put.
+    """
+
+    case: Case
+    data: Files | None
+    answer: Any
+    arguments: dict[str, Any]
+    made: list[Path]
+    folder: Path
+
+    @property
+    def rows(self) -> int:
+        return self.data.rows if self.data else 0
+
+
+def differences(done: Done) -> list[str]:
+    """Return what is wrong with an answer and with what was made; an empty list when all is right."""
+    return CHECKS[done.case.transport.function.__name__](done)
+
+
+def _top(done: Done) -> list[str]:
+    assert done.data
+    return _groups(done.data.answers.top, done.answer)
+
+
+def _every_top(done: Done) -> list[str]:
+    assert done.data
+    queries = int(done.case.parameters["queries"])
+    if not isinstance(done.answer, list) or len(done.answer) != queries:
+        return [f"expected the answers of {queries} queries, found {done.answer!r:.100}"]
+    return [line for answer in done.answer for line in _groups(done.data.answers.top, answer)]
+
+
+def _groups(expected: list[list[Any]], found: Any) -> list[str]:
+    if found == expected:
+        return []
+    if not isinstance(found, list) or len(found) != len(expected):
+        return [f"expected the {len(expected)} largest groups, found {found!r:.100}"]
+    place = next(place for place, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1])
+    return [f"largest group {place + 1}: expected {expected[place]}, found {found[place]}"]
+
+
+def _similarity(done: Done) -> list[str]:
+    assert done.data
+    expected = done.data.answers.similarity_sum
+    if isinstance(done.answer, float) and math.isclose(done.answer, expected, rel_tol=_TOLERANCE):
+        return []
+    return [f"sum of similarities: expected {expected!r}, found {done.answer!r}"]
+
+
+def _triad(done: Done) -> list[str]:
+    return [] if done.answer == TRIAD else [f"expected {TRIAD} everywhere, found {done.answer!r:.100}"]
+
+
+def _written(done: Done) -> list[str]:
+    size = done.arguments["size"]
+    found = [path.stat().st_size for path in done.made]
+    return [] if done.answer == size and found == [size] else [f"expected one file of {size} bytes, found {found}"]
+
+
+def _rows(done: Done) -> list[str]:
+    """Compare the number of rows that was said and all rows of the Parquet files that were made."""
+    if done.answer != done.rows:
+        return [f"expected {done.rows} rows said to be written, found {done.answer!r:.100}"]
+    if not done.made:
+        return ["expected Parquet files, found none"]
+    return row_sums.differences(_expected(done), row_sums.by_polars([str(path) for path in done.made], KINDS, ""))
+
+
+def _database(done: Done) -> list[str]:
+    """Compare all rows of the table in the database file, of which there is nothing but the file."""
+    import duckdb
+    import pyarrow.parquet as pq
+
+    names = [path.name for path in done.made]
+    if names != ["made.duckdb"]:
+        return [f"expected made.duckdb alone, found {', '.join(names) or 'nothing'}"]
+    copied = done.folder / "copied.parquet"
+    with duckdb.connect(str(done.made[0]), read_only=True) as connection:
+        reader = connection.sql("SELECT col_1, col_2, amount FROM benchmark_input").to_arrow_reader(100_000)
+        with pq.ParquetWriter(copied, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+    found = row_sums.by_polars([str(copied)], KINDS, "")
+    copied.unlink()
+    if done.answer != done.rows:
+        return [f"expected {done.rows} rows said to be created, found {done.answer!r:.100}"]
+    return row_sums.differences(_expected(done), found)
+
+
+def _expected(done: Done) -> row_sums.RowSums:
+    assert done.data
+    return _sums_of(tuple(str(path) for path in done.data.paths), done.data.bytes)
+
+
+@cache
+def _sums_of(files: tuple[str, ...], size: int) -> row_sums.RowSums:
+    """Return the sums of files that stay as they are; they are read once a run of a suite."""
+    return row_sums.by_polars(files, KINDS, "")
+
+
+CHECKS: dict[str, Callable[[Done], list[str]]] = {
+    "group_by": _top,
+    "bandwidth_of_group_by": _top,
+    "download": _top,
+    "side_by_side": _every_top,
+    "in_a_row": _every_top,
+    "jaro_winkler": _similarity,
+    "triad": _triad,
+    "sequential_write": _written,
+    "create_table": _database,
+    "create_table_with_wal": _database,
+    "copy_to_s3": _rows,
+    "upload": _rows,
+}

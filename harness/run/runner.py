@@ -1,0 +1,237 @@
+"""The parent of all runs: for each one let the rig prepare it, run a worker, verify, append a row.
+
+Whatever happens in a run becomes a row; only what stops the whole suite (no disk, no server at the start) is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness import results
+from harness.address import redact
+from harness.check import verify
+from harness.check.canonical import NotConvertible
+from harness.lab.reference import NoAnswer
+from harness.machine import stopping
+from harness.machine.inventory import require_disk
+from harness.model import Case, LabError, Measurement, Outcome, Run, Status
+from harness.run import blame
+from harness.run.execution import Execution, execute
+from harness.run.rigs.rig import Rig, Stop, Unavailable
+from harness.worker.measure import cores_used, peaks_above_start
+
+_BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
+_LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
+
+
+@dataclass(frozen=True)
+class Session:
+    """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life.
+
+    With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
+    that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
+    that the kernel has ended for want of memory before.
+    """
+
+    run_id: str
+    suite: str
+    rig: Rig
+    fingerprint: str
+    folder: Path
+    time_limit: float
+    traces: bool = False
+    places: tuple[Path, ...] = ()
+    name: str = ""
+    starved: frozenset[tuple[Any, ...]] = frozenset()
+
+    @property
+    def goes_on(self) -> str:
+        """How to complete it, for the end of a message."""
+        return f'then "lab run --resume {self.name or self.run_id}" goes on'
+
+
+def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, Any]], None]) -> None:
+    """Perform the runs in their order; append each row to runs.csv, then hand it to `on_row`."""
+    (session.folder / "logs").mkdir(exist_ok=True)
+    ours = _identity(session)
+    for run in runs:
+        require_room(session.folder, session.rig, run.case, session.goes_on)
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        watch = blame.watch((session.folder, *session.places))
+        outcome = watch.judged(_outcome(session, run), run.key in session.starved)
+        stopping.check()
+        if _identity(session) != ours:
+            raise LabError(
+                f"the results folder {session.folder} was removed or renamed while this run wrote to it; "
+                f"put it back, {session.goes_on}"
+            )
+        if outcome.status is Status.AGAIN and (full := watch.full()):
+            raise LabError(f"no space left on the disk of {full} ({outcome.error}); make room, {session.goes_on}")
+        row = as_row(session, run, outcome, started_at)
+        try:
+            results.append(session.folder / "runs.csv", row)
+        except OSError as error:
+            raise LabError(
+                f"cannot write {session.folder}/runs.csv: {error.strerror}; make room, {session.goes_on}"
+            ) from None
+        on_row(row)
+
+
+def _identity(session: Session) -> tuple[int, int] | None:
+    """Return what tells the results folder from another one that took its name; None where there is none."""
+    try:
+        found = session.folder.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def require_room(folder: Path, rig: Rig, case: Case, then: str) -> None:
+    """Raise LabError when the disk of a results folder (made or not) has no room for a run's frame, rows and log.
+
+    A full disk is no property of the transport that happens to meet it: the suite stops before, and can be resumed.
+    """
+    require_disk(folder, _BYTES_A_RUN + rig.room(case), then)
+
+
+def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> dict[str, Any]:
+    """Lay a run and its outcome out as a row of runs.csv."""
+    case, entry, measured = run.case, run.case.transport, outcome.measurement
+    rows, bytes_on_disk = session.rig.extent(case)
+    row: dict[str, Any] = {
+        "run_id": session.run_id,
+        "environment": session.fingerprint,
+        "suite": session.suite,
+        "experiment": case.experiment,
+        "parameters": case.label,
+        "transport": entry.id,
+        "published_row": entry.published,
+        "pinned": "; ".join(f"{name}={value}" for name, value in entry.settings.items()),
+        "dataset": case.dataset,
+        "rows": rows,
+        "bytes": bytes_on_disk,
+        "pass": run.pass_number,
+        "order": run.order,
+        "status": outcome.status,
+        "error": outcome.error,
+        "fidelity": outcome.fidelity,
+        "lossy": "; ".join(f"{kind}={fate}" for kind, fate in entry.lossy.items()),
+        "details": "; ".join(f"{name}={value}" for name, value in outcome.details.items()),
+        "lab": session.rig.kind,
+        "started_at": started_at,
+    }
+    row |= {name: getattr(entry, name) for name in results.OF_TRANSPORT}
+    if measured:
+        row |= {name: getattr(measured, name) for name in results.OF_MEASUREMENT}
+        row["rows_per_s"] = rows / measured.seconds
+        row["cpu_seconds"] = measured.cpu_user_seconds + measured.cpu_system_seconds
+    return row
+
+
+def _outcome(session: Session, run: Run) -> Outcome:
+    """Do one run; the only place of the lab that catches everything, and makes it a row."""
+    if reason := session.rig.unavailable(run.case):
+        return Outcome(Status.UNAVAILABLE, reason)
+    session.rig.revive()
+    hung = False
+    try:
+        outcome = _measured(session, run)
+    except Stop as error:
+        raise Stop(f"{error}; see to it, {session.goes_on}") from None
+    except Unavailable as error:
+        outcome = Outcome(Status.UNAVAILABLE, str(error))
+    except NotConvertible as error:
+        outcome = Outcome(Status.MISMATCH, str(error))
+    except NoAnswer as error:
+        outcome, hung = Outcome(Status.TIMEOUT, str(error)), True
+    except Exception as error:
+        outcome = Outcome(Status.ERROR, f"{type(error).__name__}: {error}")
+    outcome = _after(session, run.case, outcome, hung)
+    text = " ".join(redact(outcome.error, session.rig.secrets).split())[:_LONGEST_ERROR]
+    return replace(outcome, error=text)
+
+
+def _measured(session: Session, run: Run) -> Outcome:
+    case, rig = run.case, session.rig
+    result = session.folder / "result.arrow"
+    log = session.folder / "logs" / f"{run.order:04d}-{case.transport.id}.log"
+    try:
+        prepared = rig.prepare(case)
+    except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
+        rig.revive()
+        return Outcome(Status.AGAIN, f"before the run {error}")
+    job = {"transport": case.transport.id, "result": str(result), **prepared}
+    try:
+        execution = execute(job, session.time_limit, log, lambda: rig.died(case))
+        _close_log(log, execution, session)
+        if execution.answer["status"] != Status.OK:
+            return Outcome(Status(execution.answer["status"]), execution.answer["error"])
+        if wrong := rig.differences(case, job, execution.answer):
+            more = f" (and {len(wrong) - 1} more columns)" if len(wrong) > 1 else ""
+            return Outcome(Status.MISMATCH, wrong[0] + more)
+        if session.traces:
+            path = results.trace_path(session.folder, run.order, case.transport.id)
+            results.write_trace(path, cores_used(execution.answer["report"], execution.samples))
+        answer, fidelity = execution.answer, verify.fidelity(execution.answer["converted"])
+        return Outcome(Status.OK, "", fidelity, _measurement(execution), answer.get("details", {}))
+    finally:
+        result.unlink(missing_ok=True)
+
+
+def _close_log(log: Path, execution: Execution, session: Session) -> None:
+    """Keep what the worker said only where something went wrong, without passwords."""
+    if execution.answer["status"] == Status.OK:
+        log.unlink()
+    else:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        log.write_text(redact(text, session.rig.secrets), encoding="utf-8")
+
+
+def _measurement(execution: Execution) -> Measurement:
+    report = execution.answer["report"]
+    rss, anon, file = peaks_above_start(report, execution.samples)
+    return Measurement(
+        seconds=report["seconds"],
+        cpu_user_seconds=report["cpu_user_seconds"],
+        cpu_system_seconds=report["cpu_system_seconds"],
+        connect_seconds=execution.answer["connect_seconds"],
+        steal_seconds=report["steal_seconds"],
+        throttled_seconds=report["throttled_seconds"],
+        peak_rss_bytes=rss,
+        peak_anon_bytes=anon,
+        peak_file_bytes=file,
+    )
+
+
+def _after(session: Session, case: Case, outcome: Outcome, hung: bool) -> Outcome:
+    """Bring the rig to rest; where the server of this case has died or hangs, bring it back and say so in the outcome.
+
+    `hung`: that it hangs is what the outcome says.
+    """
+    rig = session.rig
+    died = rig.died(case)
+    revived = rig.revive()
+    if hung:
+        return replace(outcome, error=outcome.error + _restarted(revived))
+    if died:
+        text = f"the {' and '.join(revived)} server died during this run and was restarted; {outcome.error}"
+        return Outcome(Status.ERROR, text.removesuffix("; "))
+    try:
+        rig.settle(case)
+    except NoAnswer as error:
+        text = f"after the run {error}{_restarted(rig.revive())}; {outcome.error}"
+        return Outcome(Status.TIMEOUT, text.removesuffix("; "))
+    except Exception as error:
+        text = f"after the run: {type(error).__name__}: {error}"
+        if outcome.status is Status.OK:
+            return Outcome(Status.ERROR, text)
+        return replace(outcome, error=f"{outcome.error}; {text}")
+    return outcome
+
+
+def _restarted(revived: Sequence[str]) -> str:
+    return " and was restarted" if revived else ""

@@ -1,0 +1,1 @@
+"""Suites are data: what stands in suites/*.toml, checked."""

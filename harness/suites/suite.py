@@ -1,0 +1,110 @@
+"""Suites are data: what stands in them, and the plan of a size of one. `suite_files` reads them."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from harness.model import Experiment, LabError
+from harness.suites.comparisons import AnyComparison
+
+Rig = Literal["databases", "parquet", "stores", "elt", "tuning"]  # the modules of harness/rigs that open one
+SizeName = Literal["smoke", "default", "laptop", "full"]
+SIZES: tuple[str, ...] = get_args(SizeName)
+Statistic = Literal["median and range", "mean and deviation"]
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """One figure of a published benchmark, as its author printed it; None where the author does not say.
+
+    `description` is the author's name of the way; `experiment`, `rows`, `bytes` and `parameters` (some of a case's, as
+    they stand in the results) say under which conditions.
+    Times are means in seconds, rates in rows/s, memory the mean peak resident memory above the start in bytes. `detail`
+    names a further figure as transports call it in the column `details`, and `detail_value` is that.
+    """
+
+    description: str
+    experiment: str | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    mean_seconds: float | None = None
+    mean_rows_per_s: float | None = None
+    min_rows_per_s: float | None = None
+    max_rows_per_s: float | None = None
+    peak_rss_bytes: float | None = None
+    parameters: str | None = None
+    detail: str | None = None
+    detail_value: float | None = None
+
+
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Picture:
+    """One picture of a suite's report, made from the rows of runs.csv that `where` keeps (column -> its values).
+
+    `bars`: one bar a transport, as long as the median of `y`, coloured by the column `colour`.
+    `lines`: `y` over `x`, one line for each value of `colour` and (drawn otherwise) of `dash`.
+    `scatter`: one mark a transport at the medians of `x` and `y`.
+    `traces`: cores in use over time, one line for each run of the last pass (of suites that ask for traces).
+    `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` sets the
+    author's figures beside ours.
+    """
+
+    name: str
+    title: str
+    kind: Literal["bars", "lines", "scatter", "traces"]
+    y: str
+    x: str = ""
+    colour: str = "transport"
+    dash: str = ""
+    where: dict[str, list[str]] | None = None
+    statistic: Statistic = "median and range"
+    inset: bool = False
+    log: bool = False
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size of a suite: its experiments, passes, and how long a worker may live in seconds."""
+
+    passes: int
+    time_limit: float
+    experiments: tuple[Experiment, ...]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces.
+
+    `citation` and `conditions` are empty where it reproduces none. `traces` asks for the CPU time of every run over
+    time.
+    """
+
+    name: str
+    title: str
+    rig: Rig
+    citation: str
+    conditions: str
+    sizes: dict[str, Size]
+    published: tuple[PublishedFigure, ...]
+    pictures: tuple[Picture, ...]
+    comparisons: tuple[AnyComparison, ...] = ()
+    traces: bool = False
+
+    def size(self, name: str) -> Size:
+        """Return a size by name. Raises LabError naming the nearest one."""
+        if name not in self.sizes:
+            raise unknown(f"size of suite {self.name}", name, self.sizes)
+        return self.sizes[name]
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> LabError:
+    """Say that there is no such name, and which is nearest."""
+    names = list(known)
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
+    return LabError(f'no {what} is called "{name}"; nearest: "{nearest}"; there are: {", ".join(names)}')

@@ -1,0 +1,242 @@
+"""Reading suites/*.toml and the figures of the published benchmarks beside them; every entry is checked."""
+
+import csv
+import difflib
+import tomllib
+from collections.abc import Iterable
+from dataclasses import fields
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    Tag,
+    ValidationError,
+)
+
+from harness.machine.inventory import cores
+from harness.model import Experiment, LabError, Origin
+from harness.suites.comparisons import Comparison, Sweep, Versus
+from harness.suites.suite import Picture, PublishedFigure, Rig, Size, SizeName, Suite
+
+
+def load(folder: Path, name: str) -> Suite:
+    """Read a suite by name. Raises LabError naming the nearest one when there is none."""
+    names = sorted(path.stem for path in folder.glob("*.toml"))
+    if name not in names:
+        nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+        raise LabError(
+            f'no suite "{name}" in {folder}; nearest: "{nearest[0]}"' if nearest else f"no suites in {folder}"
+        )
+    path = folder / f"{name}.toml"
+    try:
+        return _suite(path, _SuiteFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))))
+    except ValidationError as error:
+        raise LabError(f"{path}: {_first_error(error)}") from None
+    except (OSError, ValueError) as error:
+        raise LabError(f"{path}: {error}") from None
+
+
+def _expanded(values: Any) -> Any:
+    """Return `1..cores` as 1, 2, 4 and so on, the cores of this machine and twice as many; `cores` as their number."""
+    if values == "cores":
+        return [cores()]
+    if values != "1..cores":
+        return values
+    powers = [2**power for power in range(cores().bit_length()) if 2**power < cores()]
+    return [*powers, cores(), 2 * cores()]
+
+
+def _different(values: list[Any]) -> list[Any]:
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise ValueError(f"expected different values, found {values!r}")
+    return values
+
+
+def _numbers_of_rows(parameters: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    if not all(type(value) is int and value > 0 for value in parameters.get("rows", ())):
+        raise ValueError(f"expected rows to be whole numbers above 0, found {parameters['rows']!r}")
+    return parameters
+
+
+def _differently_named(parts: list[Any]) -> list[Any]:
+    names = [part.name for part in parts]
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise ValueError(f'expected different names, found "{twice[0]}" twice')
+    return parts
+
+
+def _kind_of_comparison(entries: Any) -> str:
+    """Return which comparison some entries are, by the entry that only it has."""
+    given = entries if isinstance(entries, dict) else {}
+    return "sweep" if "parameter" in given else "versus" if "transport" in given else "points"
+
+
+_Value = StrictStr | StrictInt | StrictFloat
+_Values = Annotated[list[_Value], BeforeValidator(_expanded), Field(min_length=1), AfterValidator(_different)]
+_Parameters = Annotated[dict[str, _Values], AfterValidator(_numbers_of_rows)]
+
+
+_Comparison = Annotated[
+    Annotated[Comparison, Tag("points")] | Annotated[Sweep, Tag("sweep")] | Annotated[Versus, Tag("versus")],
+    Discriminator(_kind_of_comparison),
+]
+
+
+class _Entries(BaseModel):
+    """Entries of a suite file: these and no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The entries that the file has, for what stands above them where it has not."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class _Common(_Entries):
+    """What an experiment says, or a size or `defaults` for all of theirs."""
+
+    select: str = ""
+    dataset: str = ""
+    origins: list[Origin] = []
+
+
+class _ExperimentEntries(_Common):
+    name: str = ""
+    parameters: _Parameters = {}
+
+
+class _SizeEntries(_Common):
+    passes: int = Field(0, gt=0, strict=True)
+    time_limit_seconds: float = Field(0, gt=0, allow_inf_nan=False, strict=True)
+    experiments: Annotated[list[_ExperimentEntries], Field(min_length=1), AfterValidator(_differently_named)] = []
+
+
+class _PublishedEntries(_Entries):
+    title: str
+    author: str
+    date: str | date
+    site: str = ""
+    figures: str
+    conditions: str
+
+
+class _SuiteFile(_Entries):
+    name: str
+    title: str
+    rig: Rig
+    traces: bool = False
+    published: _PublishedEntries | None = None
+    defaults: _SizeEntries
+    sizes: Annotated[dict[SizeName, _SizeEntries], Field(min_length=1)]
+    pictures: Annotated[list[Picture], AfterValidator(_differently_named)] = []
+    comparisons: list[_Comparison] = []
+
+
+def _suite(path: Path, file: _SuiteFile) -> Suite:
+    if file.name != path.stem:
+        raise ValueError(f'expected name = "{path.stem}" as the file is called, found "{file.name}"')
+    published = file.published
+    return Suite(
+        name=file.name,
+        title=file.title,
+        rig=file.rig,
+        citation=f'{published.author}, "{published.title}", {published.date}' if published else "",
+        conditions=published.conditions if published else "",
+        sizes={name: _size(name, file.defaults, file.sizes[name]) for name in get_args(SizeName) if name in file.sizes},
+        published=_figures(path.parent / published.figures) if published else (),
+        pictures=tuple(file.pictures),
+        comparisons=tuple(file.comparisons),
+        traces=file.traces,
+    )
+
+
+def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
+    entries = defaults.given | size.given
+    parts = entries.pop("experiments", [])
+    _require(f"size {name}", entries | {"experiments": parts or None}, "passes", "time_limit_seconds", "experiments")
+    above = {entry: value for entry, value in entries.items() if entry in _Common.model_fields}
+    experiments = []
+    for part in parts:
+        found = above | part.given
+        _require(f"an experiment of size {name}", found, "name", "select", "dataset", "parameters")
+        experiments.append(Experiment(**found))
+    return Size(entries["passes"], entries["time_limit_seconds"], tuple(experiments))
+
+
+def _require(what: str, entries: dict[str, Any], *names: str) -> None:
+    if missing := [name for name in names if not entries.get(name)]:
+        raise ValueError(f'expected an entry "{missing[0]}" in {what}, found none')
+
+
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+_TAGS = ("points", "sweep", "versus", "str", "int", "float", "[key]")  # what pydantic adds to a place in the file
+_WORDS = {"model_type": "a table of entries", "dataclass_type": "a table of entries", "dict_type": "a table of entries"}
+_WORDS |= {"list_type": "a list", "too_short": "at least one"}
+
+
+def _first_error(error: ValidationError) -> str:
+    """Return in one line what is wrong with a suite file: where, what was expected, what was found."""
+    # An entry that nobody knows is why another one is missing.
+    first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
+    place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
+    if first["type"] in _UNKNOWN:
+        *above, entry = first["loc"]
+        known = _known_at(above)
+        nearest = difflib.get_close_matches(str(entry), known, n=1, cutoff=0.0)[0]
+        return f'{place}: no entry is called "{entry}"; nearest: "{nearest}"; there are: {", ".join(known)}'
+    if first["type"] == "missing":
+        return f"{place}: expected such an entry, found none"
+    if first["type"] == "value_error":
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    said = _WORDS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
+    return f"{place}: expected {said}, found {first['input']!r:.80}"
+
+
+def _known_at(above: Iterable[int | str]) -> list[str]:
+    """Return the names of the entries that may stand at a place of a suite file."""
+    models: dict[str, Any] = {
+        "experiments": _ExperimentEntries,
+        "sizes": _SizeEntries,
+        "defaults": _SizeEntries,
+        "published": _PublishedEntries,
+        "pictures": Picture,
+        "points": Comparison,
+        "sweep": Sweep,
+        "versus": Versus,
+    }
+    found = [models[part] for part in above if isinstance(part, str) and part in models]
+    model = found[-1] if found else _SuiteFile
+    return list(getattr(model, "model_fields", None) or getattr(model, "__pydantic_fields__"))  # noqa: B009
+
+
+def _figures(path: Path) -> tuple[PublishedFigure, ...]:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = {field.name for field in fields(PublishedFigure)}
+    try:
+        found = tuple(_figure({name: text for name, text in row.items() if name in names}) for row in rows)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LabError(f"{path}: expected a description and numbers in every row: {error}") from None
+    if not found:
+        raise LabError(f"{path}: expected the figures of a published benchmark, found none")
+    return found
+
+
+def _figure(texts: dict[str, str]) -> PublishedFigure:
+    numbers: dict[str, Any] = {name: int(text) for name, text in texts.items() if name in ("rows", "bytes") and text}
+    figures: dict[str, Any] = {name: float(text) for name, text in texts.items() if "_" in name and text}
+    if not figures:
+        raise ValueError(f"no figure of {texts['description']!r}")
+    named: dict[str, Any] = {name: texts.get(name) or None for name in ("experiment", "parameters", "detail")}
+    return PublishedFigure(texts["description"], **named, **numbers, **figures)

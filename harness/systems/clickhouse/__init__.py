@@ -1,0 +1,28 @@
+"""ClickHouse: https://clickhouse.com/docs"""
+
+from harness.systems.system import Address, System
+
+SYSTEM = System(
+    name="clickhouse",
+    title="ClickHouse",
+    place=2,
+    addresses=(
+        Address(
+            "clickhouse_http",
+            "clickhouse_http_url",
+            "ClickHouse HTTP for --external: http://user:password@host:port",
+            "CLICKHOUSE_URL",
+            ("http", "https"),
+            8123,
+        ),
+        Address(
+            "clickhouse_native",
+            "clickhouse_native_uri",
+            "ClickHouse native protocol for --external: clickhouse://user:password@host:port",
+            "CLICKHOUSE_NATIVE_URI",
+            ("clickhouse", "clickhouses"),
+            9000,
+        ),
+    ),
+    source_profile="memory",
+)

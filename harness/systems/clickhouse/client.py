@@ -1,0 +1,217 @@
+"""ClickHouse through clickhouse-connect, the reference client: https://clickhouse.com/docs/integrations/python
+
+clickhouse-connect is none of the published ways. It speaks HTTP; the native address is checked with clickhouse-driver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from http.client import HTTPException
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlencode, urlunsplit
+from urllib.request import urlopen
+
+from harness import address
+from harness.address import Address
+from harness.model import MARK, NAMESPACE, LabError, Server
+from harness.systems.clickhouse import SYSTEM
+from harness.transports.clickhouse.sql import identifier, literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from clickhouse_connect.driver.client import Client
+
+_HTTP, _NATIVE = SYSTEM.addresses
+# The formats that transports of the lab use; a server without one of them is not the one we know.
+_FORMATS = ("ArrowStream", "CSV", "Native", "Parquet", "TabSeparated")
+_MERGE_SECONDS = 20  # less than a call may take: how long to wait for background merges before going on
+
+
+def transport_uri(endpoint: str, uri: str) -> str:
+    """Return the URI a transport connects with: the lab's database is the default one."""
+    parts = address.split(uri, _HTTP if endpoint == _HTTP.name else _NATIVE)
+    if endpoint == _HTTP.name:
+        return urlunsplit(parts._replace(path="/", query=f"database={NAMESPACE}"))
+    return urlunsplit(parts._replace(path=f"/{NAMESPACE}"))
+
+
+def open_connection(endpoints: dict[str, str]) -> Client:
+    """Open the reference client over HTTP. Raises LabError: unreachable server, wrong user or password."""
+    import clickhouse_connect
+    from clickhouse_connect.driver.exceptions import Error
+
+    uri = endpoints["clickhouse_http"]
+    parts = address.split(uri, _HTTP)
+    address.reach(parts, _HTTP)
+    _ping(parts)
+    try:
+        return clickhouse_connect.get_client(
+            host=parts.hostname,
+            port=parts.port or _HTTP.port,
+            secure=parts.scheme == "https",
+            username=unquote(parts.username or "default"),
+            password=unquote(parts.password or ""),
+            connect_timeout=address.CONNECT_SECONDS,
+            autogenerate_session_id=False,
+            settings={"async_insert": 0},
+        )
+    except Error as error:
+        raise LabError(_refused(parts, _HTTP, error, uri)) from None
+
+
+def check(endpoints: dict[str, str]) -> Server:
+    """Return version and changed settings of the server; both addresses must answer. Raises LabError."""
+    _check_native(endpoints["clickhouse_native"])
+    client = open_connection(endpoints)
+    try:
+        changed = client.query("SELECT name, value FROM system.settings WHERE changed ORDER BY name").result_rows
+        return Server(
+            str(client.server_version), frozenset({"clickhouse"}), {name: str(value) for name, value in changed}
+        )
+    finally:
+        client.close()
+
+
+def offers(server: Server, endpoints: dict[str, str]) -> str:
+    """Name the formats, of those that transports use."""
+    client = open_connection(endpoints)
+    try:
+        rows = client.query("SELECT name FROM system.formats WHERE is_input AND is_output").result_rows
+    finally:
+        client.close()
+    offered = {row[0] for row in rows}
+    missing = [name for name in _FORMATS if name not in offered]
+    return "formats: " + ", ".join(sorted(offered & set(_FORMATS))) + (f"; missing: {missing}" if missing else "")
+
+
+def hold(client: Client, run_id: str) -> str:
+    """Hold nothing: ClickHouse has no lock that ends with its connection."""
+    return ""
+
+
+def ensure_namespace(client: Client) -> None:
+    """Create the lab's database, or accept one that the lab made. Raises LabError: not ours, not allowed."""
+    from clickhouse_connect.driver.exceptions import Error
+
+    try:
+        found = client.query(f"SELECT comment FROM system.databases WHERE name = '{NAMESPACE}'").result_rows
+        if not found:
+            client.command(f"CREATE DATABASE {NAMESPACE} COMMENT '{MARK}'")
+    except Error as error:
+        raise LabError(f'clickhouse: cannot make the database "{NAMESPACE}": {_first_line(str(error))}') from None
+    if found and found[0][0] != MARK:
+        raise LabError(_not_ours("database", NAMESPACE))
+
+
+def greet(client: Client) -> None:
+    """Have the server answer something small."""
+    client.command("SELECT 1")
+
+
+def create(client: Client, table: str, definition: str) -> None:
+    """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
+    drop(client, table)
+    client.command(f"{definition.format(table=_full(table))} COMMENT {literal(MARK)}")
+
+
+def drop(client: Client, table: str) -> None:
+    """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
+    found = client.query(
+        f"SELECT comment FROM system.tables WHERE database = '{NAMESPACE}' AND name = {literal(table)}"
+    ).result_rows
+    if found and found[0][0] != MARK:
+        raise LabError(_not_ours("table", f"{NAMESPACE}.{table}"))
+    if found:
+        client.command(f"DROP TABLE {_full(table)} SYNC")
+
+
+def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()) -> None:
+    """Fill a table from a dataset's Parquet file and leave each partition, if it has any, merged into one part.
+
+    Raises ValueError for an `order`: the tables of this database have their own.
+    """
+    if order:
+        raise ValueError(f"expected no order for a ClickHouse table, found {order}")
+    # clickhouse-connect leaves what is quoted already as it is; by itself it takes the name "a" for quoted, too.
+    columns = list(map(identifier, kinds))
+    client.raw_insert(_full(table), columns, insert_block=Path(parquet).read_bytes(), fmt="Parquet")
+    where = f"database = '{NAMESPACE}' AND name = {literal(table)}"
+    if client.command(f"SELECT engine FROM system.tables WHERE {where}") != "Memory":
+        client.command(f"OPTIMIZE TABLE {_full(table)} FINAL")
+
+
+def fill(client: Client, table: str, insertion: str) -> None:
+    """Fill a table with one INSERT (`{table}` for its name)."""
+    client.command(insertion.replace("{table}", _full(table), 1))
+
+
+def fetch(client: Client, table: str, selection: str = "*") -> pa.Table:
+    """Return the whole table as Arrow."""
+    return client.query_arrow(f"SELECT {selection} FROM {_full(table)}")
+
+
+def _full(table: str) -> str:
+    return f"{NAMESPACE}.{identifier(table)}"
+
+
+def end_sessions(client: Client) -> None:
+    """End the queries of dead workers in the lab's database."""
+    client.command(f"KILL QUERY WHERE current_database = '{NAMESPACE}' ASYNC")
+
+
+def settle(client: Client) -> None:
+    """Bring the server to rest between runs: end queries of dead workers, wait until background merges are done."""
+    end_sessions(client)
+    deadline = time.monotonic() + _MERGE_SECONDS
+    running = f"SELECT count() FROM system.merges WHERE database = '{NAMESPACE}'"
+    while client.command(running) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _ping(parts: SplitResult) -> None:
+    """Ask for /ping, which needs no password. Raises LabError when no ClickHouse answers within 5 s.
+
+    clickhouse-connect has one timeout for all answers, and that one must allow for long queries.
+    """
+    port = parts.port or _HTTP.port
+    try:
+        url = f"{parts.scheme}://{parts.hostname}:{port}/ping"
+        with urlopen(url, timeout=address.CONNECT_SECONDS) as answer:
+            answer.read()
+    except (OSError, HTTPException) as error:
+        raise LabError(
+            f"clickhouse_http at {parts.hostname}:{port}: expected a ClickHouse server to answer /ping, found: {error}"
+        ) from None
+
+
+def _check_native(uri: str) -> None:
+    from clickhouse_driver import Client as NativeClient
+    from clickhouse_driver.errors import Error
+
+    parts = address.split(uri, _NATIVE)
+    address.reach(parts, _NATIVE)
+    patience = urlencode(dict.fromkeys(("connect_timeout", "send_receive_timeout"), address.CONNECT_SECONDS))
+    client = NativeClient.from_url(urlunsplit(parts._replace(path="", query=patience)))
+    try:
+        client.execute("SELECT 1")
+    except (Error, EOFError, OSError) as error:
+        raise LabError(_refused(parts, _NATIVE, error, uri)) from None
+    finally:
+        client.disconnect()
+
+
+def _refused(parts: SplitResult, where: Address, error: Exception, uri: str) -> str:
+    reason = _first_line(address.redact(str(error), [uri])) or repr(error)
+    return f"{where.name} at {parts.hostname}:{parts.port or where.port}: {reason}"
+
+
+def _first_line(text: str) -> str:
+    """Return the line with the server's own error, without the stack trace below it."""
+    lines = text.splitlines() or [""]
+    return next((line.strip() for line in lines if "DB::Exception" in line), lines[0])
+
+
+def _not_ours(kind: str, name: str) -> str:
+    return f'clickhouse: {kind} "{name}" exists and was not made by the lab; rename or drop it, the lab will not'

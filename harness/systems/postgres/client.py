@@ -1,0 +1,224 @@
+"""Postgres through the ADBC driver, the reference client: https://arrow.apache.org/adbc/current/driver/postgresql.html
+
+ADBC is none of the published ways, returns exact Arrow types and moves a million rows in about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
+
+from harness import address
+from harness.check.canonical import load_frame
+from harness.model import MARK, NAMESPACE, LabError, Server
+from harness.systems.postgres import SYSTEM
+from harness.transports.postgres.sql import identifier, literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from adbc_driver_manager.dbapi import Connection
+
+(_ADDRESS,) = SYSTEM.addresses
+# Any fixed number: it names the advisory lock that keeps two runs off one server.
+_LOCK = 0x6C6162  # "lab"
+
+
+def transport_uri(endpoint: str, uri: str) -> str:
+    """Return the URI a transport connects with: the lab's schema is its search path."""
+    parts = address.split(uri, _ADDRESS)
+    query = dict(parse_qsl(parts.query))
+    query["options"] = f"{query.get('options', '')} -csearch_path={NAMESPACE}".strip()
+    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
+
+
+def open_connection(endpoints: dict[str, str]) -> Connection:
+    """Open the reference connection, autocommitting. Raises LabError: unreachable server, wrong user or password."""
+    from adbc_driver_manager import Error
+    from adbc_driver_postgresql import dbapi
+
+    uri = transport_uri("postgres", endpoints["postgres"])
+    parts = address.split(uri, _ADDRESS)
+    address.reach(parts, _ADDRESS)
+    try:
+        return dbapi.connect(f"{uri}&connect_timeout={address.CONNECT_SECONDS}", autocommit=True)
+    except Error as error:
+        reason = address.redact(_first_line(error), [uri])
+        raise LabError(f"postgres at {parts.hostname}:{parts.port or _ADDRESS.port}: {reason}") from None
+
+
+def check(endpoints: dict[str, str]) -> Server:
+    """Return version, extensions and changed settings of the server. Raises LabError when it cannot be used."""
+    connection = open_connection(endpoints)
+    try:
+        version = _query(connection, "SELECT current_setting('server_version')")[0][0]
+        extensions = {row[0] for row in _query(connection, "SELECT extname FROM pg_extension")}
+        changed = _query(
+            connection,
+            "SELECT name, setting FROM pg_settings WHERE source NOT IN ('default', 'override', 'client', 'session') "
+            "AND name NOT IN ('port', 'listen_addresses') AND name NOT LIKE '%file%' AND name NOT LIKE '%director%' "
+            "ORDER BY name",
+        )
+    finally:
+        connection.close()
+    return Server(version, frozenset({"postgres", *extensions}), dict(changed))
+
+
+def offers(server: Server, endpoints: dict[str, str]) -> str:
+    """Name the extensions."""
+    return "extensions: " + ", ".join(sorted(server.offers - {"postgres"}))
+
+
+def ensure_namespace(connection: Connection) -> None:
+    """Create the lab's schema, or accept one that the lab made. Raises LabError: not ours, not allowed."""
+    from adbc_driver_manager import Error
+
+    try:
+        _ensure_schema(connection)
+    except Error as error:
+        raise LabError(f'postgres: cannot make the schema "{NAMESPACE}": {_first_line(error)}') from None
+
+
+def _ensure_schema(connection: Connection) -> None:
+    found = _query(
+        connection, f"SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = '{NAMESPACE}'"
+    )
+    if not found:
+        _execute(connection, f"CREATE SCHEMA {NAMESPACE}", f"COMMENT ON SCHEMA {NAMESPACE} IS '{MARK}'")
+    elif found[0][0] != MARK:
+        raise LabError(_not_ours("schema", NAMESPACE))
+
+
+def greet(connection: Connection) -> None:
+    """Have the server answer something small."""
+    _query(connection, "SELECT 1")
+
+
+def create(connection: Connection, table: str, definition: str) -> None:
+    """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
+    drop(connection, table)
+    _execute(
+        connection, definition.format(table=identifier(table)), f"COMMENT ON TABLE {identifier(table)} IS '{MARK}'"
+    )
+
+
+def drop(connection: Connection, table: str) -> None:
+    """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
+    found = _query(
+        connection,
+        "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        f"WHERE n.nspname = '{NAMESPACE}' AND c.relname = {literal(table)}",
+    )
+    if found and found[0][0] != MARK:
+        raise LabError(_not_ours("table", f"{NAMESPACE}.{table}"))
+    if found:
+        _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE {identifier(table)}")
+
+
+def load(
+    connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
+) -> None:
+    """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
+    import polars.selectors as cs
+
+    uuids = [name for name, kind in kinds.items() if kind == "uuid"]
+    # ADBC ingests a uuid column as 16 bytes; text is refused (SQLSTATE 22P03).
+    binary = cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex")
+    frame = load_frame(parquet, "polars", kinds).with_columns(binary)
+    if order:
+        frame = frame.sort(order)
+    with connection.cursor() as cursor:
+        cursor.adbc_ingest(table, frame.to_arrow(), mode="append", db_schema_name=NAMESPACE)
+    _execute(connection, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
+
+
+def fill(connection: Connection, table: str, insertion: str) -> None:
+    """Fill a table with one INSERT (`{table}` for its name) and leave it vacuumed and analysed."""
+    full = identifier(table)
+    _execute(connection, insertion.replace("{table}", full, 1), f"VACUUM (FREEZE, ANALYZE) {full}")
+
+
+def create_enum(connection: Connection, name: str, labels: Sequence[str]) -> None:
+    """Create an enum of the lab, in place of its own earlier one, which no table may use any more."""
+    drop_enum(connection, name)
+    full, listed = identifier(name), ", ".join(map(literal, labels))
+    _execute(connection, f"CREATE TYPE {full} AS ENUM ({listed})", f"COMMENT ON TYPE {full} IS {literal(MARK)}")
+
+
+def drop_enum(connection: Connection, name: str) -> None:
+    """Drop an enum of the lab if it exists. Raises LabError when a type of this name is not the lab's."""
+    found = _query(
+        connection,
+        "SELECT obj_description(t.oid, 'pg_type') FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
+        f"WHERE n.nspname = '{NAMESPACE}' AND t.typname = {literal(name)}",
+    )
+    if found and found[0][0] != MARK:
+        raise LabError(_not_ours("type", f"{NAMESPACE}.{name}"))
+    if found:
+        _execute(connection, f"DROP TYPE {identifier(name)} CASCADE")  # with columns of a run that was killed
+
+
+def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
+    """Return the whole table as Arrow."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {selection} FROM {identifier(table)}")
+        return cursor.fetch_arrow_table()
+
+
+def end_sessions(connection: Connection) -> None:
+    """End the sessions of dead workers that hold tables of the lab."""
+    _query(
+        connection,
+        "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
+        f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND l.pid <> pg_backend_pid()",
+    )
+
+
+def settle(connection: Connection) -> None:
+    """Bring the server to rest between runs: end sessions of dead workers that hold our tables, write a checkpoint."""
+    end_sessions(connection)
+    # The role is new in Postgres 15; before, only a superuser may.
+    may_checkpoint = (
+        "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint' "
+        "AND pg_has_role(current_user, r.oid, 'USAGE')) FROM pg_roles WHERE rolname = current_user"
+    )
+    if _query(connection, may_checkpoint)[0][0]:
+        _execute(connection, "CHECKPOINT")
+
+
+def hold(connection: Connection, run_id: str) -> str:
+    """Take the server for this run as long as the connection lives; return the id of the run that has it, if any."""
+    _execute(connection, f"SET application_name = 'dataframe-io-lab {run_id}'")
+    if _query(connection, f"SELECT pg_try_advisory_lock({_LOCK})")[0][0]:
+        return ""
+    holders = _query(
+        connection,
+        "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
+        f"WHERE l.locktype = 'advisory' AND l.objid = {_LOCK} AND l.granted",
+    )
+    return holders[0][0].removeprefix("dataframe-io-lab ") if holders else "unknown"
+
+
+def _first_line(error: Exception) -> str:
+    """Return what the server said, without the driver's words around it."""
+    text = str(error).strip()
+    return next((text.rpartition(mark)[2] for mark in ("FATAL:  ", "ERROR:  ") if mark in text), text).partition("\n")[
+        0
+    ]
+
+
+def _execute(connection: Connection, *statements: str) -> None:
+    for statement in statements:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+def _query(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+def _not_ours(kind: str, name: str) -> str:
+    return f'postgres: {kind} "{name}" exists and was not made by the lab; rename or drop it yourself, the lab will not'

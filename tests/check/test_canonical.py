@@ -1,0 +1,279 @@
+"""Whatever dtype a client returns becomes the canonical value, is named as converted, or is refused: never changed."""
+
+import datetime as dt
+import decimal
+import math
+import uuid
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from asyncpg.pgproto.pgproto import UUID as AsyncpgUUID
+
+from harness.check.canonical import PANDAS_DTYPES, NotConvertible, canonicalise, load_frame
+from harness.datasets import analytics_metrics, store
+
+KEY = uuid.UUID("12345678-1234-4234-8234-123456789abc")
+DAY = dt.date(2025, 3, 4)
+MIDNIGHT = dt.datetime(2025, 3, 4)
+
+
+def in_polars(*values, dtype=None):
+    return pl.DataFrame({"c": pl.Series(values, dtype=dtype)})
+
+
+def in_pandas(*values, dtype=None):
+    return pd.DataFrame({"c": pd.Series(values, dtype=dtype)})
+
+
+def in_arrow(*values, type=None):
+    return pa.table({"c": pa.array(values, type)})
+
+
+def at(zone):
+    return in_polars(MIDNIGHT).with_columns(pl.col("c").dt.replace_time_zone("UTC").dt.convert_time_zone(zone))
+
+
+def arrow_backed(*values, type):
+    return in_pandas(*values, dtype=pd.ArrowDtype(type))
+
+
+UUIDS = {
+    "polars String": (in_polars(str(KEY)), None),
+    "polars Object of uuid.UUID": (in_polars(KEY, dtype=pl.Object), "Object"),
+    "polars Object of asyncpg's UUID": (in_polars(AsyncpgUUID(str(KEY)), dtype=pl.Object), "Object"),
+    "polars Object of bytes": (in_polars(KEY.bytes, dtype=pl.Object), "Object"),
+    "polars Binary": (in_polars(KEY.bytes), "Binary"),
+    "polars Categorical": (in_polars(str(KEY), dtype=pl.Categorical), "Categorical"),
+    "Arrow arrow.uuid": (in_arrow(KEY.bytes, type=pa.uuid()), "Binary"),
+    "Arrow fixed-size binary": (in_arrow(KEY.bytes, type=pa.binary(16)), "Binary"),
+    "Arrow binary": (in_arrow(KEY.bytes), "Binary"),
+    "Arrow large text": (in_arrow(str(KEY), type=pa.large_string()), None),
+    "pandas str": (in_pandas(str(KEY)), None),
+    "pandas object of str": (in_pandas(str(KEY), dtype=object), "object"),
+    "pandas object of uuid.UUID": (in_pandas(KEY, dtype=object), "object"),
+    "pandas object of asyncpg's UUID": (in_pandas(AsyncpgUUID(str(KEY)), dtype=object), "object"),
+    "pandas object of bytes": (in_pandas(KEY.bytes, dtype=object), "object"),
+    "pandas arrow.uuid": (arrow_backed(KEY.bytes, type=pa.uuid()), "extension<arrow.uuid>[pyarrow]"),
+    "pandas fixed-size binary": (arrow_backed(KEY.bytes, type=pa.binary(16)), "fixed_size_binary[16][pyarrow]"),
+}
+DATES = {
+    "polars Date": (in_polars(DAY), None),
+    "polars Datetime": (in_polars(MIDNIGHT), "Datetime(time_unit='us', time_zone=None)"),
+    "polars Datetime UTC": (at("UTC"), "Datetime(time_unit='us', time_zone='UTC')"),
+    "polars String": (in_polars("2025-03-04"), "String"),
+    "polars UInt16, ClickHouse's days": (in_polars(20151, dtype=pl.UInt16), "UInt16"),
+    "Arrow date64": (in_arrow(DAY, type=pa.date64()), "Datetime(time_unit='ms', time_zone=None)"),
+    "pandas datetime64[s]": (in_pandas(DAY, dtype="datetime64[s]"), "datetime64[s]"),
+    "pandas datetime64[ms]": (in_pandas(DAY, dtype="datetime64[ms]"), "datetime64[ms]"),
+    "pandas datetime64[us]": (in_pandas(DAY, dtype="datetime64[us]"), None),
+    "pandas datetime64[ns]": (in_pandas(DAY, dtype="datetime64[ns]"), "datetime64[ns]"),
+    "pandas object of date": (in_pandas(DAY, dtype=object), "object"),
+    "pandas object of datetime": (in_pandas(MIDNIGHT, dtype=object), "object"),
+    "pandas object of Timestamp": (in_pandas(pd.Timestamp(DAY), dtype=object), "object"),
+    "pandas str": (in_pandas("2025-03-04"), "str"),
+    "pandas date32": (arrow_backed(DAY, type=pa.date32()), "date32[day][pyarrow]"),
+}
+INTEGERS = {
+    "polars Int32": (in_polars(7, dtype=pl.Int32), None),
+    "polars Int64": (in_polars(7), "Int64"),
+    "polars Float64": (in_polars(7.0), "Float64"),
+    "polars String": (in_polars("7"), "String"),
+    "polars Decimal": (in_polars(decimal.Decimal(7)), "Decimal(precision=38, scale=0)"),
+    "pandas int32": (in_pandas(7, dtype="int32"), None),
+    "pandas int64": (in_pandas(7), "int64"),
+    "pandas nullable Int64": (in_pandas(7, dtype="Int64"), "Int64"),
+    "pandas int32[pyarrow]": (arrow_backed(7, type=pa.int32()), "int32[pyarrow]"),
+    "pandas category": (in_pandas(7, dtype="category"), "category"),
+    "pandas object of int": (in_pandas(7, dtype=object), "object"),
+    "pandas object of numpy integers": (in_pandas(np.int64(7), dtype=object), "object"),
+}
+TEXTS = {
+    "polars String": (in_polars("é"), None),
+    "polars Categorical": (in_polars("é", dtype=pl.Categorical), "Categorical"),
+    "polars Enum": (in_polars("é", dtype=pl.Enum(["é"])), "Enum(categories=['é'])"),
+    "polars Binary": (in_polars("é".encode()), "Binary"),
+    "polars Object of bytes": (in_polars("é".encode(), dtype=pl.Object), "Object"),
+    "Arrow large text": (in_arrow("é", type=pa.large_string()), None),
+    "Arrow text view": (in_arrow("é", type=pa.string_view()), None),
+    "Arrow dictionary": (pa.table({"c": pa.array(["é"]).dictionary_encode()}), "Categorical"),
+    "pandas str": (in_pandas("é"), None),
+    "pandas object": (in_pandas("é", dtype=object), "object"),
+    "pandas object of bytes": (in_pandas("é".encode(), dtype=object), "object"),
+    "pandas category": (in_pandas("é", dtype="category"), "category"),
+    "pandas string": (in_pandas("é", dtype="string"), "string"),
+    "pandas string[pyarrow]": (arrow_backed("é", type=pa.string()), "string[pyarrow]"),
+}
+FLOATS = {
+    "polars Float64": (in_polars(0.5), None),
+    "polars Float32": (in_polars(0.5, dtype=pl.Float32), "Float32"),
+    "polars String": (in_polars("0.5"), "String"),
+    "polars Decimal": (in_polars(decimal.Decimal("0.5")), "Decimal(precision=38, scale=1)"),
+    "pandas float64": (in_pandas(0.5), None),
+    "pandas float32": (in_pandas(0.5, dtype="float32"), "float32"),
+    "pandas nullable Float64": (in_pandas(0.5, dtype="Float64"), "Float64"),
+    "pandas double[pyarrow]": (arrow_backed(0.5, type=pa.float64()), "double[pyarrow]"),
+    "pandas object of float": (in_pandas(0.5, dtype=object), "object"),
+}
+CANONICAL = {"uuid": str(KEY), "date": DAY, "int32": 7, "text": "é", "float64": 0.5}
+RETURNED = [
+    pytest.param(kind, frame, dtype, id=f"{kind}: {name}")
+    for kind, table in zip(CANONICAL, (UUIDS, DATES, INTEGERS, TEXTS, FLOATS), strict=True)
+    for name, (frame, dtype) in table.items()
+]
+
+
+@pytest.mark.parametrize(("kind", "frame", "dtype"), RETURNED)
+def test_what_a_client_may_return_becomes_the_canonical_value_and_is_named(kind, frame, dtype):
+    canonical, converted = canonicalise(frame, {"c": kind})
+    assert canonical["c"].to_list() == [CANONICAL[kind]]
+    assert str(canonical["c"].dtype) == {"uuid": "String", "text": "String"}.get(kind, kind.capitalize())
+    assert converted == ({} if dtype is None else {"c": dtype})
+
+
+REFUSED = {
+    "an integer above 32 bits": ("int32", in_polars(2**31)),
+    "an integer below 32 bits": ("int32", in_pandas(-(2**31) - 1)),
+    "an unsigned integer above 32 bits": ("int32", in_polars(2**31, dtype=pl.UInt32)),
+    "an integer above 64 bits": ("int32", in_pandas(2**70, dtype=object)),
+    "text of an integer above 32 bits": ("int32", in_polars("2147483648")),
+    "text of a fraction for an integer": ("int32", in_polars("7.5")),
+    "empty text for an integer": ("int32", in_polars("")),
+    "a fraction for an integer": ("int32", in_polars(7.5)),
+    "a fraction among integers": ("int32", in_pandas(7, 7.5, dtype=object)),
+    "a decimal fraction for an integer": ("int32", in_polars(decimal.Decimal("7.5"))),
+    "NaN for an integer": ("int32", in_polars(math.nan)),
+    "infinity for an integer": ("int32", in_polars(math.inf)),
+    "an integer that no float holds": ("float64", in_polars(2**53 + 1)),
+    "text that is no float": ("float64", in_polars("0.5x")),
+    "a complex number": ("float64", in_pandas(0.5j)),
+    "a time of day in polars": ("date", in_polars(dt.datetime(2025, 3, 4, 0, 0, 1))),
+    "a nanosecond in pandas": ("date", in_pandas(np.datetime64("2025-03-04T00:00:00.000000001"))),
+    "a time of day in objects": ("date", in_pandas(dt.datetime(2025, 3, 4, 1), dtype=object)),
+    "midnight elsewhere": ("date", in_polars(MIDNIGHT).with_columns(pl.col("c").dt.replace_time_zone("Asia/Tokyo"))),
+    "text with a time of day": ("date", in_polars("2025-03-04 00:00:00")),
+    "a day that is none": ("date", in_polars("2025-02-30")),
+    "empty text for a date": ("date", in_polars("")),
+    "half a day": ("date", in_polars(20151.5)),
+    "bytes that are no text": ("text", in_polars(b"\xff")),
+    "half of a surrogate pair": ("text", in_pandas("\udcff", dtype=object)),
+    "a list of texts": ("text", in_polars(["é"])),
+    "a date for a text": ("text", in_polars(DAY)),
+    "a list for a UUID": ("uuid", in_polars([1, 2])),
+}
+
+
+@pytest.mark.parametrize(("kind", "frame"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_kept_is_refused_in_one_line_that_names_the_column(kind, frame):
+    with pytest.raises(NotConvertible, match=r"^c: ") as caught:
+        canonicalise(frame, {"c": kind})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("frame", [in_polars(KEY.bytes_le), in_pandas(KEY.bytes_le, dtype=object)], ids=["pl", "pd"])
+def test_a_uuid_in_the_wrong_byte_order_is_another_uuid(frame):
+    canonical, _ = canonicalise(frame, {"c": "uuid"})
+    assert canonical["c"].to_list() == ["78563412-3412-3442-8234-123456789abc"]
+
+
+@pytest.mark.parametrize("raw", [KEY.bytes[:15], KEY.bytes + b"\0", b"", str(KEY).encode()])
+def test_bytes_that_are_no_uuid_never_become_the_text_of_one(raw):
+    canonical, _ = canonicalise(in_polars(raw), {"c": "uuid"})
+    with pytest.raises(ValueError, match="badly formed"):
+        uuid.UUID(canonical["c"][0])
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT], ids=str)
+@pytest.mark.parametrize(("kind", "value"), [("text", "é"), ("uuid", KEY)])
+def test_a_missing_value_among_python_objects_is_null_and_never_a_word(kind, value, missing):
+    canonical, _ = canonicalise(in_pandas(value, missing, dtype=object), {"c": kind})
+    assert canonical["c"].to_list() == [str(value), None]
+
+
+@pytest.mark.parametrize("word", ["", "None", "nan", "NaN", "null", "NA", "<NA>", "NaT", "\\N"])
+@pytest.mark.parametrize("frame", [in_polars, in_pandas])
+def test_words_that_look_missing_stay_words(frame, word):
+    canonical, _ = canonicalise(frame(word, "x"), {"c": "text"})
+    assert canonical["c"].to_list() == [word, "x"]
+
+
+def test_a_missing_text_of_pandas_is_null():
+    canonical, converted = canonicalise(in_pandas("x", None), {"c": "text"})
+    assert canonical["c"].to_list() == ["x", None]
+    assert converted == {}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [in_polars(math.nan, -0.0, 1e-310), in_pandas(math.nan, -0.0, 1e-310), in_polars("nan", "-0.0", "1e-310")],
+    ids=["polars", "pandas", "text"],
+)
+def test_nan_negative_zero_and_the_smallest_floats_stay_what_they_are(frame):
+    canonical, _ = canonicalise(frame, {"c": "float64"})
+    assert list(map(repr, canonical["c"].to_list())) == ["nan", "-0.0", "1e-310"]
+
+
+def test_a_float32_is_not_the_double_it_was_rounded_from():
+    canonical, _ = canonicalise(in_polars(0.1, dtype=pl.Float32), {"c": "float64"})
+    assert canonical["c"].to_list() == [0.10000000149011612]
+
+
+KINDS = {"a": "int32", "b": "int32"}
+TWO = pa.table({"a": [1], "b": [2]})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"b": [2], "a": [1]}),
+        pl.DataFrame({"a": [1]}),
+        pl.DataFrame({"a": [1], "b": [2], "c": [3]}),
+        pl.DataFrame({"A": [1], "B": [2]}),
+        pl.DataFrame(),
+        pd.DataFrame([[1, 2]]),
+        pd.DataFrame([[1, 2]], columns=["a", "b"]).set_index("a"),
+        pd.DataFrame([[1, 2, 3]], columns=["a", "a", "b"]),
+        pa.table([[1], [2], [3]], names=["a", "a", "b"]),
+    ],
+    ids=["swapped", "missing", "surplus", "case", "none", "unnamed", "index", "twice", "twice in Arrow"],
+)
+def test_other_columns_than_expected_are_refused(frame):
+    with pytest.raises(NotConvertible, match="expected columns a, b; found"):
+        canonicalise(frame, KINDS)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [TWO.to_reader(), (batch for batch in TWO.to_batches()), pl.DataFrame(TWO).lazy(), duckdb.sql("SELECT 1 a, 2 b")],
+    ids=["Arrow reader", "generator", "LazyFrame", "DuckDB relation"],
+)
+def test_a_lazy_result_is_refused_because_its_work_would_be_done_outside_the_clock(returned):
+    with pytest.raises(NotConvertible, match=r"expected a .*found"):
+        canonicalise(returned, KINDS)
+
+
+@pytest.mark.parametrize("returned", [None, [(1, 2)], pd.Series([1])], ids=["None", "rows", "Series"])
+def test_what_is_no_dataframe_is_refused(returned):
+    with pytest.raises(NotConvertible, match=r"expected a .*found"):
+        canonicalise(returned, KINDS)
+
+
+def test_an_empty_frame_stays_empty_whatever_its_dtypes():
+    for frame in (pd.DataFrame({"a": [], "b": []}, dtype=object), pl.DataFrame(schema=["a", "b"])):
+        assert canonicalise(frame, KINDS)[0].shape == (0, 2)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_the_frame_handed_to_a_transport_is_canonical_already(tmp_path, library):
+    dataset = store.ensure(tmp_path, analytics_metrics.SPECIFICATION.name, 100, 1)
+    frame = load_frame(dataset.path, library, analytics_metrics.KINDS)
+    canonical, converted = canonicalise(frame, analytics_metrics.KINDS)
+    assert converted == {}
+    assert canonical.equals(pl.read_parquet(dataset.path))
+    if library == "pandas":
+        assert {n: str(t) for n, t in frame.dtypes.items()} == {
+            name: PANDAS_DTYPES[kind] for name, kind in analytics_metrics.KINDS.items()
+        }

@@ -1,0 +1,187 @@
+"""Every way over every hostile kind: what it declares to lose is lost and nothing else; a hang costs one pair only.
+
+The failure of a transport names the kinds that deviate, in either direction, and the `lossy` that would be right.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from harness import registry
+from harness.datasets.hostile import tables
+from harness.datasets.hostile.kinds import KINDS
+from harness.fidelity import fidelity
+from harness.fidelity.examination import Examination, pairs, select
+from harness.fidelity.fidelity import judge
+from harness.lab import labs
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.labs import Lab
+from harness.model import Fate, Finding, Transport
+from harness.report.fidelity import corrections
+from tests.made_up import MadeUp
+
+ENTRIES = select("*")
+
+
+def _lab(embedded_lab: EmbeddedLab) -> Lab:
+    return Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
+
+
+Found = Callable[[Transport], list[Finding]]
+
+
+@pytest.fixture(scope="module")
+def found(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Found:
+    """The findings on a transport, which is examined with all others that tests of this session ask for."""
+    specs = (getattr(item, "callspec", None) for item in request.session.items if item.path == request.path)
+    asked = {spec.params["entry"].id for spec in specs if spec and "entry" in spec.params}
+    lab = _lab(embedded_lab)
+
+    @cache
+    def of_all() -> list[Finding]:
+        chosen = [entry for entry in ENTRIES if entry.id in asked]
+        return fidelity.examine(Examination(lab, labs.check(lab), "no S3 server in this test", "", chosen))
+
+    return lambda entry: [finding for finding in of_all() if finding.transport.id == entry.id]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)  # the first waits for all ways
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found, entry: Transport) -> None:
+    findings = found(entry)
+    assert {finding.kind for finding in findings} == {kind.name for kind in pairs(entry, tuple(KINDS.values()))}
+    if all(finding.fate is Fate.UNAVAILABLE for finding in findings):
+        pytest.skip(findings[0].detail)
+    wrong = corrections(findings)
+    assert not wrong, "\n".join(wrong)
+
+
+MADE_UP = """
+@contextmanager
+def connect(uri):
+    yield
+
+@transport("write", frame="polars", path="", payload="", requires=["polars"])
+def write_badly(connection, frame, table):
+    import signal
+    texts = set(frame["text_value"])
+    if "\\t" in texts:
+        time.sleep(30)
+    if "\\n" in texts:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "," in texts:
+        raise BaseException("a panic")
+    if "'" in texts:
+        raise Unsupported("no quotes here")
+
+def meet(name):
+    open(os.path.join(MET, name), "w").close()
+    while len(os.listdir(MET)) < 3:
+        time.sleep(0.01)
+"""
+MEETING = """
+@transport("write", frame="polars", path="", payload="", requires=["polars"], lossy={{"hangs": "tab"}})
+def write_{0}(connection, frame, table):
+    if "\\t" in set(frame["text_value"]):
+        meet({0!r})
+"""
+FRIENDS = ("one", "two", "three")
+
+
+@pytest.fixture
+def made_up(tmp_path: Path, embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch) -> Examination:
+    """A way into Postgres that hangs, dies, panics, refuses, or says nothing and writes nothing."""
+    (tmp_path / "met").mkdir()
+    where = f"MET = {str(tmp_path / 'met')!r}\n"
+    made = MadeUp(tmp_path / "made", up=where + MADE_UP + "".join(map(MEETING.format, FRIENDS)))
+    made.join(monkeypatch)
+    entry = replace(registry.one("made.up.write_badly"), system="postgres", endpoint="postgres")
+    lab = _lab(embedded_lab)
+    return Examination(lab, labs.check(lab), "none", "", [entry], command=made.command, time_limit=5.0)
+
+
+def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up: Examination) -> None:
+    names = ("zero_rows", "tab", "empty_text", "newline", "one_row", "comma", "quotes", "spaces")
+    told: list[Finding] = []
+    findings = fidelity.examine(replace(made_up, kinds=[KINDS[name] for name in names]), told.append)
+    assert sorted(told, key=lambda finding: finding.kind) == sorted(findings, key=lambda finding: finding.kind)
+    assert {finding.kind: finding.fate for finding in findings} == {
+        "zero_rows": Fate.EXACT,
+        "tab": Fate.HANGS,
+        "empty_text": Fate.CHANGED,
+        "newline": Fate.CRASHES,
+        "one_row": Fate.CHANGED,
+        "comma": Fate.REFUSED,
+        "quotes": Fate.REFUSED,
+        "spaces": Fate.CHANGED,
+    }
+    details = {finding.kind: finding.detail for finding in findings}
+    assert details["tab"] == "ended after the time limit of 5 s"
+    assert details["newline"] == "the worker was killed by SIGKILL"
+    assert details["comma"] == "BaseException: a panic"
+    assert details["quotes"] == "no quotes here"
+    assert details["spaces"] == "expected 4 rows, found 0"
+
+
+def test_what_is_declared_to_hang_is_tried_beside_one_another(
+    made_up: Examination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fidelity, "DECLARED_LIMIT", 30.0)
+    friends = [registry.one(f"made.up.write_{name}") for name in FRIENDS]
+    chosen = [replace(entry, system="postgres", endpoint="postgres") for entry in friends]
+    findings = fidelity.examine(replace(made_up, chosen=chosen, kinds=[KINDS["one_row"], KINDS["tab"]]))
+    assert [(finding.kind, finding.fate) for finding in findings] == [
+        ("one_row", Fate.CHANGED),
+        ("tab", Fate.CHANGED),
+    ] * 3
+    assert not any(finding.as_wanted for finding in findings)
+
+
+def test_no_table_stays_in_the_database(made_up: Examination) -> None:
+    import psycopg
+
+    fidelity.examine(replace(made_up, kinds=[KINDS["zero_rows"], KINDS["one_row"]]))
+    with psycopg.connect(made_up.lab.endpoints["postgres"]) as direct:
+        left = "SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'hostile%'"
+        assert direct.execute(left).fetchone() == (0,)
+
+
+def test_a_server_that_can_hold_no_such_value_makes_a_refusal_right(made_up: Examination) -> None:
+    (entry,) = made_up.chosen
+    finding = fidelity._wanted(entry, KINDS["nul_character"])
+    assert finding == Fate.REFUSED
+    assert "nul_character" not in {kind.name for kind in pairs(registry.one("postgres.psycopg.read_polars_rows"))}
+
+
+def test_a_null_that_became_nan_in_pandas_is_converted_and_in_polars_changed() -> None:
+    kind = KINDS["nulls"]
+    expected = tables.rows(kind, "postgres")
+    found = expected.with_columns(pl.col("float_value").fill_null(float("nan")))
+    assert judge(kind, expected, found, "pandas", {}) == (Fate.CONVERTED, "float_value (NaN for null)")
+    fate, detail = judge(kind, expected, found, "polars", {})
+    assert (fate, detail.partition(":")[0]) == (Fate.CHANGED, "float_value")
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_a_nan_that_became_a_null_is_changed(frame: str) -> None:
+    expected = tables.rows(KINDS["nan"], "postgres")
+    found = expected.with_columns(pl.col("float_value").fill_nan(None))
+    assert judge(KINDS["nan"], expected, found, frame, {})[0] is Fate.CHANGED
+
+
+def test_only_the_dtypes_of_the_columns_that_a_kind_is_about_count() -> None:
+    expected = tables.rows(KINDS["tab"], "postgres")
+    assert judge(KINDS["tab"], expected, expected, "polars", {"uuid_value": "Object"}) == (Fate.EXACT, "")
+    found = judge(KINDS["tab"], expected, expected, "polars", {"uuid_value": "Object", "text_value": "Binary"})
+    assert found == (Fate.CONVERTED, "text_value (Binary)")
+
+
+def test_a_changed_value_beside_those_the_kind_is_about_counts() -> None:
+    expected = tables.rows(KINDS["tab"], "postgres")
+    found = expected.with_columns(pl.lit(1, pl.Int32).alias("int_value"))
+    assert judge(KINDS["tab"], expected, found, "polars", {})[0] is Fate.CHANGED

@@ -1,0 +1,77 @@
+"""`lab verify` goes on where a server hangs or dies, and ends where a signal tells it to."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.fidelity import examination, fidelity, witness
+from harness.model import Fate, Finding
+from harness.settings import Settings
+
+pytestmark = [pytest.mark.alone, pytest.mark.long]
+WAYS = {"postgres": "postgres.psycopg.write_polars_copy_text", "clickhouse": "clickhouse.httpx.write_polars_parquet"}
+KINDS = "one_row,zero_rows,comma,empty_text,decimals"
+
+
+def suspended(server: psutil.Process) -> None:
+    for process in (server, *server.children(recursive=True)):
+        process.suspend()
+
+
+def killed(server: psutil.Process) -> None:
+    server.kill()
+
+
+@pytest.mark.parametrize("system", WAYS)
+@pytest.mark.parametrize(("injure", "said"), [(suspended, "did not answer"), (killed, "died")])
+def test_a_server_that_hangs_or_dies_costs_one_pair(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    system: str,
+    injure: Callable[[psutil.Process], None],
+    said: str,
+) -> None:
+    monkeypatch.setattr(witness, "PATIENCE_SECONDS", 4.0)
+    settings, found = Settings(results_dir=tmp_path / "results", state_dir=tmp_path / "state"), []
+
+    def on_finding(finding: Finding) -> None:
+        found.append(finding)
+        if len(found) == 1:
+            injure(psutil.Process(exam.lab.pids()[system]))
+
+    with examination.opened(settings, "embedded", WAYS[system], KINDS, print) as exam:
+        fidelity.examine(replace(exam, time_limit=4.0), on_finding)
+    fates = {finding.kind: finding.fate for finding in found}
+    assert len(fates) == len(found) == 5
+    (hurt,) = [finding for finding in found if finding.fate in (Fate.HANGS, Fate.CRASHES)]
+    assert hurt.detail.startswith(f"the {system} server {said} and was restarted")
+    assert not hurt.as_wanted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_within_ten_seconds_and_what_was_found_is_kept(
+    environment: dict[str, str], tmp_path: Path, number: signal.Signals
+) -> None:
+    command = (sys.executable, "-m", "harness.cli", "verify", "*", "--to", str(tmp_path / "matrix"))
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as running:
+        table, deadline = tmp_path / "matrix" / "fidelity.csv", time.monotonic() + 60
+        while not (table.exists() and table.read_text().count("\n") > 60):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        everything = psutil.Process(running.pid).children(recursive=True)
+        running.send_signal(number)
+        started = time.monotonic()
+        running.communicate(timeout=60)
+        assert time.monotonic() - started < 10
+    assert running.returncode == 128 + number
+    _, left = psutil.wait_procs(everything, timeout=8)
+    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    assert table.read_text().count("\n") > 60
+    assert not [path for path in (tmp_path / "state").iterdir() if path.is_dir()]

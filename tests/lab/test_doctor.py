@@ -1,0 +1,79 @@
+"""The doctor says of every service what it is, and of every way that cannot run why."""
+
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from harness import registry
+from harness.lab import s3
+from harness.model import LabError
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environment: dict[str, str]) -> None:
+    done = lab("doctor", env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("lab: embedded\nok   postgres: 18.")
+    assert "formats: ArrowStream, CSV, Native, Parquet, TabSeparated\n" in done.stdout
+    ways = [entry for entry in registry.catalogue().values() if entry.system in ("postgres", "clickhouse")]
+    lacking = sum("pg_parquet" in entry.needs for entry in ways)
+    assert f"ok   ways: {len(ways) - lacking} of {len(ways)} can run here" in done.stdout
+    assert done.stdout.count("unavailable: the postgres 18.") == done.stdout.count("; fix: ") == lacking >= 4
+
+
+def test_a_service_that_does_not_answer_fails_with_host_and_port(lab: Command, on_embedded_lab: dict[str, str]) -> None:
+    closed = {"LAB_POSTGRES_URI": "postgresql://lab:geheim99@127.0.0.1:1/lab"}
+    done = lab("doctor", "--external", env=on_embedded_lab | closed)
+    assert done.returncode == 1
+    assert "FAIL postgres: postgres: cannot reach 127.0.0.1:1" in done.stdout
+    assert "ok   clickhouse: 26." in done.stdout
+    assert "geheim99" not in done.stdout + done.stderr
+
+
+def test_a_shared_folder_that_the_server_cannot_read_fails(
+    lab: Command, on_embedded_lab: dict[str, str], tmp_path
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    elsewhere = {"LAB_IO_DIR": str(closed), "LAB_IO_DIR_SERVER": "/nonexistent/folder"}
+    done = lab("doctor", "--external", env=on_embedded_lab | elsewhere)
+    assert done.returncode == 1
+    assert "FAIL shared folder: " in done.stdout
+
+
+def test_a_shared_folder_may_have_any_name(lab: Command, on_embedded_lab: dict[str, str]) -> None:
+    with TemporaryDirectory(
+        prefix='it\'s "shared" 100% :a '
+    ) as shared:  # not below tmp_path, which is closed to nobody
+        Path(shared).chmod(0o777)
+        done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_IO_DIR": shared})
+    assert f"ok   shared folder: {shared}: each side reads what the other writes\n" in done.stdout
+
+
+def store_at(endpoint: str) -> s3.ObjectStore:
+    return s3.ObjectStore(endpoint, "us-east-1", "key", "secret-key")
+
+
+def test_an_s3_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(LabError, match=r"s3: cannot reach 127\.0\.0\.1:1 "):
+        s3.check(store_at("http://127.0.0.1:1"))
+
+
+def test_a_server_that_is_no_s3_is_given_up_within_seconds() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(LabError, match="is it an S3 server") as caught:
+            s3.check(store_at(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+        assert "secret-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "s3://bucket", "http://", "http://127.0.0.1:port"])
+def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
+    with pytest.raises(LabError, match="LAB_S3_ENDPOINT: expected a URI like http://"):
+        s3.check(store_at(endpoint))

@@ -1,0 +1,287 @@
+"""The embedded lab's life: up in seconds, revived with its rows, and gone without a trace however its process ends."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import psycopg
+import pytest
+
+from harness.lab.embedded import EmbeddedLab, LabError
+
+DEADLINE_SECONDS = 20.0
+
+# A process that holds a lab: argv is the folder, how to end, the services. It prints one line when the lab is up, and
+# another when it has used the lab after the signal that ends it.
+PARENT = """
+import json, os, signal, subprocess, sys
+from pathlib import Path
+import psycopg
+from harness.lab.embedded import EmbeddedLab
+from harness.machine.stopping import on_signals
+
+folder, ending, *services = sys.argv[1:]
+with on_signals(), EmbeddedLab(Path(folder), services) as lab:
+    workers = []
+    if ending == "workers":
+        workers.append(subprocess.Popen(["sleep", "300"], close_fds=False, stdout=subprocess.DEVNULL).pid)
+        workers.append(os.fork())
+        if workers[-1] == 0:
+            os.close(1)
+            signal.pause()
+    up = json.dumps({"folder": str(lab.folder), "keepers": lab.keepers, "workers": workers})
+    if ending in ("end", "exception"):
+        print(up, flush=True)
+        if ending == "exception":
+            raise ValueError("the caller failed")
+    else:
+        try:  # the signal may come as soon as this line is out
+            print(up, flush=True)
+            signal.pause()
+        finally:
+            with psycopg.connect(lab.endpoints["postgres"]) as connection:
+                print(connection.execute("SELECT 'still up'").fetchone()[0], flush=True)
+"""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait until the condition holds; fails after DEADLINE_SECONDS."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """Every process that works inside a folder: services, their backends, initdb."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if Path(process.cwd()).is_relative_to(folder):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def labs_in(folder: Path) -> list[Path]:
+    return list(folder.glob("lab-*"))
+
+
+def nothing_is_left_in(folder: Path) -> bool:
+    return not labs_in(folder) and not processes_in(folder)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every account can reach; pytest's own is closed to others."""
+    path = Path(tempfile.mkdtemp(prefix="lab-test-")).resolve()
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def parent(folder: Path):
+    """Start the process PARENT and read its first line; it is killed at the end if it still lives."""
+    started = []
+
+    def start(ending: str, *services: str) -> tuple[subprocess.Popen, dict]:
+        command = [sys.executable, "-c", PARENT, str(folder), ending, *services]
+        # Its own session, so that a Ctrl-C for its whole process group does not reach pytest.
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        started.append(process)
+        return process, json.loads(process.stdout.readline())
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def postgres(lab: EmbeddedLab, sql: str) -> list[tuple]:
+    with psycopg.connect(lab.endpoints["postgres"], autocommit=True) as connection:
+        cursor = connection.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+
+def clickhouse(lab: EmbeddedLab, sql: str) -> str:
+    return httpx.post(lab.endpoints["clickhouse_http"], content=sql).raise_for_status().text
+
+
+@pytest.mark.alone
+def test_the_lab_is_up_within_seconds_and_gone_after_the_with_block(folder, record_property):
+    started = time.perf_counter()
+    with EmbeddedLab(folder) as lab:
+        seconds = time.perf_counter() - started
+        print(f"the embedded lab was up after {seconds:.2f} s")  # noqa: T201 (the figure, under `pytest -s`)
+        record_property("up_seconds", seconds)
+        assert seconds < 10
+        assert lab.endpoints.keys() == {"postgres", "clickhouse_http", "clickhouse_native"}
+        assert lab.pids.keys() == {"postgres", "clickhouse"}
+        assert lab.dead() == []
+        assert postgres(lab, "SELECT 1") == [(1,)]
+        assert clickhouse(lab, "SELECT 1") == "1\n"
+    assert nothing_is_left_in(folder)
+    lab.stop()  # does nothing the second time
+
+
+ENDINGS = [
+    ("end", None, 0),
+    ("exception", None, 1),
+    ("ctrl_c", signal.SIGINT, -signal.SIGINT),
+    ("sigterm", signal.SIGTERM, 128 + signal.SIGTERM),
+    ("sighup", signal.SIGHUP, 128 + signal.SIGHUP),
+    ("kill_9", signal.SIGKILL, -signal.SIGKILL),
+]
+
+
+@pytest.mark.parametrize(("ending", "number", "status"), ENDINGS, ids=[ending for ending, *_ in ENDINGS])
+def test_nothing_is_left_when_the_process_that_holds_the_lab_ends(parent, folder, ending, number, status):
+    process, _ = parent(ending, "postgres", "clickhouse")
+    if number is not None:
+        assert len(processes_in(folder)) > 2
+        os.killpg(process.pid, number)
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == status
+    if status != -signal.SIGKILL:
+        assert nothing_is_left_in(folder)
+    until(lambda: nothing_is_left_in(folder))
+    if number not in (None, signal.SIGKILL):
+        assert output == b"still up\n"  # the signal reached the parent only
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_that_live_on_do_not_keep_the_services_alive(parent, folder, number):
+    process, up = parent("workers", "postgres")
+    try:
+        os.kill(process.pid, number)
+        process.wait(DEADLINE_SECONDS)
+        until(lambda: nothing_is_left_in(folder))
+        assert all(map(psutil.pid_exists, up["workers"]))
+    finally:
+        for worker in up["workers"]:
+            os.kill(worker, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_lab_that_is_ended_while_it_starts_leaves_nothing(folder, number):
+    command = [sys.executable, "-c", PARENT, str(folder), "end", "postgres"]
+    with subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        until(lambda: any(each.name() == "initdb" for each in processes_in(folder)))
+        process.send_signal(number)
+        assert process.stdout.read() == b""  # it did not come up
+    until(lambda: nothing_is_left_in(folder))
+
+
+def test_a_killed_postmaster_is_reported_and_revived_with_its_rows(folder):
+    with EmbeddedLab(folder, ["postgres"]) as lab:
+        postgres(lab, "CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
+        endpoints, pids = lab.endpoints, lab.pids
+        os.kill(lab.pids["postgres"], signal.SIGKILL)
+        until(lab.dead)
+        assert lab.dead() == ["postgres"]
+        assert lab.revive() == ["postgres"]
+        assert lab.dead() == []
+        assert lab.endpoints == endpoints
+        assert lab.pids != pids
+        assert postgres(lab, "SELECT count(*), sum(n) FROM t") == [(1000, 500500)]
+        assert lab.revive() == []
+    assert nothing_is_left_in(folder)
+
+
+def test_a_backend_that_outlives_its_killed_postmaster_does_not_hinder_the_revival(folder):
+    busy = "DO 'BEGIN LOOP END LOOP; END'"  # never looks whether its postmaster lives
+    client_code = f"import sys, psycopg; psycopg.connect(sys.argv[1]).execute({busy!r})"
+    with EmbeddedLab(folder, ["postgres"]) as lab:
+        client = subprocess.Popen(
+            [sys.executable, "-c", client_code, lab.endpoints["postgres"]],
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: postgres(lab, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DO%' AND state = 'active'"))
+        os.kill(lab.pids["postgres"], signal.SIGKILL)
+        until(lab.dead)
+        assert lab.revive() == ["postgres"]
+        assert postgres(lab, "SELECT 1") == [(1,)]
+        assert client.wait(DEADLINE_SECONDS) != 0
+    assert nothing_is_left_in(folder)
+
+
+def test_a_killed_gateway_is_reported_and_revived_with_its_rows(folder):
+    with EmbeddedLab(folder, ["clickhouse"]) as lab:
+        clickhouse(lab, "CREATE TABLE t ENGINE = MergeTree ORDER BY n AS SELECT number AS n FROM numbers(1000)")
+        os.kill(lab.pids["clickhouse"], signal.SIGKILL)
+        until(lab.dead)
+        assert lab.revive() == ["clickhouse"]
+        assert clickhouse(lab, "SELECT count(), sum(n) FROM t") == "1000\t499500\n"
+    assert nothing_is_left_in(folder)
+
+
+def test_a_service_whose_keeper_was_killed_is_reported_and_revived(folder):
+    with EmbeddedLab(folder, ["postgres"]) as lab:
+        postgres(lab, "CREATE TABLE t AS SELECT 1 AS n")
+        os.kill(lab.keepers["postgres"], signal.SIGKILL)
+        until(lab.dead)
+        assert lab.revive() == ["postgres"]
+        assert postgres(lab, "SELECT n FROM t") == [(1,)]
+    assert nothing_is_left_in(folder)
+
+
+def test_a_service_that_does_not_come_up_again_is_an_error_with_its_last_log_lines(folder):
+    with EmbeddedLab(folder, ["postgres"]) as lab:
+        os.kill(lab.pids["postgres"], signal.SIGKILL)
+        until(lab.dead)
+        (lab.folder / "postgres" / "data" / "global" / "pg_control").unlink()
+        with pytest.raises(LabError, match=r"(?s)found it ended with status 2.*could not .*pg_control"):
+            lab.revive()
+        assert lab.pids == {}
+    assert nothing_is_left_in(folder)
+
+
+def test_a_stop_after_the_postmaster_was_killed_gives_its_shared_memory_back(folder):
+    with EmbeddedLab(folder, ["postgres"]) as lab:
+        identifier = (lab.folder / "postgres/data/postmaster.pid").read_text().splitlines()[6].split()[1]
+        assert identifier in shared_memory_segments()
+        os.kill(lab.pids["postgres"], signal.SIGKILL)
+        until(lab.dead)
+    assert identifier not in shared_memory_segments()
+    assert nothing_is_left_in(folder)
+
+
+def shared_memory_segments() -> list[str]:
+    listed = subprocess.run(["ipcs", "-m"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[1] for line in listed.splitlines() if len(line.split()) > 4]
+
+
+def test_left_overs_of_a_dead_lab_are_removed_at_the_next_start_and_those_of_a_living_one_are_not(parent, folder):
+    with EmbeddedLab(folder, ["postgres"]) as living:
+        process, up = parent("kill_9", "postgres")
+        for pid in (up["keepers"]["postgres"], process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        left_over = Path(up["folder"])
+        assert left_over.exists()
+        with EmbeddedLab(folder, ["postgres"]) as next_one:
+            assert not left_over.exists()
+            assert processes_in(left_over) == []
+            assert set(labs_in(folder)) == {living.folder, next_one.folder}
+            assert postgres(living, "SELECT 1") == postgres(next_one, "SELECT 1") == [(1,)]
+            assert living.endpoints["postgres"] != next_one.endpoints["postgres"]
+    assert nothing_is_left_in(folder)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(folder):
+    (folder / "file").touch()
+    with pytest.raises(LabError, match=r"expected to start in .*/file/lab, found .*Not a directory"):
+        EmbeddedLab(folder / "file" / "lab").start()

@@ -1,0 +1,187 @@
+"""The S3 server of a run: a MinIO of its own or one in the environment; buckets that are gone afterwards; links."""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness.lab import embedded as lab_module
+from harness.lab import go_programs, minio, object_stores, s3
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.object_stores import Objects
+from harness.model import LabError
+from harness.settings import Settings
+from tests import object_store
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Objects]:
+    yield from object_store.opened(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "files"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "one").write_bytes(b"1")
+    (folder / "deep" / "many").write_bytes(os.urandom(20_000_000))  # more than one part of an upload
+    return folder
+
+
+def buckets(objects: Objects) -> list[str]:
+    return [found["Name"] for found in s3.client(objects.store).list_buckets()["Buckets"]]
+
+
+def test_it_is_minio_with_keys_that_nobody_else_has_and_no_text_shows(objects: Objects) -> None:
+    assert objects.server.version == f"MinIO {go_programs.MINIO.version}"
+    assert objects.kind == "embedded"
+    assert objects.store.secret_key not in f"{objects!r} {objects}"
+    wrong = s3.ObjectStore(objects.store.endpoint, "us-east-1", "lab", "lab-secret")
+    with pytest.raises(LabError, match="SignatureDoesNotMatch"):
+        s3.check(wrong)
+
+
+def test_files_come_back_as_they_were_and_the_bucket_is_gone_afterwards(
+    objects: Objects, files: Path, tmp_path: Path
+) -> None:
+    with objects.bucket("test", print) as name:
+        s3.upload(objects.store, name, files, "here")
+        assert s3.sizes(objects.store, name) == {"here/one": 1, "here/deep/many": 20_000_000}
+        assert s3.sizes(objects.store, name, "here/deep") == {"here/deep/many": 20_000_000}
+        s3.download(objects.store, name, "here/deep/many", tmp_path / "back")
+        assert (tmp_path / "back").read_bytes() == (files / "deep" / "many").read_bytes()
+    assert buckets(objects) == []
+
+
+def test_a_bucket_is_emptied_and_removed_also_after_a_failure(objects: Objects, files: Path) -> None:
+    def fail() -> None:
+        with objects.bucket("test", print) as name:
+            s3.upload(objects.store, name, files, "here")
+            s3.client(objects.store).create_multipart_upload(Bucket=name, Key="never completed")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert buckets(objects) == []
+
+
+def test_a_bucket_of_somebody_else_is_refused_and_left_alone(objects: Objects) -> None:
+    theirs, name = s3.client(objects.store), s3.bucket_name("theirs")
+    theirs.create_bucket(Bucket=name)
+    theirs.put_object(Bucket=name, Key="precious", Body=b"1")
+    with (
+        pytest.raises(LabError, match=f'the bucket "{name}" could not be made'),
+        objects.bucket("theirs", print),
+    ):
+        pass
+    assert s3.sizes(objects.store, name) == {"precious": 1}
+    s3.remove_bucket(objects.store, name)
+
+
+def fetched(store: s3.ObjectStore, name: str) -> tuple[float, bytes]:
+    """Fetch an object over one connection; returns the seconds that took, and its bytes."""
+    requests = s3.client(store)
+    requests.list_buckets()
+    started = time.perf_counter()
+    content = requests.get_object(Bucket=name, Key="here/deep/many")["Body"].read()
+    return time.perf_counter() - started, content
+
+
+@pytest.mark.alone
+def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: Objects, files: Path) -> None:
+    plain, slow, narrow = (objects.over(0, 0), objects.over(200, 0), objects.over(0, 20_000_000))
+    with objects.bucket("test", print) as name:
+        s3.upload(objects.store, name, files, "here")
+        started = time.perf_counter()
+        s3.sizes(slow, name)
+        assert 0.2 < time.perf_counter() - started < 2
+        assert fetched(plain, name)[0] < 0.7  # 20 MB over 20 MB/s take 1 s
+        seconds, content = fetched(narrow, name)
+        assert 0.8 < seconds < 5
+        assert content == (files / "deep" / "many").read_bytes()
+
+
+def test_a_port_that_somebody_takes_while_minio_starts_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: Objects
+) -> None:
+    """MinIO says that it cannot listen, and may live on."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        choices = iter([[taken], lab_module.free_ports(1)])
+        monkeypatch.setattr(lab_module, "free_ports", lambda count: next(choices))
+        program = go_programs.program(go_programs.MINIO, Settings().cache_dir, print)
+        with EmbeddedLab(tmp_path / "lab", (), {"minio": minio.service(program)}) as lab:
+            assert urlsplit(lab.endpoints["s3"]).port != taken
+
+
+def test_without_go_and_without_a_program_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state")
+    with object_stores.opened(settings, with_links=False, say=print) as found:
+        assert isinstance(found, str)
+        assert "no minio: expected a Go toolchain to compile it with, found none" in found
+        assert "LAB_S3_ENDPOINT" in found
+
+
+def test_the_doctor_knows_which_server_a_run_would_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(cache_dir=tmp_path / "cache")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert object_stores.without_a_name(settings).startswith("none: no Go")
+    (tmp_path / "go").touch(mode=0o755)
+    assert "compiles" in object_stores.without_a_name(settings)
+    program = go_programs.place(go_programs.MINIO, settings.cache_dir)
+    program.parent.mkdir()
+    program.touch()
+    assert object_stores.without_a_name(settings) == f"a MinIO of its own ({go_programs.MINIO.version})"
+
+
+def test_a_module_that_cannot_be_compiled_is_a_reason_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "go").write_text("#!/bin/sh\necho first >&2\necho 'the last reason' >&2\nexit 1\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(go_programs.NotThere) as caught:
+        go_programs.program(go_programs.MINIO, tmp_path / "cache", print)
+    assert str(caught.value) == "no minio: it could not be compiled: the last reason"
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["minio.lock"]  # which others may wait for
+
+
+def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "go").write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho program > "$GOBIN/server"\nchmod +x "$GOBIN/server"\n'
+    )
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    said: list[str] = []
+    for _ in range(2):
+        path = go_programs.program(go_programs.TOXIPROXY, tmp_path / "cache", said.append)
+        assert path.read_text() == "program\n"
+    assert len((tmp_path / "calls").read_text().splitlines()) == len(said) == 1
+    assert "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0" in (tmp_path / "calls").read_text()
+
+
+@pytest.mark.parametrize("missing", ["s3_endpoint", "s3_access_key", "s3_secret_key"])
+def test_an_endpoint_without_keys_is_refused(tmp_path: Path, missing: str) -> None:
+    named = {"s3_endpoint": "http://127.0.0.1:1", "s3_access_key": "key", "s3_secret_key": "secret"}
+    settings = Settings(state_dir=tmp_path, **{**named, missing: None})
+    with (
+        pytest.raises(LabError, match="found only some of them"),
+        object_stores.opened(settings, with_links=False, say=print),
+    ):
+        pass
+
+
+def test_an_endpoint_that_does_not_answer_is_refused(tmp_path: Path) -> None:
+    named = {"s3_endpoint": "http://127.0.0.1:1", "s3_access_key": "key", "s3_secret_key": "secret-text"}
+    settings = Settings(state_dir=tmp_path, **named)
+    with (
+        pytest.raises(LabError, match=r"127\.0\.0\.1:1") as caught,
+        object_stores.opened(settings, with_links=False, say=print),
+    ):
+        pass
+    assert "secret-text" not in str(caught.value)

@@ -1,0 +1,217 @@
+"""The rig of stores on real files: right values are ok, wrong ones never, whoever made them wrong."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness import results
+from harness.model import Run, Status
+from harness.run import runner
+from harness.run.rigs import stores
+from tests.made_up import MadeUp
+from tests.run.rigs.orders import case, order
+
+# Stores of one Parquet file, named as a client whose stores are read back so; `broken` stores make a wrong one.
+GOOD = """
+@contextmanager
+def connect(folder):
+    yield folder + "/data.parquet"
+
+def register(operation, change=lambda table: table, name=None):
+    def function(store, *data):
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+        if operation == "create":
+            return pq.write_table(change(*data), store)
+        table = pq.read_table(store)
+        if operation == "query":
+            table = table.filter((pc.field("col1") > 100) & (pc.field("col97") < 1000))
+        return change(table)
+    function.__name__, function.__module__ = name or operation, __name__
+    transport(operation, frame="pyarrow", path="", payload="")(function)
+
+def one_more(table):
+    changed = table["col7"].to_pylist()
+    changed[-1] += 1
+    return table.set_column(7, "col7", [changed])
+
+register("create")
+register("read")
+register("query")
+register("read", lambda table: table.slice(1), "read_short")
+register("read", lambda table: table.slice(0, 0), "read_nothing")
+register("read", one_more, "read_changed")
+register("read", lambda table: table.take(list(range(len(table)))[::-1]), "read_backwards")
+register("create", one_more, "create_changed")
+register("create", lambda table: table.slice(0, 3), "create_short")
+register("create", lambda table: table.drop_columns(["col3"]), "create_narrow")
+
+@transport("query", frame="pyarrow", path="", payload="")
+def query_everything(store):
+    import pyarrow.parquet as pq
+    return pq.read_table(store)
+
+@transport("create", frame="pyarrow", path="", payload="")
+def create_nothing(store, data):
+    pass
+"""
+BROKEN = GOOD.replace('register("create")', 'register("create", one_more)')
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """Have the stores `made.pyarrow`, which are good but for what a name says, and `made.polars`, made wrong."""
+    MadeUp(tmp_path, pyarrow=GOOD, polars=BROKEN).join(monkeypatch, runner, stores)
+
+
+@pytest.fixture
+def perform(settings, tmp_path):
+    """Run cases in a rig of their own; returns the rows."""
+
+    def call(*cases):
+        folder = tmp_path / "run"
+        folder.mkdir()
+        with stores.opened(order(settings, *cases)) as rig:
+            session = runner.Session("the-run", "stores", rig, "0" * 12, folder, 30.0)
+            runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
+            assert not (settings.state_dir / "stores" / "created").exists()
+        assert not (settings.state_dir / "stores").exists()
+        return results.load(folder / "runs.csv")
+
+    return call
+
+
+def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
+    names = ("create", "read", "query", "read_backwards")
+    rows = perform(*(case(f"made.pyarrow.{name}") for name in names))
+    assert [(row["status"], row["error"]) for row in rows] == [(Status.OK, None)] * 4
+    assert {(row["rows"], row["bytes"], row["parameters"], row["lab"]) for row in rows} == {
+        (20, None, "rows=20", "local")
+    }
+
+
+def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, made_up):
+    expected = {
+        "create_changed": "col7: 1 of 20 values differ",
+        "create_short": "expected 20 rows, found 3",
+        "read_changed": "col7: 1 of 20 values differ",
+        "read_short": "expected 20 rows, found 19",
+        "read_nothing": "expected 20 rows, found 0",
+        "query_everything": "expected 0 rows, found 20",
+    }
+    rows = perform(*(case(f"made.pyarrow.{name}") for name in expected))
+    for row, said in zip(rows, expected.values(), strict=True):
+        assert row["status"] is Status.MISMATCH, row["transport"]
+        assert row["error"].startswith(said)
+        assert row["seconds"] is None
+
+
+def test_a_store_that_cannot_be_read_back_is_an_error(perform, made_up):
+    rows = perform(*(case(f"made.pyarrow.{name}") for name in ("create_narrow", "create_nothing")))
+    assert [row["status"] for row in rows] == [Status.ERROR] * 2
+
+
+def test_a_store_that_was_made_wrong_is_neither_read_nor_queried(perform, made_up):
+    for row in perform(*(case(f"made.polars.{operation}") for operation in ("read", "query"))):
+        assert row["status"] is Status.ERROR
+        assert "made.polars.create made a store with wrong values: col7: 1 of 1000 values differ" in row["error"]
+        assert row["seconds"] is None
+
+
+@contextmanager
+def prepared(settings, name):
+    """A case with its rig and job, ready for the worker, as the runner does it."""
+    chosen = case(name)
+    with stores.opened(order(settings, chosen)) as rig:
+        yield rig, chosen, {"transport": name, "result": "", **rig.prepare(chosen)}
+
+
+def measured(job, tmp_path):
+    answer = stores.execute(job, 30.0, tmp_path / "log").answer
+    assert answer["status"] == Status.OK, answer
+    return answer
+
+
+def change_sqlite(path):
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE benchmark SET col7 = col7 + 1 WHERE rowid = 5")
+    connection.close()
+
+
+def change_duckdb(path):
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE benchmark SET col7 = col7 + 1 WHERE rowid = 5")
+
+
+def change_parquet(path):
+    table = pq.read_table(path)
+    column = table["col7"].to_pylist()
+    column[5] += 1
+    place = table.column_names.index("col7")
+    pq.write_table(table.set_column(place, "col7", pa.array([column]).flatten()), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "change"),
+    [
+        ("stores_equal.sqlite.create", "*.sqlite", change_sqlite),
+        ("stores_published.sqlite.create", "*.sqlite", change_sqlite),
+        ("stores_equal.duckdb.create", "*.duckdb", change_duckdb),
+        ("stores_equal.pyarrow.create", "*.parquet", change_parquet),
+        ("stores_equal.delta.create", "*.parquet", change_parquet),
+    ],
+)
+def test_one_value_that_changed_on_disk_after_a_create_is_found(settings, tmp_path, name, pattern, change):
+    with prepared(settings, name) as (rig, chosen, job):
+        answer = measured(job, tmp_path)
+        (path,) = (tmp_path / "state" / "stores" / "created").rglob(pattern)
+        change(path)
+        (line,) = rig.differences(chosen, job, answer)
+        assert line.startswith("col7: 1 of 20 values differ")
+        assert path.exists()  # and was not put where reads look for it
+
+
+def test_a_file_of_a_store_that_is_cut_off_after_a_create_does_not_pass(settings, tmp_path):
+    with prepared(settings, "stores_equal.pyarrow.create") as (rig, chosen, job):
+        answer = measured(job, tmp_path)
+        (path,) = (tmp_path / "state" / "stores" / "created").rglob("*.parquet")
+        path.write_bytes(path.read_bytes()[:-100])
+        with pytest.raises(duckdb.Error):
+            rig.differences(chosen, job, answer)
+
+
+def test_a_store_that_was_created_and_verified_is_the_one_that_reads_and_queries_use(settings, tmp_path):
+    with prepared(settings, "stores_equal.sqlite.create") as (rig, chosen, job):
+        answer = measured(job, tmp_path)
+        (path,) = (tmp_path / "state" / "stores" / "created").rglob("*.sqlite")
+        made = path.stat().st_ino
+        assert rig.differences(chosen, job, answer) == []
+        rig.settle(chosen)
+        folders = {rig.prepare(case(f"stores_equal.sqlite.{name}"))["folder"] for name in ("read", "query")}
+        assert [(folder / path.name).stat().st_ino for folder in map(Path, folders)] == [made]
+        assert (rig.prepare(chosen)["folder"], list(path.parent.iterdir())) == (str(path.parent), [])
+
+
+def test_every_create_starts_with_empty_folders_and_every_read_with_the_same_store(settings):
+    create, read = (case(f"stores_equal.pyarrow.{operation}") for operation in ("create", "read"))
+    with stores.opened(order(settings, create, read)) as rig:
+        folder = settings.state_dir / "stores"
+        for _ in range(2):
+            job = rig.prepare(create)
+            assert [list((folder / name).iterdir()) for name in ("created", "warmup")] == [[], []]
+            (folder / "created" / "left").touch()
+        rig.settle(create)
+        assert not (folder / "created").exists()
+        job = rig.prepare(read)
+        (path,) = (folder / "stores_equal.pyarrow-20").rglob("*.parquet")
+        made_at = path.stat().st_mtime_ns
+        assert rig.prepare(read) == job
+        assert path.stat().st_mtime_ns == made_at
+        rig.settle(read)
+        assert path.exists()

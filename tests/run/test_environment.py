@@ -1,0 +1,168 @@
+"""The environment of a run is told by a fingerprint: what makes numbers incomparable changes it, nothing else does."""
+
+import copy
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.datasets import store
+from harness.model import Dataset, Experiment
+from harness.run import environment
+from harness.run.plan import Plan
+from harness.run.rigs.stores import StoreRig
+
+HERE = Path(__file__).parent
+PLAN = Plan("stores", "smoke", "*", (Experiment("equal", "*", "integers", {"rows": [1]}),), 1, 1, 5.0)
+FACTS = {
+    "plan": {"suite": "stores", "size": "smoke", "experiments": [{"parameters": {"rows": [1]}}], "seed": 1},
+    "data": [{"name": "integers", "rows": 1, "content_hash": "00"}],
+    "lab": "local",
+    "servers": {"postgres": {"version": "18.4", "settings": {"work_mem": "4MB"}}},
+    "server_filesystem": "ext4",
+    "machine": {"cpu": "one", "memory_bytes": 1},
+    "python": "3.11.2",
+    "packages": {"polars": "2.1.0"},
+    "code": {"commit": "abc", "modified": False},
+    "measurement": {"clock": "time.monotonic_ns in the worker"},
+    "load_average_at_start": [0.1, 0.2, 0.3],
+}
+
+
+def changed(*path, to):
+    """The facts with one value changed."""
+    facts = copy.deepcopy(FACTS)
+    place = facts
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = to
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        (changed("plan", "seed", to=2), "plan"),
+        (changed("plan", "experiments", 0, "parameters", "rows", to=[1, 2]), "plan"),
+        (changed("data", 0, "content_hash", to="ff"), "data"),
+        (changed("data", to=[]), "data"),
+        (changed("lab", to="compose"), "lab"),
+        (changed("machine", "memory_bytes", to=2), "machine"),
+        (changed("python", to="3.12.0"), "python"),
+        (changed("packages", "polars", to="2.1.1"), "packages"),
+        (changed("packages", to={"polars": "2.1.0", "duckdb": "1.5.5"}), "packages"),
+        (changed("servers", "postgres", "version", to="18.5"), "servers"),
+        (changed("servers", to={}), "servers"),
+        (changed("code", "commit", to="def"), "code"),
+        (changed("code", "modified", to=True), "code"),
+    ],
+    ids=str,
+)
+def test_what_makes_numbers_incomparable_changes_the_fingerprint_and_is_named(facts, named):
+    assert environment.fingerprint(facts) != environment.fingerprint(FACTS)
+    assert environment.differing(FACTS, facts) == environment.differing(facts, FACTS) == [named]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        changed("load_average_at_start", to=[9.0, 9.0, 9.0]),
+        changed("measurement", "clock", to="said otherwise"),
+        changed("servers", "postgres", "settings", to={}),
+        changed("server_filesystem", to="xfs"),
+        FACTS | {"run_id": "20260101T000000Z-host", "fingerprint": "0" * 12},
+        dict(reversed(FACTS.items())),
+        json.loads(json.dumps(FACTS)),
+    ],
+    ids=["load", "words", "server settings", "filesystem", "run id", "order", "through a file"],
+)
+def test_nothing_else_changes_it(facts):
+    assert environment.fingerprint(facts) == environment.fingerprint(FACTS)
+    assert environment.differing(FACTS, facts) == []
+
+
+def test_all_that_differs_is_named():
+    other = changed("python", to="3.12.0") | {"machine": {}, "servers": {}}
+    assert environment.differing(FACTS, other) == ["machine", "python", "servers"]
+
+
+def test_a_fingerprint_is_12_hexadecimal_digits():
+    assert re.fullmatch(r"[0-9a-f]{12}", environment.fingerprint(FACTS))
+
+
+@pytest.fixture
+def rig(tmp_path):
+    data = Dataset("integers", 1, 7, str(tmp_path / "secret-place" / "data.parquet"), "00ff")
+    return StoreRig(store.specification("integers"), {1: data}, tmp_path, 5.0)
+
+
+def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprint(rig):
+    facts = environment.describe(PLAN, rig, [], HERE, built_from="abc")
+    assert facts.keys() >= set(environment.IDENTITY)
+    assert facts["fingerprint"] == environment.fingerprint(facts)
+    assert facts == json.loads(json.dumps(facts))
+    assert facts["packages"]["polars"]
+    assert facts["data"] == [{"name": "integers", "rows": 1, "seed": 7, "content_hash": "00ff"}]
+    assert (facts["lab"], facts["servers"]) == ("local", {})
+    assert facts["plan"]["experiments"] == [
+        {"name": "equal", "select": "*", "dataset": "integers", "parameters": {"rows": [1]}, "origins": []}
+    ]
+
+
+def test_the_environment_says_where_nothing_lies(rig, tmp_path):
+    assert str(tmp_path) not in json.dumps(environment.describe(PLAN, rig, [], HERE))
+
+
+def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint(rig):
+    first, second = (environment.describe(PLAN, rig, [], HERE) for _ in range(2))
+    assert first["fingerprint"] == second["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("built_from", "code"),
+    [
+        ("abc123", {"commit": "abc123", "modified": False}),
+        ("abc123-dirty", {"commit": "abc123", "modified": True}),
+    ],
+)
+def test_code_without_a_checkout_is_what_it_was_built_from(rig, built_from, code):
+    assert environment.describe(PLAN, rig, [], HERE, built_from)["code"] == code
+
+
+def test_code_in_a_checkout_is_its_commit_and_whether_files_of_it_were_changed(rig, tmp_path, monkeypatch):
+    def git(*arguments):
+        who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
+        done = subprocess.run(("git", *who, *arguments), cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    git("init", "--quiet")
+    (tmp_path / "code.py").write_text("one")
+    git("add", "code.py")
+    git("commit", "--quiet", "--message", "one")
+    commit = git("rev-parse", "HEAD")
+    (tmp_path / "runs.csv").write_text("results are not code")
+    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": commit, "modified": False}
+    (tmp_path / "code.py").write_text("two")
+    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": commit, "modified": True}
+
+
+def test_code_of_nowhere_is_unknown_not_guessed(rig, tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": None, "modified": None}
+
+
+def test_every_transport_of_a_run_names_the_packages_it_uses_as_they_are_recorded(rig):
+    """By the names of distributions: clickhouse-driver, where the module is clickhouse_driver."""
+    facts = environment.describe(PLAN, rig, registry.select("*"), HERE)
+    assert facts["uses"].keys() == registry.catalogue().keys()
+    assert facts["uses"]["clickhouse.clickhouse_driver.write_polars_columnar"] == ["clickhouse-driver", "polars"]
+    for entry in registry.select("*"):
+        used = facts["uses"][entry.id]
+        assert set(used) <= facts["packages"].keys()
+        assert bool(used) == bool({part.partition(".")[0] for part in entry.requires} - sys.stdlib_module_names)

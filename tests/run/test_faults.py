@@ -1,0 +1,172 @@
+"""What dies in the middle of a run leaves a row that says so; the lab is repaired and the run goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from harness.model import Experiment, Status
+from harness.run import runner
+from harness.run.plan import Plan
+from harness.run.rigs.databases import DatabaseRig
+from harness.run.suite_run import Request, open_run
+from harness.settings import Settings
+from tests.commands import wait_for_rows
+
+pytestmark = [pytest.mark.alone, pytest.mark.long]
+
+ROWS = 300_000  # enough for the chosen ways to take more than a second
+
+
+def descendants(words: tuple[str, ...]) -> list[psutil.Process]:
+    """Processes below this one whose command line has all the words."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = process.cmdline()
+        except psutil.NoSuchProcess:
+            continue
+        if all(any(word in part for part in command) for word in words):
+            found.append(process)
+    return found
+
+
+def worker() -> psutil.Process | None:
+    return next(iter(descendants(("harness.worker",))), None)
+
+
+def server_at(uri: str) -> psutil.Process:
+    """The process below this one that listens at an address: the first of a family that inherits the socket."""
+    port = urlsplit(uri).port
+    found = {process.pid: process for process in psutil.Process().children(recursive=True) if _listens(process, port)}
+    return next(process for process in found.values() if process.ppid() not in found)
+
+
+def _listens(process: psutil.Process, port: int | None) -> bool:
+    try:
+        return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def busy_worker(deadline: float) -> psutil.Process:
+    """Wait for a worker that has been talking to its server for a moment."""
+    while time.monotonic() < deadline:
+        found = worker()
+        try:
+            if found and any(c.status == psutil.CONN_ESTABLISHED for c in found.net_connections("tcp")):
+                time.sleep(0.2)
+                return found
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        time.sleep(0.01)
+    raise AssertionError("no worker connected to a server in time")
+
+
+@contextmanager
+def killing(victim: Callable[[psutil.Process], psutil.Process]) -> Iterator[list[int]]:
+    """In the background, kill one process once, as soon as a worker is busy; yields the list its pid goes into."""
+    killed: list[int] = []
+
+    def kill() -> None:
+        pid = victim(busy_worker(time.monotonic() + 60)).pid
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield killed
+    thread.join()
+
+
+def two_runs(select: str, time_limit: float, rows: int = ROWS) -> Request:
+    experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [rows]})
+    return Request(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
+
+
+def run_with(tmp_path: Path, datasets: Path, select: str, victim: str) -> Any:
+    """Run one way twice; in its first run kill the worker, or the server at the endpoint that `victim` names."""
+    settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
+    rows: list[dict[str, Any]] = []
+    with open_run(settings, two_runs(select, 60.0), print) as suite_run:
+        rig = suite_run.session.rig
+        assert isinstance(rig, DatabaseRig)
+        endpoints = rig.lab.endpoints
+        with killing(lambda worker: worker if victim == "worker" else server_at(endpoints[victim])) as killed:
+            runner.perform(suite_run.session, suite_run.todo, rows.append)
+    assert len(killed) == 1
+    return rows
+
+
+def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
+    first, second = run_with(tmp_path, dataset_folder, "postgres.asyncpg.write_pandas_copy_text", "worker")
+    assert (first["status"], first["error"]) == (Status.KILLED, "the worker was killed by SIGKILL")
+    assert first.get("seconds") is None
+    assert second["status"] is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("select", "victim"),
+    [
+        ("postgres.asyncpg.write_pandas_copy_text", "postgres"),
+        ("postgres.psycopg.read_pandas_rows", "postgres"),
+        ("clickhouse.asynch.write_pandas_columnar", "clickhouse_native"),
+        ("clickhouse.clickhouse_driver.read_pandas_columnar", "clickhouse_native"),
+    ],
+)
+def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
+    tmp_path: Path, dataset_folder: Path, select: str, victim: str
+) -> None:
+    first, second = run_with(tmp_path, dataset_folder, select, victim)
+    assert first["status"] is Status.ERROR
+    assert first["error"].startswith(f"the {select.partition('.')[0]} server died during this run and was restarted")
+    assert first.get("seconds") is None
+    assert second["status"] is Status.OK, second["error"]
+
+
+def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
+    tmp_path: Path, dataset_folder: Path
+) -> None:
+    """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
+    settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
+    request = two_runs("postgres.asyncpg.write_pandas_copy_text", 12.0)
+    rows: list[dict[str, Any]] = []
+
+    def stop_worker() -> None:
+        busy_worker(time.monotonic() + 60).suspend()
+
+    with open_run(settings, request, print) as suite_run:
+        thread = threading.Thread(target=stop_worker)
+        thread.start()
+        runner.perform(suite_run.session, suite_run.todo, rows.append)
+        thread.join()
+    assert (rows[0]["status"], rows[0]["error"]) == (Status.TIMEOUT, "ended after the time limit of 12 s")
+    assert rows[1]["status"] is Status.OK, rows[1]["error"]
+
+
+def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    way = ("--experiment", "matrix", "--only", "postgres.psycopg.write_polars_copy_text", "--rows", "100")
+    command = (sys.executable, "-m", "harness.cli", "run", *way)
+    environment["TMPDIR"] = str(temporary)
+    with subprocess.Popen((*command, "--passes", "300"), env=environment, stdout=subprocess.DEVNULL) as killed:
+        wait_for_rows(tmp_path / "results", 1)
+        while not list(temporary.glob("lab-worker-*")):
+            time.sleep(0.005)
+        killed.kill()
+    assert list(temporary.glob("lab-worker-*"))
+    subprocess.run((*command, "--passes", "1"), env=environment, stdout=subprocess.DEVNULL, check=True, timeout=120)
+    assert not list(temporary.iterdir())

@@ -1,0 +1,194 @@
+"""A run that was stopped, by a signal or a full disk, is completed later; one of another environment is not."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness import results
+from harness.model import Status
+from harness.run import blame
+from harness.run.suite_run import open_run, resume_request
+from harness.settings import load
+from tests.commands import refused, wait_for_rows
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+ONE_WAY = "postgres.psycopg.write_polars_copy_text"
+OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
+
+
+def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command, environment: dict[str, str]) -> None:
+    arguments = ("run", *OF_THE_ARTICLE, "--rows", "500", "--passes", "3", "--only", "postgres.psycopg.*")
+    first = subprocess.Popen((sys.executable, "-m", "harness.cli", *arguments), env=environment, stdout=subprocess.PIPE)
+    results_dir = Path(environment["LAB_RESULTS_DIR"])
+    wait_for_rows(results_dir, 4)
+    first.send_signal(signal.SIGTERM)
+    output, _ = first.communicate(timeout=30)
+    assert first.returncode == 143
+    (folder,) = results_dir.iterdir()
+    assert f"lab run --resume {folder.name}".encode() in output
+    before = (folder / "runs.csv").read_text()
+    with (folder / "runs.csv").open("a") as file:
+        file.write("torn,li")  # as a killed run may leave it
+
+    done = lab("run", "--resume", folder.name, env=environment)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = (folder / "runs.csv").read_text()
+    assert after.startswith(before)
+    rows = results.load(folder / "runs.csv")
+    assert len(rows) == len({(row["transport"], row["pass"]) for row in rows}) == 18
+    assert sorted(row["order"] for row in rows) == list(range(1, 19))
+
+
+def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: dict[str, str]) -> None:
+    done = lab("run", "--rows", "100", "--passes", "1", "--only", ONE_WAY, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    facts = json.loads((folder / "environment.json").read_text())
+    facts["machine"]["cpu"] = "another"
+    (folder / "environment.json").write_text(json.dumps(facts))
+    assert "made in another environment (machine differ" in refused(
+        lab("run", "--resume", folder.name, env=environment)
+    )
+
+
+def test_a_run_that_is_to_be_done_again_is_and_counts_once(lab: Command, environment: dict[str, str]) -> None:
+    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY)
+    assert lab(*run, env=environment).returncode == 0
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    rows = (folder / "runs.csv").read_text().splitlines()
+    (folder / "runs.csv").write_text("\n".join([*rows[:-1], rows[-1].replace(",ok,", ",again,"), ""]))
+    before = lab("report", folder.name, env=environment)
+    assert "This run is not complete" in (folder / "report.html").read_text()
+    assert f"1 runs were ended by the machine or a person: lab run --resume {folder}" in before.stdout
+    done = lab("run", "--resume", folder.name, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [str(row["status"]) for row in results.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
+    assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
+
+
+def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
+    lab: Command, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ONE_WAY)
+    assert lab(*run, env=environment).returncode == 0
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    first, *others = results.load(folder / "runs.csv")
+    path, again = folder / "runs.csv", {"status": Status.AGAIN, "error": f"{blame.STARVED}; the worker was killed"}
+    path.unlink()
+    for row in (first | dict.fromkeys(results.OF_MEASUREMENT) | again, *others):
+        results.append(path, row)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = load()
+    with open_run(settings, resume_request(settings, folder.name, lambda suite: "databases"), print) as resumed:
+        assert [run.pass_number for run in resumed.todo] == [first["pass"]]
+        assert {run.key for run in resumed.todo} == resumed.session.starved
+        assert len(resumed.done) == 1
+
+
+def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
+    lab: Command, environment: dict[str, str], tmp_path: Path
+) -> None:
+    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ONE_WAY)
+    assert lab(*run, env=environment).returncode == 0
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    copy = tmp_path / "elsewhere" / "copy"
+    shutil.copytree(folder, copy)
+    (copy / "runs.csv").write_text("".join((copy / "runs.csv").read_text().splitlines(keepends=True)[:2]))
+    done = lab("run", "--resume", str(copy), env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row["run_id"] for row in results.load(copy / "runs.csv")} == {folder.name}
+    assert len(results.load(copy / "runs.csv")) == len(results.load(folder / "runs.csv")) == 2
+
+
+@pytest.fixture
+def small_state_disk() -> Iterator[Path]:
+    """A folder for the lab's servers on a disk of 250 MB that every account can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="lab-test-"))
+    folder.chmod(0o755)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=250m,mode=755", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        folder.rmdir()
+        pytest.skip("this user may not mount a small tmpfs")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+    folder.rmdir()
+
+
+@pytest.mark.long
+def test_a_disk_of_the_servers_that_fills_is_charged_to_no_way(
+    lab: Command, environment: dict[str, str], small_state_disk: Path
+) -> None:
+    environment["LAB_STATE_DIR"] = str(small_state_disk / "state")
+    ways = "postgres.psycopg.write_*,clickhouse.httpx.write_polars_*"
+    command = (sys.executable, "-m", "harness.cli", "run", *OF_THE_ARTICLE, "--rows", "20000", "--only", ways)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        wait_for_rows(Path(environment["LAB_RESULTS_DIR"]), 2)
+        with suppress(OSError), (small_state_disk / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(100_000))
+        _, said = running.communicate(timeout=100)
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    assert running.returncode == 2, said
+    assert re.search(r"^lab: .*(no space (is )?left|No space left)", said.decode(), re.MULTILINE), said
+    assert {row["status"] for row in results.load(folder / "runs.csv")} <= {Status.OK, Status.AGAIN}
+    (small_state_disk / "filler").unlink(missing_ok=True)
+    done = lab("run", "--resume", folder.name, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    counted = [row for row in results.load(folder / "runs.csv") if row["status"] is not Status.AGAIN]
+    assert {row["status"] for row in counted} == {Status.OK}
+    assert len(counted) == len({(row["transport"], row["pass"]) for row in counted})
+
+
+@pytest.fixture
+def small_results_disk(tmp_path: Path) -> Iterator[Path]:
+    """A results folder on a disk of 3 MB."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small tmpfs")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_too_small_for_the_rows_is_refused_before_anything_is_made(
+    lab: Command, environment: dict[str, str], small_results_disk: Path
+) -> None:
+    line = refused(lab("run", "--rows", "20000", "--only", ONE_WAY, env=environment))
+    assert "expected 7.0 MB of free disk" in line
+    assert "found 3.1 MB" in line
+    assert not list(small_results_disk.iterdir())
+
+
+@pytest.mark.long
+def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_completed(
+    lab: Command, environment: dict[str, str], small_results_disk: Path
+) -> None:
+    arguments = ("run", *OF_THE_ARTICLE, "--rows", "200", "--passes", "3", "--only", "postgres.psycopg.*")
+    command = (sys.executable, "-m", "harness.cli", *arguments)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        wait_for_rows(small_results_disk, 4)
+        (small_results_disk / "filler").write_bytes(bytes(2_500_000))
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 2
+    assert b"MB of free disk" in said
+    (small_results_disk / "filler").unlink()
+    (folder,) = small_results_disk.iterdir()
+    assert f'"lab run --resume {folder.name}" goes on' in said.decode()
+    before = results.load(folder / "runs.csv")
+    assert 4 <= len(before) < 18
+    assert {row["status"] for row in before} == {Status.OK}
+    done = lab("run", "--resume", folder.name, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(results.load(folder / "runs.csv")) == 18

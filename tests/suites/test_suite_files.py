@@ -1,0 +1,191 @@
+"""The suites of the lab agree with the catalogue, with their rigs and with the figures of what they reproduce."""
+
+import csv
+import inspect
+import re
+from importlib import import_module
+
+import pytest
+
+from harness import registry, results
+from harness.datasets import store
+from harness.model import Operation, Origin
+from harness.run import plan
+from harness.run.rigs import parquet
+from harness.settings import ROOT
+from harness.suites import suite_files
+from harness.suites.comparisons import Sweep, Versus
+from harness.suites.suite import SIZES
+
+FOLDER = ROOT / "suites"
+SUITES = {path.stem: suite_files.load(FOLDER, path.stem) for path in sorted(FOLDER.glob("*.toml"))}
+PARAMETERS = {name: import_module(f"harness.run.rigs.{suite.rig}").PARAMETERS for name, suite in SUITES.items()}
+
+every_suite = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
+every_size = pytest.mark.parametrize(
+    ("suite", "size"),
+    [(suite, size) for suite in SUITES.values() for size in SIZES],
+    ids=lambda value: getattr(value, "name", value),
+)
+every_picture = pytest.mark.parametrize(
+    ("suite", "picture"),
+    [(suite, picture) for suite in SUITES.values() for picture in suite.pictures],
+    ids=lambda value: value.name,
+)
+
+
+def cases_of(suite, size="default"):
+    return plan.cases(plan.of_size(suite, size, "*", 1), registry.select)
+
+
+def published_by(suite):
+    return {case.transport.published for case in cases_of(suite)} - {None}
+
+
+def test_the_suites_are_the_ones_the_lab_promises():
+    assert set(SUITES) == {"matrix", "scan", "stores", "elt", "tuning"}
+
+
+@every_suite
+def test_every_suite_has_all_four_sizes_and_a_picture(suite):
+    assert tuple(suite.sizes) == SIZES
+    assert suite.title
+    assert suite.pictures
+
+
+@every_size
+def test_every_experiment_of_a_size_has_transports_and_the_parameters_of_its_rig(suite, size):
+    cases = cases_of(suite, size)
+    assert {case.experiment for case in cases} == {experiment.name for experiment in suite.size(size).experiments}
+    for case in cases:
+        if suite.rig == "tuning":  # each job has its own
+            assert case.parameters.keys() <= PARAMETERS[suite.name]
+        else:
+            assert case.parameters.keys() - {"profile"} == PARAMETERS[suite.name]
+            assert ("profile" in case.parameters) == (case.experiment == "profiles")
+
+
+@every_size
+def test_every_size_of_a_database_or_store_suite_is_about_a_dataset_there_is(suite, size):
+    datasets = {case.dataset for case in cases_of(suite, size)}
+    assert len(datasets) == 1
+    if suite.rig in ("databases", "stores"):
+        assert {store.specification(name).name for name in datasets} == datasets
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_layout_of_a_scan_has_files_that_can_be_made_and_a_page_cache_that_can_be_set(size):
+    for case in cases_of(SUITES["scan"], size):
+        assert case.dataset == "lineitem"
+        assert case.parameters["page_cache"] in parquet.PAGE_CACHE
+        assert len(parquet.layouts_of(case)) == case.parameters["files"]
+
+
+@every_suite
+def test_the_smoke_size_runs_every_experiment_and_transport_of_the_default_size_in_one_pass(suite):
+    assert suite.size("smoke").passes == 1
+    smoke, default = (
+        {(case.experiment, case.transport.id) for case in cases_of(suite, s)} for s in ("smoke", "default")
+    )
+    if suite.name == "matrix":  # whose ways beyond the article are too many for two minutes
+        default = {(name, way) for name, way in default if registry.one(way).origin is not Origin.BEYOND}
+        smoke, default = ({pair for pair in pairs if pair[0] == "matrix"} for pairs in (smoke, default))
+    assert smoke == default
+
+
+def test_every_transport_of_the_catalogue_is_in_the_default_size_of_one_suite():
+    chosen = [{case.transport.id for case in cases_of(suite)} for suite in SUITES.values()]
+    assert set().union(*chosen) == set(registry.catalogue())
+    assert sum(map(len, chosen)) == len(registry.catalogue())
+
+
+@every_suite
+def test_what_the_author_described_is_what_the_transports_reproduce(suite):
+    assert {figure.description for figure in suite.published} == published_by(suite)
+
+
+@every_suite
+def test_no_published_row_is_lost(suite):
+    figures = list(csv.DictReader((FOLDER / "published" / f"{suite.name}.csv").open(encoding="utf-8")))
+    assert len(suite.published) == len(set(suite.published)) == len(figures) > 0
+
+
+@every_suite
+def test_every_published_figure_is_of_an_experiment_parameters_and_rows_that_the_suite_has(suite):
+    experiments = {part.name: part for part in suite.size("default").experiments}
+    for figure in suite.published:
+        assert figure.experiment is None or figure.experiment in experiments
+        named = dict(pair.split("=") for pair in (figure.parameters or "").split("; ") if pair)
+        assert named.keys() <= PARAMETERS[suite.name]
+        for name, value in named.items():
+            assert value in map(str, experiments[figure.experiment].parameters[name])
+        if figure.rows is not None:
+            everything = [part for size in SIZES for part in suite.size(size).experiments]
+            assert any(figure.rows in part.parameters["rows"] for part in everything)
+
+
+def test_the_matrix_has_the_56_rows_of_its_article():
+    figures = SUITES["matrix"].published
+    assert len(figures) == 56
+    assert all(row.min_rows_per_s <= row.mean_rows_per_s <= row.max_rows_per_s for row in figures)
+
+
+def test_the_stores_have_the_63_points_of_their_article():
+    figures = SUITES["stores"].published
+    assert {(figure.description, figure.rows) for figure in figures} == {
+        (f"{name} {operation}", 10**power)
+        for name in ("ParquetDB", "PyArrow", "SQLite")
+        for operation in (Operation.CREATE, Operation.READ, Operation.QUERY)
+        for power in range(7)
+    }
+    assert all(figure.mean_seconds > 0 for figure in figures)
+    (experiment, _) = SUITES["stores"].size("default").experiments
+    assert experiment.parameters == {"rows": [10**power for power in range(7)]}
+    assert SUITES["stores"].size("default").passes == 5
+
+
+@every_picture
+def test_a_picture_shows_columns_there_are(suite, picture):
+    columns = {*results.NAMES, *(f"parameter:{name}" for name in PARAMETERS[suite.name])}
+    assert {picture.y, picture.colour} <= columns | details_of(suite)
+    assert {picture.x, picture.dash} <= columns | {""}
+    assert (picture.where or {}).keys() <= columns
+    assert (picture.x == "") == (picture.kind == "bars")
+
+
+@every_picture
+def test_a_picture_shows_some_case_of_the_default_size_for_each_value_it_asks_for(suite, picture):
+    cases = cases_of(suite)
+    for name, values in (picture.where or {}).items():
+        cases = [case for case in cases if str(_column(case, name)) in values]
+        assert {str(_column(case, name)) for case in cases} == set(values)
+    assert cases
+    if picture.published:
+        assert any(case.transport.origin is Origin.PUBLISHED for case in cases)
+
+
+def details_of(suite):
+    """The details that jobs of a suite say they have, as a picture names them."""
+    texts = {inspect.getsource(case.transport.function) for case in cases_of(suite)}
+    return {f"detail:{name}" for text in texts for name in re.findall(r'"(\w+)": ', text)}
+
+
+@every_suite
+def test_every_comparison_is_of_an_experiment_with_its_transports_and_parameters(suite):
+    experiments = {part.name: part for part in suite.size("default").experiments}
+    for one in suite.comparisons:
+        ways = {case.transport.id for case in cases_of(suite) if case.experiment == one.experiment}
+        values = experiments[one.experiment].parameters
+        if isinstance(one, Versus):
+            assert {one.transport, one.against} <= ways
+        elif isinstance(one, Sweep):
+            assert len(values[one.parameter]) > 1
+        else:
+            for side in (one.one, one.other):
+                assert all(value in values[name] for name, value in side.items())
+
+
+def _column(case, name):
+    if name.startswith("parameter:"):
+        return case.parameters.get(name.removeprefix("parameter:"), "")
+    return case.experiment if name == "experiment" else getattr(case.transport, name)

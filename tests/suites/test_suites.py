@@ -1,0 +1,336 @@
+"""A suite file is data: what is right is read, what is wrong is one line that says so; a size of it becomes a plan."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from harness.model import Experiment, LabError
+from harness.run import plan as plans
+from harness.settings import ROOT
+from harness.suites import suite_files
+from harness.suites.comparisons import Comparison, Sweep, Versus
+from harness.suites.suite import PublishedFigure, Rig, Size, Suite
+
+GOOD = """
+name = "small"
+title = "A title"
+rig = "databases"
+[published]
+title = "An article"
+author = "An author"
+date = 2026-04-07
+figures = "figures.csv"
+conditions = "some"
+[defaults]
+select = "*"
+dataset = "analytics_metrics"
+passes = 3
+time_limit_seconds = 5
+[sizes.default]
+experiments = [
+  { name = "first", parameters = { rows = [10, 20] } },
+  { name = "second", select = "pg.*", dataset = "integers", parameters = { files = [1], cache = ["warm", "cold"] } },
+]
+[sizes.smoke]
+passes = 1
+experiments = [{ name = "only", parameters = { rows = [10] } }]
+[[pictures]]
+name = "a-picture"
+title = "A picture"
+kind = "lines"
+where = { experiment = ["first"] }
+x = "rows"
+y = "seconds"
+[[pictures]]
+name = "another-picture"
+title = "Another picture"
+kind = "bars"
+y = "seconds"
+statistic = "mean and deviation"
+"""
+FIGURES = (
+    "database,direction,description,mean_seconds,mean_rows_per_s,min_rows_per_s,max_rows_per_s\npg,write,a,1,2,3,4\n"
+)
+FIRST = Experiment("first", "*", "analytics_metrics", {"rows": [10, 20]})
+SECOND = Experiment("second", "pg.*", "integers", {"files": [1], "cache": ["warm", "cold"]})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with one good suite named small."""
+    (tmp_path / "small.toml").write_text(GOOD)
+    (tmp_path / "figures.csv").write_text(FIGURES)
+    return tmp_path
+
+
+@pytest.fixture
+def small(folder: Path) -> Suite:
+    return suite_files.load(folder, "small")
+
+
+def test_a_good_suite_is_read(small):
+    assert (small.name, small.title, small.rig) == ("small", "A title", "databases")
+    assert small.citation == 'An author, "An article", 2026-04-07'
+    assert small.published == (
+        PublishedFigure("a", mean_seconds=1.0, mean_rows_per_s=2.0, min_rows_per_s=3.0, max_rows_per_s=4.0),
+    )
+    assert [(picture.name, picture.kind, picture.where) for picture in small.pictures] == [
+        ("a-picture", "lines", {"experiment": ["first"]}),
+        ("another-picture", "bars", None),
+    ]
+
+
+def test_a_size_has_the_defaults_and_what_it_says_otherwise(small):
+    assert small.size("default") == Size(3, 5, (FIRST, SECOND))
+    assert small.size("smoke").passes == 1
+    assert list(small.sizes) == ["smoke", "default"]  # from small to large, whatever their order in the file
+
+
+def test_a_figure_says_under_which_conditions_it_was_measured(folder):
+    (folder / "figures.csv").write_text(
+        "description,experiment,parameters,rows,bytes,mean_seconds,peak_rss_bytes\na,first,files=1,10,20,,30\n"
+    )
+    (figure,) = suite_files.load(folder, "small").published
+    assert figure == PublishedFigure(
+        "a", experiment="first", parameters="files=1", rows=10, bytes=20, peak_rss_bytes=30.0
+    )
+
+
+def test_an_unknown_suite_names_the_nearest(folder):
+    with pytest.raises(LabError, match=r'no suite "smal" .*nearest: "small"'):
+        suite_files.load(folder, "smal")
+
+
+def test_a_folder_without_suites_says_so(tmp_path):
+    with pytest.raises(LabError, match="no suites in"):
+        suite_files.load(tmp_path / "nowhere", "matrix")
+
+
+@pytest.mark.parametrize("name", ["../small", "", "/etc/passwd", "small.toml"])
+def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
+    with pytest.raises(LabError, match="no suite"):
+        suite_files.load(folder, name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "small"', 'name = "small', "small.toml"),
+        ('name = "small"', 'name = "other"', "name"),
+        ('title = "A title"', "", "title"),
+        ('rig = "databases"', "", "rig: expected such an entry"),
+        ('rig = "databases"', 'rig = "database"', "rig: expected 'databases', .*, found 'database'"),
+        ('rig = "databases"', 'rigs = "databases"', 'no entry is called "rigs"; nearest: "rig"'),
+        ('select = "*"', 'select = "*"\norgins = ["limit"]', 'no entry is called "orgins"; nearest: "origins"'),
+        ("[{ name =", '[{ orgins = ["limit"], name =', 'no entry is called "orgins"; nearest: "origins"'),
+        ('select = "*"', 'select = "*"\norigins = ["limits"]', "origins.0: expected 'published', .* found 'limits'"),
+        ("[defaults]", "[default]", "defaults"),
+        ("[published]", "[publish]", "published"),
+        (
+            "[sizes.default]",
+            "[sizes.large]",
+            "sizes.large: expected 'smoke', .* found 'large'",
+        ),
+        ("[defaults]", "[[defaults]]", "defaults: expected a table of entries"),
+        ("dataset =", "datasets =", "dataset"),
+        ("select =", "selects =", "select"),
+        ("passes = 3", "passes = true", "passes"),
+        ("passes = 3", "passes = 0", "passes"),
+        ("passes = 3", "", "passes"),
+        ("time_limit_seconds = 5", 'time_limit_seconds = "5"', "time_limit_seconds"),
+        ("figures.csv", "nowhere.csv", "nowhere.csv"),
+        ('name = "second"', 'name = "first"', 'different names, found "first" twice'),
+        ('name = "second", ', "", "name"),
+        ('[{ name = "only", parameters = { rows = [10] } }]', "[]", "experiments: expected at least one, found"),
+        (
+            '[{ name = "only", parameters = { rows = [10] } }]',
+            '["only"]',
+            "experiments.0: expected a table",
+        ),
+        ("parameters = { rows = [10] }", "parameters = 10", "parameters: expected a table of entries, found 10"),
+        ("parameters = { rows = [10] }", "parameter = { rows = [10] }", "parameters"),
+        ("rows = [10] }", "rows = 10 }", "rows: expected a list, found 10"),
+        ("rows = [10] }", "rows = [] }", "rows: expected at least one, found"),
+        ("rows = [10] }", 'rows = ["ten"] }', "expected rows to be whole numbers above 0"),
+        ("rows = [10] }", "rows = [1e5] }", "expected rows to be whole numbers above 0"),
+        ("rows = [10] }", "rows = [0] }", "expected rows to be whole numbers above 0"),
+        ("rows = [10] }", "rows = [10, 20, 10] }", "rows: expected different values"),
+        (
+            'kind = "lines"',
+            'kind = "pie"',
+            "pictures.0.kind: expected 'bars', 'lines', 'scatter' or 'traces', found 'pie'",
+        ),
+        ('statistic = "mean and', 'statistic = "mode and', "pictures.1.statistic: expected 'median and range'"),
+        (
+            'where = { experiment = ["first"] }',
+            'where = { experiment = "first" }',
+            "where.experiment: expected a list",
+        ),
+        ('where = { experiment = ["first"] }', 'were = { experiment = ["first"] }', "were"),
+        (
+            'name = "another-picture"',
+            'name = "a-picture"',
+            'different names, found "a-picture" twice',
+        ),
+    ],
+)
+def test_a_wrong_suite_file_is_one_line_that_names_file_and_entry(folder, old, new, said):
+    assert old in GOOD
+    (folder / "small.toml").write_text(GOOD.replace(old, new))
+    with pytest.raises(LabError, match=said) as caught:
+        suite_files.load(folder, "small")
+    assert "small.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "description\na\n",
+        FIGURES.replace("1,2,3,4", ",,,"),
+        FIGURES.replace("1,2,3,4", "1,2,fast,4"),
+        "description,rows,mean_seconds\na,1.5,1\n",
+        "way,mean_seconds\na,1\n",
+    ],
+)
+def test_wrong_published_figures_are_one_line_that_names_their_file(folder, text):
+    (folder / "figures.csv").write_text(text)
+    with pytest.raises(LabError, match=r"figures\.csv") as caught:
+        suite_files.load(folder, "small")
+    assert "\n" not in str(caught.value)
+
+
+def plan(suite, size="default", only="*", seed=7, **wanted):
+    return plans.of_size(suite, size, only, seed, **wanted)
+
+
+def test_a_plan_takes_all_of_its_size(small):
+    made = plan(small)
+    assert (made.suite, made.size, made.select, made.seed) == ("small", "default", "*", 7)
+    assert (made.passes, made.time_limit, made.experiments) == (3, 5, (FIRST, SECOND))
+
+
+def test_what_the_person_wants_comes_before_what_the_suite_says(small):
+    made = plan(small, "smoke", "postgres.*", rows=99, passes=7, time_limit=60.0)
+    assert (made.select, made.passes, made.time_limit) == ("postgres.*", 7, 60.0)
+    assert [experiment.parameters for experiment in made.experiments] == [{"rows": [99]}]
+    assert small.size("smoke").experiments[0].parameters == {"rows": [10]}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(None, (FIRST, SECOND)), ("second", (SECOND,)), ("second, first", (FIRST, SECOND)), ("first,first", (FIRST,))],
+)
+def test_only_the_experiments_asked_for_are_in_a_plan_in_the_order_of_the_suite(small, names, expected):
+    assert plan(small, experiments=names).experiments == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            {"size": "defult"},
+            'no size of suite small is called "defult"; nearest: "default"; there are: smoke, default',
+        ),
+        ({"size": ""}, 'no size of suite small is called ""'),
+        ({"size": "full"}, "there are: smoke, default$"),
+        ({"experiments": "secnd"}, 'no experiment is called "secnd"; nearest: "second"; there are: first, second'),
+        ({"experiments": "first,"}, 'no experiment is called ""'),
+        ({"size": "smoke", "experiments": "first"}, 'no experiment is called "first"; nearest: "only"'),
+        ({"rows": 10}, "experiment second has no parameter rows; choose its amount of data with --size"),
+        ({"experiments": "first", "rows": 0}, "expected rows to be a whole number of at least 1, found 0"),
+        ({"passes": 0}, "expected passes to be a whole number of at least 1, found 0"),
+    ],
+)
+def test_what_a_suite_does_not_have_is_one_line_that_says_what_there_is(small, wanted, said):
+    with pytest.raises(LabError, match=said) as caught:
+        plan(small, **wanted)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cores", "values"),
+    [(1, [1, 2]), (2, [1, 2, 4]), (6, [1, 2, 4, 6, 12]), (128, [1, 2, 4, 8, 16, 32, 64, 128, 256])],
+)
+def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_made(
+    folder, monkeypatch, cores, values
+):
+    monkeypatch.setattr(suite_files, "cores", lambda: cores)
+    text = GOOD.replace("{ rows = [10, 20] }", '{ rows = [10, 20], threads = "1..cores", all = "cores" }')
+    (folder / "small.toml").write_text(text)
+    (first, _) = plan(suite_files.load(folder, "small")).experiments
+    assert first.parameters == {"rows": [10, 20], "threads": values, "all": [cores]}
+
+
+def test_comparisons_are_of_points_of_values_or_of_transports(folder):
+    (folder / "small.toml").write_text(
+        GOOD
+        + """
+[[comparisons]]
+title = "warm"
+experiment = "second"
+one = { cache = "warm" }
+other = { cache = "cold" }
+[[comparisons]]
+experiment = "first"
+parameter = "rows"
+figure = "bytes_per_s"
+[[comparisons]]
+title = "this way"
+experiment = "first"
+transport = "a.b.c"
+against = "a.b.d"
+"""
+    )
+    assert suite_files.load(folder, "small").comparisons == (
+        Comparison("warm", "second", {"cache": "warm"}, {"cache": "cold"}),
+        Sweep("first", "rows", "bytes_per_s"),
+        Versus("this way", "first", "a.b.c", "a.b.d"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('title = "a"\nexperiment = "first"\none = { rows = 10 }\nother = { rows = 10 }', "expected one and other"),
+        ('experiment = "first"\nparameter = "rows"\nworth = 3', "worth"),
+        ('title = "a"\nexperiment = "first"\ntransport = "a.b.c"', "against"),
+    ],
+)
+def test_what_is_no_comparison_is_one_line(folder, entry, said):
+    (folder / "small.toml").write_text(f"{GOOD}\n[[comparisons]]\n{entry}\n")
+    with pytest.raises(LabError, match=said) as caught:
+        suite_files.load(folder, "small")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_figure_may_be_one_of_a_detail(folder):
+    (folder / "figures.csv").write_text("description,experiment,detail,detail_value\na,first,bytes_per_s,330e9\n")
+    (figure,) = suite_files.load(folder, "small").published
+    assert (figure.detail, figure.detail_value, figure.mean_seconds) == ("bytes_per_s", 330e9, None)
+
+
+def test_only_a_suite_that_asks_for_traces_has_them(folder):
+    assert not suite_files.load(folder, "small").traces
+    (folder / "small.toml").write_text(f"traces = true\n{GOOD}")
+    assert suite_files.load(folder, "small").traces
+
+
+def test_a_suite_need_not_reproduce_a_published_benchmark(folder):
+    before, _, rest = GOOD.partition("[published]")
+    (folder / "small.toml").write_text(f"{before}[defaults]{rest.partition('[defaults]')[2]}")
+    small = suite_files.load(folder, "small")
+    assert (small.citation, small.conditions, small.published) == ("", "", ())
+
+
+def test_origins_may_stand_above_the_experiments_they_are_for(folder):
+    (folder / "small.toml").write_text(GOOD.replace('select = "*"', 'select = "*"\norigins = ["limit"]'))
+    small = suite_files.load(folder, "small")
+    assert [part.origins for part in small.size("default").experiments] == [["limit"], ["limit"]]
+
+
+def test_the_rigs_that_a_suite_may_name_are_those_there_are():
+    found = {path.stem for path in (ROOT / "harness" / "run" / "rigs").glob("*.py") if "def opened(" in path.read_text()}
+    assert set(get_args(Rig)) == found

@@ -1,0 +1,122 @@
+"""The block walker against blocks that the real engine made, and against damaged ones."""
+
+import contextlib
+
+import chdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.systems.clickhouse.gateway.blocks import UnknownTypeError, header_block, read_block, read_blocks
+from harness.systems.clickhouse.gateway.wire import ProtocolError, Reader, receiver, string, varint
+
+EXPRESSIONS = [
+    "toUInt8(number)",
+    "toInt64(number)",
+    "toString(number)",
+    "repeat('ä', number * 40)",
+    "toFloat32(number)",
+    "number::UInt256",
+    "toDate(number)",
+    "toDate32(number)",
+    "toDateTime(number, 'Europe/Berlin')",
+    "toDateTime64(number, 6, 'UTC')",
+    "toDecimal32(number, 3)",
+    "toDecimal64(number, 3)",
+    "toDecimal128(number, 3)",
+    "toDecimal256(number, 3)",
+    "toFixedString(toString(number % 10), 7)",
+    "generateUUIDv4()",
+    "toIPv4('1.2.3.4')",
+    "toIPv6('::1')",
+    "number % 2 = 0",
+    "if(number % 2, NULL, number)",
+    "if(number % 2, NULL, toString(number))",
+    "NULL",
+    "CAST(number % 2, 'Enum8(\\'a,(\\' = 0, \\'b\\' = 1)')",
+    "toLowCardinality(toString(number % 300))",
+    "toLowCardinality(if(number % 3, toString(number % 7), NULL))",
+    "range(number % 5)",
+    "arrayMap(x -> arrayMap(y -> toString(y), range(x)), range(number % 4))",
+    "[toLowCardinality(toString(number % 3))]",
+    "map('k' || toString(number), [number])",
+    "map(toLowCardinality('k'), toLowCardinality('v'))",
+    "(number, 'x', [number])",
+    "CAST((number, 'x'), 'Tuple(a UInt64, `b c` String)')",
+    "CAST([(number, 'x')], 'Nested(a UInt64, b String)')",
+    "(1., 2.)::Point",
+    "toIntervalDay(number)",
+]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with contextlib.closing(chdb.connect(":memory:")) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_the_end_of_a_block_is_found_for_each_type(engine, expression, rows):
+    data = engine.query(f"SELECT {expression} AS x, 'end' AS y FROM numbers({rows})", "Native").bytes()
+    behind = b"the next packet"
+    if not data:
+        assert rows == 0
+        return
+    reader = Reader(receiver([data, behind]))
+    block = read_block(reader)
+    assert (block.rows, block.data) == (rows, data)
+    assert [column.name for column in block.columns] == ["x", "y"]
+    assert reader.exact(len(behind)) == behind
+
+
+def test_several_blocks_are_taken_apart(engine):
+    query = "SELECT number, toString(number) FROM numbers(10) SETTINGS max_block_size = 3"
+    data = engine.query(query, "Native").bytes()
+    blocks = read_blocks(data)
+    assert sum(block.rows for block in blocks) == 10
+    assert b"".join(block.data for block in blocks) == data
+
+
+@pytest.mark.parametrize("type_name", ["JSON", "Dynamic", "Variant(String)", "AggregateFunction(sum, UInt8)", "NoSuch"])
+def test_a_type_of_unknown_layout_is_named_in_the_error(type_name):
+    data = b"\x01\x01" + string("x") + string(type_name) + bytes(100)
+    with pytest.raises(UnknownTypeError, match="FORMAT"):
+        read_blocks(data)
+
+
+def test_a_header_block_has_columns_and_no_rows(engine):
+    block = read_blocks(engine.query("SELECT 1 AS a, 'x' AS b", "Native").bytes())[0]
+    header = read_blocks(header_block(block.columns))[0]
+    assert (header.columns, header.rows) == (block.columns, 0)
+
+
+@given(st.lists(st.binary(max_size=300), max_size=50), st.integers(1, 40))
+@settings(max_examples=50)
+def test_strings_are_walked_over_however_they_arrive(values, piece):
+    column = b"".join(string(value) for value in values)
+    data = b"\x01" + varint(len(values)) + string("s") + string("String") + column
+    pieces = [data[start : start + piece] for start in range(0, len(data), piece)]
+    assert read_block(Reader(receiver(pieces))).data == data
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_block_or_an_error(data):
+    with contextlib.suppress(ProtocolError, EOFError):
+        for block in read_blocks(data):
+            assert block.data in data
+
+
+@given(st.sampled_from(EXPRESSIONS), st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_cut_block_is_never_taken_for_a_whole_one(engine, expression, data):
+    whole = engine.query(f"SELECT {expression} AS x FROM numbers(3)", "Native").bytes()
+    cut = data.draw(st.integers(1, len(whole) - 1))
+    with pytest.raises((EOFError, ProtocolError)):
+        read_block(Reader(receiver([whole[:cut]])))
+
+
+def test_a_block_over_the_limit_is_refused_before_it_is_received():
+    reader = Reader(receiver([b"\x01" + varint(1 << 30) + string("x") + string("UInt64")]), limit=1 << 20)
+    with pytest.raises(ProtocolError, match="at most 1048576 bytes"):
+        read_block(reader)

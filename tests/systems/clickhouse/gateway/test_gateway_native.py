@@ -1,0 +1,295 @@
+"""The native protocol, with clickhouse-driver and plain sockets."""
+
+import contextlib
+import datetime
+import struct
+import uuid
+
+import pytest
+from clickhouse_driver.errors import ServerException
+
+from harness.systems.clickhouse.gateway.blocks import read_block
+from harness.systems.clickhouse.gateway.codecs import METHOD_LZ4, compress_frames
+from harness.systems.clickhouse.gateway.wire import Reader, TimedSocket, string
+from tests.systems.clickhouse.gateway.client_packets import BLOCK_INFO, NO_MORE_DATA, hello, query_packet
+
+COMPRESSIONS = [False, "lz4", "zstd"]
+
+
+@pytest.fixture
+def wire(gateway):
+    """A socket behind its handshake, and a reader on it."""
+    with gateway.raw(gateway.native_port) as connection:
+        connection.sendall(hello())
+        reader = Reader(TimedSocket(connection, 30).receive)
+        assert reader.byte() == 0
+        for read in (reader.text, *[reader.varint] * 3, reader.text, reader.text, reader.varint):
+            read(100) if read == reader.text else read()
+        yield connection, reader
+
+
+def read_exception(reader):
+    """Skip Data packets up to the Exception packet and return its code."""
+    while (packet := reader.byte()) == 1:
+        reader.skip(1 + len(BLOCK_INFO))
+        read_block(reader)
+    assert packet == 2
+    code = struct.unpack("<i", reader.exact(4))[0]
+    reader.text(100), reader.text(100_000), reader.text(100_000), reader.byte()
+    return code
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_values_of_many_types_survive_a_round_trip(gateway, compression):
+    columns = (
+        "u UUID, d Date, i Int32, k LowCardinality(String), s String, f Float64, n Nullable(String), a Array(String), "
+        "m Map(String, UInt8), t Tuple(UInt8, String), l LowCardinality(Nullable(String)), x FixedString(3), "
+        "dt DateTime64(3, 'UTC'), c Decimal(20, 4), e Enum8('a' = 1, 'b' = 2), nested Array(Array(UInt16))"
+    )
+    rows = [
+        (
+            uuid.UUID(int=n), datetime.date(2020, 1, 1), -n, f"kind {n % 3}",
+            ["", "ä€😀\t\n\\'\"", "\\N"][n % 3] * n, n / 7,
+            None if n % 2 else "x", ["a"] * (n % 4), {"k": n % 200}, (n % 256, "t"), None if n % 5 else "low", "abc",
+            datetime.datetime(2020, 1, 1, 1, 2, 3, 4000, tzinfo=datetime.UTC), n, "ab"[n % 2], [[n % 99]] * (n % 3),
+        )
+        for n in range(500)
+    ]  # fmt: skip
+    client = gateway.native(compression=compression)
+    client.execute("CREATE TEMPORARY TABLE many_types (" + columns + ")")
+    assert client.execute("INSERT INTO many_types VALUES", rows) == 500
+    assert client.execute("SELECT * FROM many_types ORDER BY u") == rows
+    client.disconnect()
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_large_insert_of_many_blocks_arrives_whole(gateway, compression):
+    client = gateway.native(compression=compression)
+    client.execute("CREATE TEMPORARY TABLE large (a UInt64, s String)")
+    columns = [list(range(300_000)), [str(n) * (n % 40) for n in range(300_000)]]
+    client.execute("INSERT INTO large VALUES", columns, columnar=True, settings={"insert_block_size": 70_000})
+    answer = client.execute("SELECT count(), sum(a), sum(length(s)) FROM large")
+    assert answer == [(300_000, sum(columns[0]), sum(map(len, columns[1])))]
+    client.disconnect()
+
+
+@pytest.mark.parametrize("format", ["TabSeparated", "CSV", "JSONEachRow"])
+def test_text_inside_the_query_is_inserted(gateway, table, format):
+    row = {
+        "TabSeparated": "{u}\t2020-01-01\t{n}\t2\tk\tä€😀\tb\\tc\t\t1\t2\t3\t4\t5\n",
+        "CSV": '{u},2020-01-01,{n},2,k,ä€😀,"b\tc","",1,2,3,4,5\n',
+        "JSONEachRow": '{{"entity_key":"{u}","number_1":{n},"text_1":"ä€😀","text_2":"b\\tc"}}\n',
+    }[format]
+    payload = "".join(row.format(u=uuid.UUID(int=n), n=n) for n in range(30_000))
+    client = gateway.native()
+    assert client.execute(f"INSERT INTO {table} FORMAT {format}\n{payload}") == []
+    select = f"SELECT count(), sum(number_1), min(text_1), max(text_2), max(text_3) FROM {table}"
+    assert client.execute(select) == [(30_000, sum(range(30_000)), "ä€😀", "b\tc", "")]
+    client.disconnect()
+
+
+def test_values_inside_the_query_are_inserted(gateway, table):
+    client = gateway.native()
+    client.execute(f"INSERT INTO {table} (number_1, text_1) VALUES (1, 'a;b'), (2, 'c');")
+    assert client.execute(f"SELECT number_1, text_1 FROM {table} ORDER BY 1") == [(1, "a;b"), (2, "c")]
+    client.disconnect()
+
+
+def test_an_empty_result_has_its_columns(gateway):
+    client = gateway.native()
+    for query in (
+        "SELECT 1 AS a, 'x' AS b WHERE 0",
+        "SELECT a, b FROM (SELECT 1 AS a, 'x' AS b) WHERE a > 5 FORMAT CSV",
+    ):
+        assert client.execute(query, with_column_types=True) == ([], [("a", "UInt8"), ("b", "String")])
+    rows, columns = client.execute("SHOW TABLES LIKE 'no_such_table'", with_column_types=True)
+    assert (rows, columns) == ([], [("name", "String")])
+    client.disconnect()
+
+
+def test_statements_that_are_no_select_have_results_too(gateway):
+    client = gateway.native()
+    assert ("default",) in client.execute("SHOW DATABASES")
+    assert client.execute("EXISTS TABLE no_such_table") == [(0,)]
+    assert client.execute("DESCRIBE TABLE (SELECT 1 AS a)")[0][:2] == ("a", "UInt8")
+    assert client.execute("EXPLAIN SELECT 1")
+    client.disconnect()
+
+
+def test_a_result_type_that_cannot_be_walked_over_still_arrives(gateway):
+    client = gateway.native()
+    rows, columns = client.execute(
+        "SELECT finalizeAggregation(s) AS f, n FROM (SELECT sumState(number) AS s, 1 AS n FROM numbers(3))",
+        with_column_types=True,
+    )
+    assert (rows, columns) == ([(3, 1)], [("f", "UInt64"), ("n", "UInt8")])
+    with gateway.raw(gateway.native_port) as connection:
+        connection.sendall(hello() + query_packet("SELECT sumState(number) AS s FROM numbers(3)") + NO_MORE_DATA)
+        received = b""
+        while not received.endswith(b"\x05"):
+            received += connection.recv(1 << 16)
+        assert received.count(b"AggregateFunction(sum, UInt64)") == 2
+    client.disconnect()
+
+
+def test_settings_of_a_query_last_as_long_as_the_query(gateway):
+    client = gateway.native(settings={"max_block_size": 1000})
+    select = "SELECT getSetting('max_block_size'), getSetting('max_threads')"
+    client.execute("SET max_threads = 3")
+    assert client.execute(select, settings={"max_block_size": 5, "max_threads": 1}) == [(5, 1)]
+    assert client.execute(select) == [(1000, 3)]
+    client.disconnect()
+
+
+def test_an_unknown_setting_is_left_out_unless_it_is_important(gateway):
+    client = gateway.native()
+    settings = {"no_such_setting": 1, "max_block_size": 5}
+    assert client.execute("SELECT getSetting('max_block_size')", settings=settings) == [(5,)]
+    client.disconnect()
+    strict = gateway.native(settings_is_important=True)
+    with pytest.raises(ServerException) as raised:
+        strict.execute("SELECT 1", settings={"no_such_setting": 1})
+    assert raised.value.code == 115
+    strict.disconnect()
+
+
+def test_the_session_keeps_its_database_and_temporary_tables(gateway):
+    client = gateway.native()
+    client.execute("CREATE DATABASE IF NOT EXISTS lab_native")
+    client.execute("USE lab_native")
+    client.execute("CREATE TEMPORARY TABLE mine (a UInt8)")
+    assert client.execute("SELECT currentDatabase(), count() FROM mine") == [("lab_native", 0)]
+    client.disconnect()
+    other = gateway.native(database="lab_native")
+    assert other.execute("SELECT currentDatabase()") == [("lab_native",)]
+    other.execute("DROP DATABASE lab_native")
+    other.disconnect()
+
+
+def test_progress_and_profile_are_told(gateway):
+    client = gateway.native()
+    client.execute("SELECT number FROM numbers(10)")
+    assert (client.last_query.progress.rows, client.last_query.profile_info.rows) == (10, 10)
+    client.disconnect()
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("SELEKT", 62),
+        ("SELECT nope", 47),
+        ("SELECT * FROM nope", 60),
+        ("SELECT throwIf(1)", 395),
+        ("SELECT throwIf(number = 900000) FROM numbers(1000000)", 395),
+        ("INSERT INTO nope FORMAT CSV\n1", 60),
+        ("SELECT 1; SELECT 2", 62),
+        ("INSERT INTO nope FROM INFILE 'x' FORMAT CSV", 78),
+    ],
+)
+def test_an_error_has_the_code_of_a_server_and_the_connection_goes_on(wire, query, code):
+    connection, reader = wire
+    for _ in range(2):
+        connection.sendall(query_packet(query) + NO_MORE_DATA)
+        assert read_exception(reader) == code
+    connection.sendall(b"\x04")
+    assert reader.byte() == 4
+
+
+@pytest.mark.parametrize(("query", "code"), [("SELEKT", 62), ("SELECT nope", 47), ("USE nope", 81)])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_client_sees_the_code_of_an_error(gateway, query, code, compression):
+    client = gateway.native(compression=compression)
+    with pytest.raises(ServerException) as raised:
+        client.execute(query)
+    assert raised.value.code == code
+    client.disconnect()
+
+
+def test_a_missing_table_is_told_before_any_block_is_sent(gateway):
+    client = gateway.native()
+    with pytest.raises(ServerException) as raised:
+        client.execute("INSERT INTO nope VALUES", [(1,)])
+    assert raised.value.code == 60
+    client.disconnect()
+
+
+def test_bad_text_inside_a_long_query_is_refused_and_the_connection_goes_on(gateway, table):
+    client = gateway.native()
+    with pytest.raises(ServerException) as raised:
+        client.execute(f"INSERT INTO {table} FORMAT CSV\n" + "this,is,no,row\n" * 300_000)
+    assert raised.value.code in (6, 27, 38, 376)
+    assert client.execute(f"SELECT count() FROM {table}") == [(0,)]
+    client.disconnect()
+
+
+def test_blocks_that_break_a_constraint_are_refused_and_the_connection_goes_on(gateway):
+    client = gateway.native()
+    client.execute("DROP TABLE IF EXISTS positive")
+    client.execute("CREATE TABLE positive (a Int32, CONSTRAINT c CHECK a > 0) ENGINE = MergeTree ORDER BY a")
+    with pytest.raises(ServerException) as raised:
+        client.execute("INSERT INTO positive VALUES", [(-1,)] * 100_000, settings={"insert_block_size": 1000})
+    assert raised.value.code == 469
+    assert client.execute("SELECT count() FROM positive") == [(0,)]
+    client.execute("DROP TABLE positive")
+    client.disconnect()
+
+
+@pytest.mark.parametrize(("user", "password"), [("tester", "wrong"), ("nobody", ""), ("tester", "")])
+def test_a_wrong_user_or_password_is_refused_with_code_516(gateway, user, password):
+    client = gateway.native(user=user, password=password)
+    with pytest.raises(ServerException) as raised:
+        client.execute("SELECT 1")
+    assert raised.value.code == 516
+    assert "test-password" not in str(raised.value)
+
+
+def test_a_missing_database_is_refused_with_code_81(gateway):
+    with pytest.raises(ServerException) as raised:
+        gateway.native(database="nope").execute("SELECT 1")
+    assert raised.value.code == 81
+
+
+def test_external_tables_are_refused_with_code_48(gateway):
+    client = gateway.native()
+    tables = [{"name": "ext", "structure": [("x", "Int32")], "data": [{"x": 1}] * 100}]
+    with pytest.raises(ServerException) as raised:
+        client.execute("SELECT sum(x) FROM ext", external_tables=tables)
+    assert raised.value.code == 48
+    client.disconnect()
+
+
+def test_a_connection_goes_on_after_an_external_table(wire):
+    connection, reader = wire
+    table = b"\x02" + string("ext") + BLOCK_INFO + b"\x01\x01" + string("x") + string("UInt8") + b"\x01"
+    connection.sendall(query_packet("SELECT * FROM ext") + table + NO_MORE_DATA)
+    assert read_exception(reader) == 48
+    connection.sendall(b"\x04")
+    assert reader.byte() == 4
+
+
+def test_a_wrong_checksum_is_refused_with_the_code_of_a_server(wire):
+    connection, reader = wire
+    frame = bytearray(compress_frames(BLOCK_INFO + b"\x00\x00", METHOD_LZ4))
+    frame[0] ^= 1
+    connection.sendall(query_packet("SELECT 1", compressed=True) + b"\x02" + string("") + bytes(frame))
+    assert read_exception(reader) == 271
+    assert not reader.more()
+
+
+def test_an_insert_of_a_type_that_cannot_be_walked_over_is_refused_and_closed(gateway, wire):
+    connection, reader = wire
+    gateway.query("CREATE TABLE IF NOT EXISTS dynamic (d Dynamic) ENGINE = MergeTree ORDER BY tuple()")
+    connection.sendall(query_packet("INSERT INTO dynamic VALUES") + NO_MORE_DATA)
+    block = b"\x01\x01" + string("d") + string("Dynamic") + bytes(50)
+    connection.sendall(b"\x02" + string("") + BLOCK_INFO + block)
+    answer = b""
+    with contextlib.suppress(EOFError):
+        while True:
+            answer += bytes([reader.byte()])
+    assert b"Dynamic" in answer
+    assert b"FORMAT" in answer
+    assert gateway.query("SELECT count() FROM dynamic") == b"0\n"
+    gateway.query("DROP TABLE dynamic")

@@ -1,0 +1,188 @@
+"""The process: how it starts, refuses to start, and ends."""
+
+import contextlib
+import signal
+import socket
+import socketserver
+import threading
+import time
+
+import psutil
+import pytest
+
+from harness.systems.clickhouse.gateway.http_sessions import NamedSessions
+from harness.systems.clickhouse.gateway.server import Common, LoopbackServer
+from harness.systems.clickhouse.gateway.users import Users
+from harness.systems.clickhouse.gateway.watch import ClientWatch
+
+pytestmark = pytest.mark.alone
+
+
+def test_the_ready_line_is_all_that_is_printed(launch):
+    gateway = launch()
+    assert gateway.version.startswith("26.")
+    assert gateway.ask("SELEKT").status == 400
+    assert gateway.ask("SELECT 1", user="nobody").status == 403
+    gateway.process.send_signal(signal.SIGTERM)
+    output, errors = gateway.process.communicate(timeout=10)
+    assert (output, errors, gateway.process.returncode) == ("", "", 0)
+
+
+def test_it_is_ready_soon(launch):
+    started = time.perf_counter()
+    launch()
+    assert time.perf_counter() - started < 5  # 2.5 s on an idle machine
+
+
+def test_no_password_stands_in_the_process_list(gateway):
+    assert "test-password" not in " ".join(psutil.Process(gateway.process.pid).cmdline())
+
+
+def test_it_listens_on_the_loopback_interface_only(gateway):
+    sockets = psutil.Process(gateway.process.pid).net_connections("tcp")
+    listening = {(s.laddr.ip, s.laddr.port) for s in sockets if s.status == psutil.CONN_LISTEN}
+    assert listening == {("127.0.0.1", gateway.http_port), ("127.0.0.1", gateway.native_port)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_at_once_with_connections_open_and_a_query_running(launch, number):
+    gateway = launch()
+    client = gateway.native()
+    client.execute("SELECT 1")
+    with gateway.raw(gateway.http_port) as idle, gateway.raw(gateway.http_port) as running:
+        idle.sendall(b"GET /ping HTTP/1.1\r\n\r\n")
+        assert idle.recv(100)
+        query = b"SELECT sum(sipHash64(number)) FROM numbers(1000000000000)"
+        running.sendall(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(query), query))
+        while not gateway.running("sipHash64"):
+            pass
+        started = time.perf_counter()
+        gateway.process.send_signal(number)
+        assert gateway.process.wait(timeout=10) == 0
+        assert time.perf_counter() - started < 1
+    client.disconnect()
+
+
+def test_data_outlives_a_kill(launch):
+    first = launch()
+    first.query("CREATE DATABASE kept")
+    first.query("CREATE TABLE kept.t (a UInt64) ENGINE = MergeTree ORDER BY a COMMENT 'my comment'")
+    assert first.ask("INSERT INTO kept.t FORMAT CSV", body=b"1\n2\n").status == 200
+    first.process.kill()
+    first.process.wait()
+    second = launch()
+    assert second.query("SELECT sum(a) FROM kept.t") == b"3\n"
+    assert second.query("SELECT comment FROM system.tables WHERE database = 'kept'") == b"my comment\n"
+
+
+def assert_one_line(process, *words):
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output) == (2, "")
+    assert errors.count("\n") == 1, errors
+    for word in words:
+        assert word in errors
+
+
+def test_a_second_process_on_one_path_is_refused(launch, launch_process):
+    gateway = launch()
+    assert_one_line(launch_process(), "data path", "in use by another process")
+    assert gateway.query("SELECT 1") == b"1\n"
+
+
+@pytest.mark.parametrize("option", ["--http-port", "--native-port"])
+def test_a_taken_port_is_refused(launch_process, option):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        assert_one_line(launch_process(option, port), f"port {port}", "in use")
+
+
+def test_a_port_out_of_range_is_refused(launch_process):
+    assert_one_line(launch_process("--http-port", "70000"), "port 70000")
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "not JSON secret-word", "[]", "{}", '{"a": 1}', '["secret-word"]', '{"secret-word": null}']
+)
+def test_an_unusable_users_file_is_refused_and_not_shown(launch_process, tmp_path, content):
+    path = tmp_path / "other.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    process = launch_process(users=path)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output, errors.count("\n")) == (2, "", 1)
+    assert str(path) in errors
+    assert "secret-word" not in errors
+
+
+def test_a_path_that_is_a_file_is_refused(launch_process, tmp_path):
+    (tmp_path / "data").write_text("a file", encoding="utf-8")
+    assert_one_line(launch_process(), "data")
+
+
+def test_connections_over_the_limit_are_closed_and_free_places_are_used_again(launch):
+    gateway = launch("--max-connections", "2")
+    for _ in range(2):
+        with gateway.raw(gateway.http_port) as one, gateway.raw(gateway.http_port) as two:
+            for connection in (one, two):
+                connection.sendall(b"GET /ping HTTP/1.1\r\n\r\n")
+                assert connection.recv(15) == b"HTTP/1.1 200 OK"
+            with gateway.raw(gateway.http_port) as third:
+                with contextlib.suppress(ConnectionError):
+                    third.sendall(b"GET /ping HTTP/1.1\r\n\r\n")
+                with contextlib.suppress(ConnectionError):
+                    assert third.recv(1) == b""
+        process = psutil.Process(gateway.process.pid)
+        while any(s.status == psutil.CONN_ESTABLISHED for s in process.net_connections("tcp")):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("protocol", "beginning"),
+    [("http", b"GET /ping HT"), ("native", b""), ("native", b"\x00"), ("native", b"\x00\x7f")],
+)
+def test_a_greeting_that_never_ends_is_closed(launch, protocol, beginning):
+    gateway = launch("--greeting-seconds", "0.5")
+    with gateway.raw(gateway.http_port if protocol == "http" else gateway.native_port) as connection:
+        started = time.perf_counter()
+        connection.settimeout(0.1)
+        connection.sendall(beginning)
+        ended = False
+        while not ended and time.perf_counter() - started < 10:
+            try:
+                ended = connection.recv(1000) == b""
+            except TimeoutError:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(b"a")  # one byte after the other
+            except ConnectionError:
+                ended = True
+        assert ended
+        assert time.perf_counter() - started < 5
+    assert gateway.query("SELECT 1") == b"1\n"
+
+
+def test_the_options_are_explained(launch_process):
+    process = launch_process("--help")
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    for option in ("--path", "--http-port", "--native-port", "--users-file", "--max-connections", "--greeting-seconds"):
+        assert option in output
+
+
+def test_a_fault_of_ours_is_told_by_its_place_and_not_by_its_words(capfd):
+    class Broken(socketserver.BaseRequestHandler):
+        def handle(self):
+            raise ValueError("a value of somebody's table")
+
+    common = Common(Users({}), ClientWatch(), NamedSessions(), 8, 1.0, "127.0.0.1")
+    with LoopbackServer(Broken, 0, common) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        socket.create_connection(server.server_address).close()
+        server.shutdown()
+        thread.join()
+    deadline, said = time.monotonic() + 5, ""
+    while "ValueError" not in said and time.monotonic() < deadline:
+        said += capfd.readouterr().err
+        time.sleep(0.01)
+    assert said.startswith("ValueError in test_gateway_process.py, line ")
+    assert "somebody" not in said

@@ -1,0 +1,126 @@
+"""SQL heads, without an engine."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.systems.clickhouse.gateway.errors import ClickHouseError
+from harness.systems.clickhouse.gateway.sql import first_word, parse_insert, parse_query, tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "columns", "format", "payload"),
+    [
+        (b"INSERT INTO t VALUES (1)", "t", "*", "Values", b" (1)"),
+        (b"insert into t values", "t", "*", "Values", b""),
+        (b"INSERT INTO db.t (a, b) FORMAT CSV\n1,2", "db.t", "a, b", "CSV", b"1,2"),
+        (b"INSERT INTO t FORMAT CSV 1,2", "t", "*", "CSV", b"1,2"),
+        (b"INSERT INTO t FORMAT TSV\r\n\t1", "t", "*", "TSV", b"\t1"),
+        (b"INSERT INTO t FORMAT TSV\n\n1", "t", "*", "TSV", b"\n1"),
+        (b"INSERT INTO TABLE t FORMAT CSV\n", "t", "*", "CSV", b""),
+        (b"INSERT INTO t(a) SETTINGS x = 1, y = ' FORMAT ' FORMAT TSV\n1", "t", "a", "TSV", b"1"),
+        (b"INSERT INTO FUNCTION null('a Int8') FORMAT CSV\n1", "null('a Int8')", "*", "CSV", b"1"),
+        (b"INSERT INTO FUNCTION null('a Int8') (a) VALUES", "null('a Int8')", "a", "Values", b""),
+        (b"INSERT INTO `a b`.`c(` (`x)`, y) FORMAT Native\n\x01\x02'", "`a b`.`c(`", "`x)`, y", "Native", b"\x01\x02'"),
+        (b'INSERT INTO "values"."format" VALUES', '"values"."format"', "*", "Values", b""),
+        (b"INSERT INTO format.values FORMAT CSV\n1", "format.values", "*", "CSV", b"1"),
+        (b"/* SELECT */ INSERT INTO t -- FORMAT CSV\n FORMAT Parquet\nPAR1", "t", "*", "Parquet", b"PAR1"),
+        (b"INSERT INTO t (* EXCEPT(b)) VALUES", "t", "* EXCEPT(b)", "Values", b""),
+    ],
+)
+def test_the_head_of_an_insert_is_told_from_its_data(text, table, columns, format, payload):
+    head = parse_insert(text)
+    assert (head.table, head.columns, head.format) == (table, columns, format)
+    assert text[head.payload_start :] == payload
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"INSERT INTO t SELECT 1",
+        b"INSERT INTO t (a) SELECT 1 FORMAT CSV",
+        b"INSERT INTO t WITH x AS (SELECT 1) SELECT * FROM x",
+        b"INSERT INTO t",
+        b"INSERT INTO t FORMAT",
+        b"INSERT INTO t (a, b",
+        b"INSERT",
+    ],
+)
+def test_an_insert_without_data_of_its_own_has_no_head(text):
+    assert parse_insert(text) is None
+
+
+def test_an_insert_from_a_file_of_the_client_is_refused():
+    with pytest.raises(ClickHouseError) as raised:
+        parse_insert(b"INSERT INTO t FROM INFILE 'x' FORMAT CSV")
+    assert raised.value.code == 78
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "format"),
+    [
+        (b"SELECT 1", "SELECT 1", None),
+        (b"SELECT 1 FORMAT JSON", "SELECT 1", "JSON"),
+        (b"select 1 format CSV settings max_threads=1;", "select 1  settings max_threads=1", "CSV"),
+        (b"SELECT ' FORMAT JSON'", "SELECT ' FORMAT JSON'", None),
+        (b"SELECT 1 -- FORMAT JSON", "SELECT 1 -- FORMAT JSON", None),
+        (b"SELECT 'it''s' /* ; */ FORMAT TSV ;", "SELECT 'it''s' /* ; */", "TSV"),
+        (b"SELECT format FROM t", "SELECT format FROM t", None),
+        (b"SELECT (SELECT 1 FORMAT x)", "SELECT (SELECT 1 FORMAT x)", None),
+        (b"SELECT $$ FORMAT ; $$ FORMAT XML", "SELECT $$ FORMAT ; $$", "XML"),
+    ],
+)
+def test_the_format_clause_is_taken_off_a_query(text, body, format):
+    query = parse_query(text)
+    assert (query.body, query.format) == (body, format)
+
+
+@pytest.mark.parametrize("text", [b"SELECT 1; SELECT 2", b"DROP TABLE a; DROP TABLE b;"])
+def test_several_statements_are_refused_with_code_62(text):
+    with pytest.raises(ClickHouseError) as raised:
+        parse_query(text)
+    assert raised.value.code == 62
+
+
+def test_into_outfile_is_refused_with_code_358():
+    with pytest.raises(ClickHouseError) as raised:
+        parse_query(b"SELECT 1 INTO OUTFILE 'x' FORMAT CSV")
+    assert raised.value.code == 358
+
+
+@pytest.mark.parametrize("text", [b"", b"  \n", b"-- only a comment", b"/* one */ -- two"])
+def test_a_text_without_a_word_has_no_first_word(text):
+    assert first_word(text) == b""
+
+
+_NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,20}", fullmatch=True).filter(
+    lambda name: name.upper() not in {"INTO", "TABLE", "FUNCTION", "SELECT", "WITH", "VALUES", "FORMAT", "INFILE"}
+)
+_SPACES = st.sampled_from([b" ", b"\n", b"\t ", b" /* ( ' */ ", b" -- ) '\n"])
+
+
+@given(_NAMES, st.lists(_NAMES, max_size=4), _SPACES, st.sampled_from(["CSV", "Native", "Parquet"]), st.binary())
+def test_any_payload_is_found_behind_any_head(table, columns, space, format, payload):
+    names = b"(" + ",".join(columns).encode() + b")" if columns else b""
+    head = space.join([b"INSERT", b"INTO", table.encode(), names, b"FORMAT", format.encode()]) + b"\n"
+    found = parse_insert(head + payload)
+    assert (found.table, found.format, found.payload_start) == (table, format, len(head))
+    assert found.columns == (",".join(columns) if columns else "*")
+
+
+@given(st.binary())
+def test_the_tokens_of_any_bytes_lie_in_order_within_them(text):
+    end = 0
+    for token in tokens(text):
+        assert end <= token.start < token.end <= len(text)
+        assert text[token.start : token.end] == token.text
+        end = token.end
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_in_a_query_are_parsed_or_refused(text):
+    try:
+        query = parse_query(b"SELECT 1 " + text)
+    except ClickHouseError:
+        return
+    assert query.has_result

@@ -1,0 +1,102 @@
+"""Addresses: a wrong URI is one line without its password, and no password stays in any text."""
+
+import socket
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness import address
+from harness.model import LabError
+
+POSTGRES = address.Address("here", "postgres_uri", "", "", ("postgresql", "postgres"), 5432)
+
+
+@pytest.fixture
+def silent_port():
+    """A loopback port on which nobody listens; it stays bound, so that nobody can take it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "db.example",
+        "postgresql://",
+        "postgresql://:5432/db",
+        "mysql://u:secret@db.example",
+        "postgresql://u:secret@db.example:port",
+        "postgresql://u:secret@db.example:99999",
+        "postgresql://u:secret@db.example:-1",
+        "postgresql://u:secret@[::1",
+        "postgresql://u:sec/ret@db.example",
+    ],
+)
+def test_a_wrong_uri_is_one_line_that_names_the_setting_and_not_the_password(uri):
+    with pytest.raises(LabError, match=r"^LAB_POSTGRES_URI: expected a URI like postgresql://") as caught:
+        address.split(uri, POSTGRES)
+    assert "\n" not in str(caught.value)
+    assert "sec" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "uri", ["postgresql://db.example", "postgres://u:p@db.example:1/x?sslmode=require", "postgresql://u@[::1]:5432"]
+)
+def test_a_good_uri_is_taken_apart(uri):
+    assert address.split(uri, POSTGRES) == urlsplit(uri)
+
+
+def test_a_closed_port_is_one_line_with_host_and_port(silent_port):
+    parts = urlsplit(f"postgresql://u:secret@127.0.0.1:{silent_port}")
+    with pytest.raises(LabError, match=f"^here: cannot reach 127.0.0.1:{silent_port} .Connection refused") as caught:
+        address.reach(parts, POSTGRES)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_listening_port_is_reached_also_by_the_default_of_the_scheme():
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.settimeout(5)
+        address.reach(urlsplit("postgresql://127.0.0.1"), replace(POSTGRES, port=server.getsockname()[1]))
+        assert server.accept()[1][0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "two..dots", "x" * 64])
+def test_a_host_that_is_none_is_one_line_that_names_it(host):
+    with pytest.raises(LabError, match=f"cannot reach {host}:5432"):
+        address.reach(urlsplit(f"postgresql://{host}"), POSTGRES)
+
+
+@pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        ("http://u:hunter22@h", "wrong password hunter22 for u"),
+        ("http://u:hun%2Fter@h", "as sent hun/ter and as typed hun%2Fter"),
+        ("http://u:abc@h", "cannot open http://u:abc@h"),
+        ("http://u:a@h", "cannot open http://u:a@h"),
+        ("postgresql://h/db?user=u&password=hunter22", "connection to h failed: password=hunter22"),
+        ("http://h:8123/?user=u&password=hun%2Fter", "password hun/ter is wrong"),
+    ],
+)
+def test_a_password_is_replaced_however_it_is_written(uri, text):
+    hidden = address.redact(text, [uri])
+    assert "***" in hidden
+    assert not any(secret in hidden for secret in ("hunter22", "hun/ter", "hun%2Fter", ":abc@", ":a@"))
+
+
+def test_a_password_that_is_the_beginning_of_another_does_not_uncover_its_rest():
+    uris = ["http://u:hunter@h", "http://u:hunter-and-gatherer@h"]
+    for order in (uris, uris[::-1]):
+        assert address.redact("it was hunter-and-gatherer", order) == "it was ***"
+
+
+def test_a_very_short_password_does_not_blot_out_the_message():
+    assert address.redact("a table has a row", ["http://u:a@h"]) == "a table has a row"
+
+
+def test_a_text_without_passwords_stays_as_it_is():
+    assert address.redact("nothing here", ["http://h", "http://u@h", "http://u:@h", ""]) == "nothing here"

@@ -1,0 +1,202 @@
+"""The worker with made-up stores: what it calls in which order, what it hands over, and what is no answer to it."""
+
+from dataclasses import replace
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from harness import registry
+from harness.model import Status
+from harness.worker.contracts import stores
+from tests.made_up import MadeUp
+
+KINDS = {"a": "int64", "b": "int64"}
+UP = """
+@contextmanager
+def connect(folder):
+    log("connect", folder)
+    yield folder
+    log("close", folder)
+
+def create(frame):
+    def function(store, data):
+        first = data.slice(0, 1).to_pylist() if frame == "pyarrow" else data[0]
+        log(type(data).__module__, type(data).__name__, len(data), first, store)
+    function.__name__, function.__module__ = f"create_{frame}", __name__
+    transport("create", frame=frame, path="", payload="", requires=["needed"])(function)
+
+for frame in ("dicts", "tuples", "pyarrow"):
+    create(frame)
+
+@transport("read", frame="tuples", path="", payload="", requires=["needed"])
+def read(store):
+    log("read", store)
+    return [(1, 4), (2, 5), (3, 6)]
+
+@transport("query", frame="pyarrow", path="", payload="", requires=["needed"])
+def query(store):
+    import pyarrow
+    log("query", store)
+    return pyarrow.table({"id": [1], "a": [2], "b": [5]})
+
+@transport("read", frame="tuples", path="", payload="")
+def read_lists(store):
+    return [[1, 4], [2, 5]]
+"""
+UP_ASYNC = """
+@asynccontextmanager
+async def connect(folder):
+    log("connect", folder)
+    yield folder
+    log("close", folder)
+
+@transport("read", frame="tuples", path="", payload="", requires=["needed"])
+async def read(store):
+    log("read", store)
+    return [(1, 4), (2, 5), (3, 6)]
+"""
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Made-up stores, and the data that they are made of: three rows, and two for the warm-up."""
+    pl.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6]}).write_parquet(tmp_path / "data.parquet")
+    pl.DataFrame({"a": [7, 8], "b": [9, 10]}).write_parquet(tmp_path / "warmup.parquet")
+    return MadeUp(tmp_path, up=UP, up_async=UP_ASYNC)
+
+
+def measure(made, function, module="up"):
+    job = {
+        "transport": f"made.{module}.{function}",
+        "contract": "stores",
+        "folder": "store",
+        "warmup_folder": "small",
+        "dataset": str(made.folder / "data.parquet"),
+        "warmup_dataset": str(made.folder / "warmup.parquet"),
+        "rows": 3,
+        "kinds": KINDS,
+    }
+    return made.run(job)
+
+
+@pytest.mark.parametrize(
+    ("frame", "small", "whole"),
+    [
+        ("dicts", "builtins list 2 {'a': 7, 'b': 9} small", "builtins list 3 {'a': 1, 'b': 4} store"),
+        ("tuples", "builtins list 2 (7, 9) small", "builtins list 3 (1, 4) store"),
+        ("pyarrow", "pyarrow.lib Table 2 [{'a': 7, 'b': 9}] small", "pyarrow.lib Table 3 [{'a': 1, 'b': 4}] store"),
+    ],
+)
+def test_a_create_warms_up_on_a_store_of_its_own_and_measures_one_create_of_all_rows(made, frame, small, whole):
+    answer = measure(made, f"create_{frame}")
+    words, times = made.events()
+    assert words == ["import", "connect small", small, "close small", "connect store", whole, "close store"]
+    assert times[4] < answer["report"]["started_ns"] < times[5] < answer["report"]["ended_ns"] < times[6]
+    assert (answer["status"], answer["converted"]) == (Status.OK, {})
+    assert not made.result.exists()
+
+
+@pytest.mark.parametrize(("function", "module"), [("read", "up"), ("read", "up_async"), ("query", "up")])
+def test_a_read_or_query_warms_up_on_the_small_store_over_a_connection_of_its_own(made, function, module):
+    answer = measure(made, function, module)
+    words, times = made.events()
+    assert words == [
+        "import",
+        *("connect small", f"{function} small", "close small"),
+        *("connect store", f"{function} store", "close store"),
+    ]
+    assert times[4] < answer["report"]["started_ns"] < times[5] < answer["report"]["ended_ns"] < times[6]
+    assert (answer["status"], answer["converted"]) == (Status.OK, {})
+    assert answer["connect_seconds"] < 1
+    assert pl.read_ipc(made.result).rows() == {"read": [(1, 4), (2, 5), (3, 6)], "query": [(2, 5)]}[function]
+
+
+def test_an_answer_of_a_wrong_type_is_a_mismatch_and_leaves_no_frame(made):
+    answer = measure(made, "read_lists")
+    assert answer["status"] == Status.MISMATCH
+    assert "expected a list of tuples of 2 values" in answer["error"]
+    assert not made.result.exists()
+
+
+@pytest.fixture
+def hand_over(tmp_path):
+    """Hand over what a store returned, as the worker does; returns the answer and the rows that were left."""
+
+    def call(frame, returned):
+        entry = replace(registry.one("stores_published.sqlite.read"), frame=frame)
+        job = {"kinds": KINDS, "rows": 3, "result": str(tmp_path / "result.arrow")}
+        answer = stores.hand_over(entry, returned, job)
+        if not (tmp_path / "result.arrow").exists():
+            return answer, None
+        left = pl.read_ipc(job["result"])
+        assert left.schema == {"a": pl.Int64, "b": pl.Int64}
+        return answer, left.rows()
+
+    return call
+
+
+def with_id(*numbers):
+    return pa.table({"id": list(numbers), "a": [1, 2, 3], "b": [4, 5, 6]})
+
+
+@pytest.mark.parametrize(
+    ("frame", "returned", "rows", "converted"),
+    [
+        ("tuples", [(1, 4), (2, 5)], [(1, 4), (2, 5)], {}),
+        ("tuples", [], [], {}),
+        ("tuples", [(1, None)], [(1, None)], {"b": "Null"}),
+        ("tuples", [(1, 4.0), (2, 5.0)], [(1, 4), (2, 5)], {"b": "Float64"}),
+        ("tuples", [(1, "4")], [(1, 4)], {"b": "String"}),
+        ("pyarrow", pa.table({"a": [1], "b": [4]}), [(1, 4)], {}),
+        ("pyarrow", pa.schema([("a", pa.int64()), ("b", pa.int64())]).empty_table(), [], {}),
+        ("pyarrow", pa.table({"a": pa.array([1], pa.int32()), "b": [4]}), [(1, 4)], {"a": "Int32"}),
+        ("pyarrow", pa.table({"b": [4], "a": [1]}), [(1, 4)], {"columns": "in another order"}),
+        ("pyarrow", with_id(2, 0, 1), [(1, 4), (2, 5), (3, 6)], {}),
+        ("pyarrow", with_id(2, 0, 1).slice(1, 1), [(2, 5)], {}),  # a query keeps the numbers of its rows
+    ],
+)
+def test_what_a_store_returned_is_left_as_a_canonical_frame_without_the_numbers_of_its_rows(
+    hand_over, frame, returned, rows, converted
+):
+    assert hand_over(frame, returned) == ({"converted": converted}, rows)
+
+
+@pytest.mark.parametrize(
+    ("frame", "returned", "said"),
+    [
+        ("tuples", [(1, 4), (2, 5.5)], "b: Float64 changes values when converted to int64"),
+        ("tuples", [(1, "four")], "b: String does not convert to int64"),
+        ("tuples", [(1, 2**63)], "b: Int128 does not convert to int64"),
+        ("tuples", [(1, b"4")], "b: Binary does not convert to int64"),
+        ("tuples", [[1, 4], [2, 5]], "expected a list of tuples of 2 values"),
+        ("tuples", ((1, 4), (2, 5)), "expected a list of tuples"),
+        ("tuples", iter([(1, 4), (2, 5)]), "expected a list of tuples"),
+        ("tuples", [(1, 4), (2,)], "expected a list of tuples"),
+        ("tuples", [(1, 4, 9)], "expected a list of tuples"),
+        ("tuples", [1, 2], "expected a list of tuples"),
+        ("tuples", None, "expected a list of tuples"),
+        ("tuples", with_id(0, 1, 2), "expected a list of tuples"),
+        ("pyarrow", [(1, 4)], "expected a pyarrow Table, found list"),
+        ("pyarrow", None, "expected a pyarrow Table, found NoneType"),
+        ("pyarrow", with_id(0, 1, 2).to_batches()[0], "expected a pyarrow Table, found RecordBatch"),
+        ("pyarrow", with_id(0, 1, 2).to_reader(), "expected a pyarrow Table, found RecordBatchReader"),
+        ("pyarrow", pl.DataFrame({"a": [1], "b": [4]}), "expected a pyarrow Table, found DataFrame"),
+        ("pyarrow", pa.table({"a": [1], "b": [4], "c": [7]}), "expected columns a, b; found a, b, c"),
+        ("pyarrow", pa.table({"a": [1]}), "expected columns a, b; found a"),
+        ("pyarrow", pa.table({"a": [1], "B": [4]}), "expected columns a, b; found a, B"),
+        ("pyarrow", pa.table([[1], [1], [4]], names=["a", "a", "b"]), "expected columns a, b; found a, a, b"),
+        ("pyarrow", pa.table({"a": [1.0, 2.5], "b": [4, 5]}), "a: Float64 changes values"),
+        ("pyarrow", with_id(0, 1, 1), "id: expected different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(1, 2, 3), "id: expected different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(-1, 0, 1), "id: expected different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(0, None, 1), "id: expected different whole numbers from 0 to 2"),
+        ("pyarrow", with_id("0", "1", "2"), "id: expected different whole numbers from 0 to 2"),
+        ("pyarrow", with_id(0.0, 0.5, 1.0), "id: expected different whole numbers from 0 to 2"),
+    ],
+)
+def test_what_is_not_the_rows_of_the_store_is_a_mismatch_and_leaves_no_frame(hand_over, frame, returned, said):
+    answer, left = hand_over(frame, returned)
+    assert answer["status"] == Status.MISMATCH
+    assert said in answer["error"]
+    assert left is None

@@ -1,0 +1,262 @@
+"""The clock adds nothing to a call, and memory is seen where it is: anonymous or file-backed, also when given back."""
+
+import mmap
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from harness.worker.measure import (
+    Memory,
+    Sample,
+    Stopwatch,
+    cores_used,
+    peaks_above_start,
+    read_cpu_seconds,
+    read_memory,
+    read_steal_seconds,
+    read_throttled_seconds,
+    reset_high_water,
+)
+
+pytestmark = pytest.mark.alone
+
+MB = 1_000_000
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous from file-backed memory")
+
+
+def sample_now():
+    return Sample(time.monotonic_ns(), read_memory())
+
+
+def known_peaks(stopwatch, samples):
+    """The three peaks on a system that tells them all."""
+    rss, anon, file = peaks_above_start(stopwatch.report(), samples)
+    assert anon is not None
+    assert file is not None
+    return rss, anon, file
+
+
+def report_of(before, after, high_water=None, started_ns=100, ended_ns=200):
+    return {
+        "started_ns": started_ns,
+        "ended_ns": ended_ns,
+        "before": memory(*before),
+        "after": memory(*after),
+        "high_water": high_water,
+    }
+
+
+def memory(rss, anon=None, file=None, high_water=None):
+    return {"rss": rss, "anon": anon, "file": file, "high_water": high_water}
+
+
+def sample(at_ns, *sizes):
+    return Sample(at_ns, Memory(*sizes))
+
+
+def test_a_body_that_does_nothing_takes_less_than_50_microseconds():
+    code = textwrap.dedent("""
+        import statistics
+        from harness.worker.measure import Stopwatch
+        seconds = []
+        for _ in range(101):
+            with Stopwatch() as stopwatch:
+                pass
+            seconds.append(stopwatch.seconds)
+        print(statistics.median(seconds))
+    """)
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    assert 0 <= float(done.stdout) < 50e-6
+
+
+def test_wall_and_cpu_time_are_told_apart():
+    with Stopwatch() as busy:
+        until = time.process_time() + 0.1
+        while time.process_time() < until:
+            pass
+    with Stopwatch() as idle:
+        time.sleep(0.1)
+    assert busy.cpu_user_seconds + busy.cpu_system_seconds >= 0.08
+    assert idle.seconds >= 0.1
+    assert idle.cpu_user_seconds + idle.cpu_system_seconds < 0.05
+
+
+def test_a_body_that_raises_is_not_swallowed():
+    with pytest.raises(ZeroDivisionError), Stopwatch():
+        _ = 1 / 0
+
+
+@linux
+def test_an_allocation_is_seen_as_anonymous_memory():
+    with Stopwatch() as stopwatch:
+        held = np.ones(8 * MB)
+        samples = [sample_now()]
+    rss, anon, file = known_peaks(stopwatch, samples)
+    assert 64 * MB <= rss < 80 * MB
+    assert 64 * MB <= anon < 80 * MB
+    assert file < 8 * MB
+    assert held.nbytes == 64 * MB
+
+
+@linux
+def test_a_mapped_file_that_is_read_is_seen_as_file_backed_memory(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(bytes(32 * MB))
+    with (
+        path.open("rb") as opened,
+        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        Stopwatch() as stopwatch,
+    ):
+        total = sum(mapped[at] for at in range(0, len(mapped), mmap.PAGESIZE))
+        samples = [sample_now()]
+    _, anon, file = known_peaks(stopwatch, samples)
+    assert 32 * MB <= file < 40 * MB
+    assert anon < 8 * MB
+    assert total == 0
+
+
+@linux
+def test_memory_given_back_before_the_end_is_in_the_peak_even_between_samples():
+    if not reset_high_water():
+        pytest.skip("this system does not let a process reset its high-water mark")
+    with Stopwatch() as stopwatch:
+        held = np.ones(8 * MB)
+        del held
+    rss, _, _ = peaks_above_start(stopwatch.report(), [])
+    assert stopwatch.after.rss - stopwatch.before.rss < 8 * MB
+    assert 60 * MB <= rss < 80 * MB
+
+
+@linux
+def test_memory_given_back_before_the_start_is_not_in_the_peak():
+    if not reset_high_water():
+        pytest.skip("this system does not let a process reset its high-water mark")
+    held = np.ones(8 * MB)
+    del held
+    with Stopwatch() as stopwatch:
+        pass
+    rss, _, _ = peaks_above_start(stopwatch.report(), [])
+    assert rss < 8 * MB
+
+
+def test_samples_outside_the_call_do_not_count():
+    report = report_of((1_000, 600, 400), (1_100, 650, 450))
+    outside = [sample(99, 9_000, 8_000, 1_000), sample(201, 9_000, 8_000, 1_000)]
+    assert peaks_above_start(report, outside) == (100, 50, 50)
+
+
+def test_samples_inside_the_call_count_from_the_first_to_the_last_nanosecond():
+    report = report_of((1_000, 600, 400), (1_000, 600, 400))
+    assert peaks_above_start(report, [sample(100, 1_500, 1_100, 400)]) == (500, 500, 0)
+    assert peaks_above_start(report, [sample(200, 1_500, 600, 900)]) == (500, 0, 500)
+
+
+def test_the_peaks_of_the_parts_need_not_fall_together():
+    report = report_of((1_000, 600, 400), (1_000, 600, 400))
+    samples = [sample(120, 1_300, 900, 400), sample(150, 1_200, 600, 600)]
+    assert peaks_above_start(report, samples) == (300, 300, 200)
+
+
+def test_the_high_water_mark_counts_where_it_is_above_the_samples():
+    assert peaks_above_start(report_of((1_000, 600, 400), (1_000, 600, 400), 1_700), [])[0] == 700
+    report = report_of((1_000, 600, 400), (1_000, 600, 400), 1_200)
+    assert peaks_above_start(report, [sample(150, 1_900, 1_500, 400)])[0] == 900
+
+
+def test_a_call_that_only_gives_memory_back_has_a_peak_of_0():
+    report = report_of((1_000, 600, 400), (200, 100, 100), 1_000)
+    assert peaks_above_start(report, [sample(150, 500, 300, 200)]) == (0, 0, 0)
+
+
+def test_where_the_system_does_not_split_memory_the_parts_are_missing_and_not_0():
+    assert peaks_above_start(report_of((1_000,), (1_400,)), [sample(150, 1_500)]) == (500, None, None)
+
+
+def test_a_process_that_has_ended_has_no_memory():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(ProcessLookupError):  # not reaped yet: a zombie
+        read_memory(process.pid)
+    process.wait()
+    with pytest.raises(ProcessLookupError):
+        read_memory(process.pid)
+
+
+def test_the_memory_of_another_process_is_read():
+    assert 0 < read_memory(os.getppid()).rss != read_memory().rss
+
+
+def test_the_cpu_time_of_a_process_is_that_of_all_its_threads():
+    code = "import threading, time; work = lambda: [hash(str(n)) for n in range(10**5)]; "
+    code += "t = threading.Thread(target=work); t.start(); t.join(); print(time.process_time(), flush=True); input()"
+    with subprocess.Popen((sys.executable, "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        own = float(process.stdout.readline())
+        assert read_cpu_seconds(process.pid) == pytest.approx(own, abs=0.005)
+        process.communicate(b"\n")
+        process.wait()
+    with pytest.raises(ProcessLookupError):
+        read_cpu_seconds(process.pid)
+
+
+def test_the_cores_in_use_are_cpu_time_by_time_between_samples_within_the_call():
+    samples = [
+        Sample(at, Memory(1), cpu)
+        for at, cpu in (
+            (50, 0.0),
+            (1_000_000_000, 1.0),
+            (1_500_000_000, 2.0),
+            (2_500_000_000, 2.5),
+            (9_000_000_000, 9.0),
+        )
+    ]
+    report = {"started_ns": 1_000_000_000, "ended_ns": 3_000_000_000}
+    assert cores_used(report, samples) == [(0.5, 2.0), (1.5, 0.5)]
+    assert cores_used(report, samples[:2]) == []
+    assert cores_used(report, [Sample(2_000_000_000, Memory(1)), Sample(2_500_000_000, Memory(1))]) == []
+
+
+def test_steal_is_the_eighth_number_of_all_cores_in_seconds(tmp_path):
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  1 2 3 4 5 6 7 250 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n")
+    assert read_steal_seconds(stat) == 250 / os.sysconf("SC_CLK_TCK")
+    stat.write_text("cpu  1 2 3 4\n")
+    assert read_steal_seconds(stat) is None
+    assert read_steal_seconds(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "stats", "seconds"),
+    [
+        ("0::/lab/run\n", {"lab/run": "usage_usec 5\nthrottled_usec 1500000\n"}, 1.5),
+        ("0::/not/ours\n", {".": "throttled_usec 2000000\n"}, 2.0),  # of a container, whose own group is the root
+        ("0::/\n", {".": "usage_usec 5\n"}, None),  # no limit can be set on the root of a machine
+        ("3:cpu,cpuacct:/lab\n1:name=systemd:/\n", {"cpu,cpuacct/lab": "throttled_time 250000000\n"}, 0.25),
+        ("5:cpuset:/\n1:cpu:/\n0::/\n", {"cpu": "nr_throttled 0\nthrottled_time 0\n"}, 0.0),
+        ("0::/lab\n", {}, None),
+    ],
+    ids=["version 2", "container", "root", "version 1", "both versions", "nothing there"],
+)
+def test_throttling_is_read_from_the_own_control_group(tmp_path, groups, stats, seconds):
+    for folder, text in stats.items():
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "cpu.stat").write_text(text)
+    (tmp_path / "groups").write_text(groups)
+    assert read_throttled_seconds(tmp_path / "groups", tmp_path) == seconds
+
+
+def test_without_control_groups_nothing_is_throttled_and_nothing_is_made_up(tmp_path):
+    assert read_throttled_seconds(tmp_path / "none", tmp_path) is None
+
+
+def test_what_others_took_is_the_difference_over_the_body(monkeypatch):
+    taken = iter([(1.25, None), (1.5, 3.0)])
+    monkeypatch.setattr("harness.worker.measure._taken", lambda: next(taken))
+    with Stopwatch() as stopwatch:
+        pass
+    report = stopwatch.report()
+    assert (report["steal_seconds"], report["throttled_seconds"]) == (0.25, None)

@@ -1,0 +1,287 @@
+"""The worker without any database: its events in order, what it says of failures; it outlives no parent."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from harness.model import Status
+from harness.run.execution import Worker
+from tests.made_up import MadeUp
+
+KINDS = {"k": "uuid", "i": "int32"}
+UP = """
+@contextmanager
+def connect(uri):
+    log("connect", uri)
+    yield "connection"
+    log("close")
+
+@transport("write", frame="polars", path="", payload="", requires=["needed"])
+def write_polars(connection, frame, table):
+    log("write", connection, len(frame), table)
+
+@transport("write", frame="pandas", path="", payload="")
+def write_pandas(connection, frame, table):
+    log("write", type(frame).__module__, len(frame), table)
+
+@transport("read", frame="polars", path="", payload="", requires=["needed"])
+def read_polars(connection, table):
+    import polars
+    log("read", connection, table)
+    return polars.DataFrame({"k": ["a"], "i": [7]})
+
+@transport("read", frame="polars", path="", payload="")
+def read_arrow(connection, table):
+    import polars
+    return polars.DataFrame({"k": ["a"], "i": [7]}).to_arrow()
+
+@transport("read", frame="polars", path="", payload="")
+def read_half(connection, table):
+    import polars
+    return polars.DataFrame({"k": ["a"], "i": [7.5]})
+
+@transport("read", frame="polars", path="", payload="")
+def read_unsupported(connection, table):
+    raise Unsupported("no such format")
+
+@transport("read", frame="polars", path="", payload="")
+def read_error(connection, table):
+    raise RuntimeError("server said: \\udcff no")
+
+class Panic(BaseException):
+    pass
+
+@transport("read", frame="polars", path="", payload="")
+def read_panic(connection, table):
+    raise Panic("out of range")
+
+@transport("read", frame="polars", path="", payload="")
+def read_exit(connection, table):
+    raise SystemExit("left")
+
+@transport("read", frame="polars", path="", payload="", requires=["no_such_package"])
+def read_missing(connection, table):
+    pass
+
+@transport("read", frame="polars", path="", payload="")
+def read_noisy(connection, table):
+    print("from Python")
+    os.system("echo from a child")
+    os.write(1, b"from C\\n")
+    return read_polars(connection, table)
+
+@transport("read", frame="polars", path="", payload="")
+def read_forever(connection, table):
+    pipe = open(os.environ["LAB_ALIVE"], "w")
+    print(os.getpid(), file=pipe, flush=True)
+    time.sleep(60)
+"""
+UP_ASYNC = """
+@asynccontextmanager
+async def connect(uri):
+    log("connect", uri)
+    yield "connection"
+    log("close")
+
+@transport("read", frame="polars", path="", payload="", requires=["needed"])
+async def read_polars(connection, table):
+    import asyncio, polars
+    await asyncio.sleep(0)
+    log("read", connection, table)
+    return polars.DataFrame({"k": ["a"], "i": [7]})
+
+@transport("read", frame="polars", path="", payload="", requires=["polars"])
+async def read_watched(connection, table):
+    import polars
+    polars.DataFrame.__repr__ = lambda frame: log("printed") or "a frame"
+    return polars.DataFrame({"k": ["a"], "i": [7]})
+"""
+
+
+class Lab(MadeUp):
+    """Made-up transports of a database, and the frame that writes are given."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, up=UP, up_async=UP_ASYNC)
+        frame = pl.DataFrame({"k": [str(n) for n in range(1_500)], "i": range(1_500)}, schema_overrides={"i": pl.Int32})
+        frame.write_parquet(folder / "data.parquet")
+
+    def job(self, function: str, module: str = "up") -> dict[str, Any]:
+        return {
+            "transport": f"made.{module}.{function}",
+            "contract": "databases",
+            "uri": "made://up",
+            "io": None,
+            "table": "measured",
+            "warmup_table": "warmup",
+            "dataset": str(self.folder / "data.parquet"),
+            "kinds": KINDS,
+        }
+
+    def measure(self, function: str, module: str = "up") -> dict[str, Any]:
+        return self.run(self.job(function, module))
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return Lab(tmp_path)
+
+
+def test_a_write_imports_connects_warms_up_with_1000_rows_and_measures_all_rows_once(lab):
+    answer = lab.measure("write_polars")
+    words, times = lab.events()
+    assert words == [
+        "import",
+        "connect made://up",
+        "write connection 1000 warmup",
+        "write connection 1500 measured",
+        "close",
+    ]
+    assert answer["status"] == Status.OK
+    assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
+
+
+def test_a_pandas_transport_is_handed_a_pandas_frame(lab):
+    lab.measure("write_pandas")
+    assert lab.events()[0][1:3] == ["write pandas 1000 warmup", "write pandas 1500 measured"]
+
+
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(lab, module):
+    answer = lab.measure("read_polars", module)
+    words, times = lab.events()
+    assert words == ["import", "connect made://up", "read connection warmup", "read connection measured", "close"]
+    assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
+    assert answer["connect_seconds"] < 1
+
+
+def test_no_frame_is_printed_which_polars_cannot_do_with_every_date(lab):
+    assert lab.measure("read_watched", "up_async")["status"] == Status.OK
+    assert lab.events()[0] == ["connect made://up", "close"]
+
+
+def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(lab):
+    answer = lab.measure("read_polars")
+    assert answer["converted"] == {"i": "Int64"}
+    assert pl.read_ipc(lab.result).to_dicts() == [{"k": "a", "i": 7}]
+
+
+def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(lab):
+    answer = lab.measure("read_arrow")
+    assert answer["status"] != Status.OK
+    assert "polars" in answer["error"]
+
+
+def test_values_that_cannot_be_kept_are_a_mismatch(lab):
+    answer = lab.measure("read_half")
+    assert (answer["status"], answer["error"]) == (
+        Status.MISMATCH,
+        "i: Float64 changes values when converted to int32",
+    )
+    assert not lab.result.exists()
+
+
+def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(lab):
+    assert lab.measure("read_unsupported") == {"status": Status.UNSUPPORTED, "error": "no such format"}
+
+
+def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(lab):
+    assert lab.measure("read_error") == {"status": Status.ERROR, "error": "RuntimeError: server said: \udcff no"}
+    assert "in read_error" in lab.log.read_text()
+
+
+def test_a_transport_that_leaves_the_process_is_an_error(lab):
+    assert lab.measure("read_exit") == {
+        "status": Status.ERROR,
+        "error": 'the worker ended with exit code 1 and no answer: "left"',
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport matches "made.up')]
+)
+def test_a_missing_package_or_transport_is_an_error_that_names_it(lab, function, said):
+    answer = lab.measure(function)
+    assert answer["status"] == Status.ERROR
+    assert said in answer["error"]
+
+
+def test_a_contract_that_does_not_exist_is_an_error_that_names_it(lab):
+    answer = lab.run(lab.job("read_polars") | {"contract": "nothing"})
+    assert answer["status"] == Status.ERROR
+    assert "harness.worker.contracts.nothing" in answer["error"]
+
+
+def test_what_a_client_prints_is_in_the_log_and_not_in_the_answer(lab):
+    assert lab.measure("read_noisy")["status"] == Status.OK
+    log = lab.log.read_text()
+    assert all(log.count(text) == 2 for text in ("from Python", "from a child", "from C"))
+
+
+def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
+    os.mkfifo(lab.folder / "alive")
+    parent = textwrap.dedent(f"""
+        import json, pathlib
+        from harness.run.execution import execute
+        job = json.loads({json.dumps(lab.job("read_forever") | {"result": ""})!r})
+        execute(job, 60, pathlib.Path({str(lab.log)!r}), command={lab.command!r})
+    """)
+    environment = os.environ | {"LAB_ALIVE": str(lab.folder / "alive")}
+    with (
+        subprocess.Popen((sys.executable, "-c", parent), env=environment) as process,
+        (lab.folder / "alive").open() as alive,
+    ):
+        worker = int(alive.readline())
+        process.kill()
+        assert ends(worker, alive)
+
+
+def test_a_read_without_a_warmup_table_is_called_once(lab):
+    answer = lab.run(lab.job("read_polars") | {"warmup_table": None})
+    assert answer["status"] == Status.OK
+    assert lab.events()[0] == ["import", "connect made://up", "read connection measured", "close"]
+
+
+def test_a_write_without_a_warmup_table_is_called_once_with_all_rows(lab):
+    lab.run(lab.job("write_polars") | {"warmup_table": None})
+    assert lab.events()[0] == ["import", "connect made://up", "write connection 1500 measured", "close"]
+
+
+def test_a_panic_that_is_no_exception_is_an_error_with_its_text(lab):
+    assert lab.measure("read_panic") == {"status": Status.ERROR, "error": "Panic: out of range"}
+
+
+def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(lab):
+    worker = Worker(lab.log, lab.command)
+    job = {"result": str(lab.result), "stays": True, **lab.job("read_polars")}
+    try:
+        answers = [
+            worker.ask(job | {"transport": f"made.up.{name}"}, 30).answer for name in ("read_polars", "read_error")
+        ]
+        answers.append(worker.ask(job, 30).answer)
+        assert [answer["status"] for answer in answers] == [Status.OK, Status.ERROR, Status.OK]
+        assert lab.events()[0].count("import") == 1
+        assert not worker.ended
+        panicked = worker.ask(job | {"transport": "made.up.read_panic"}, 30)
+        assert panicked.answer == {"status": Status.ERROR, "error": "Panic: out of range"}
+        assert worker.ended  # nobody knows in what state a panic leaves a client
+    finally:
+        worker.end()
+    assert worker.ended
+
+
+def ends(worker, alive):
+    """Wait for the pipe that the worker holds to close; end a worker that stays."""
+    if select.select([alive], [], [], 3)[0]:
+        return alive.read() == ""
+    os.kill(worker, signal.SIGKILL)
+    return False
