@@ -90,7 +90,7 @@ def test_a_wrong_password_is_never_printed(lab: Command, on_embedded_lab: dict[s
 
 def test_half_of_the_clickhouse_addresses_is_refused(lab: Command, on_embedded_lab: dict[str, str]) -> None:
     only_http = {k: v for k, v in on_embedded_lab.items() if k != "LAB_CLICKHOUSE_NATIVE_URI"}
-    assert "found only one of them" in refused(lab("run", "--external", env=only_http))
+    assert "found only 1 of them" in refused(lab("run", "--external", env=only_http))
 
 
 def test_an_external_run_uses_the_named_servers_and_leaves_no_table(

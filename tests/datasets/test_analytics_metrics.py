@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from harness.datasets.analytics_metrics import CHUNK_ROWS, KINDS, SPECIFICATION, build
+from harness.datasets.specification import PLAIN
+from harness.systems import SYSTEMS
 
 ARROW_TYPES = {
     "uuid": pa.string(),
@@ -111,9 +113,16 @@ def test_chunks_differ_from_one_another():
     assert not any(first.equals(second) for first, second in pairwise(chunks))
 
 
-def test_every_database_table_names_every_column_once():
-    for statement in SPECIFICATION.tables.values():
-        assert re.findall(r"(?:\(|, )(\w+) (?=[A-Za-z])", statement.partition("ENGINE")[0])[: len(KINDS)] == list(KINDS)
+@pytest.mark.parametrize(
+    ("system", "profiles"), [("postgres", {PLAIN, "heap", "unlogged"}), ("clickhouse", {PLAIN, "memory"})]
+)
+def test_every_table_of_a_database_names_every_column_once(system, profiles):
+    names = (PLAIN, "heap", "unlogged", "memory")
+    statements = {name: SYSTEMS[system].tables.definition(SPECIFICATION, name) for name in names}
+    assert {name for name, statement in statements.items() if statement} == profiles
+    for statement in filter(None, statements.values()):
+        columns = re.findall(r'(?:\(|, )["`](\w+)["`] (?=[A-Za-z])', statement.partition("ENGINE")[0])
+        assert columns[: len(KINDS)] == list(KINDS)
 
 
 def test_the_row_key_is_among_the_columns():

@@ -9,6 +9,8 @@ import pytest
 
 from harness.datasets import store
 from harness.datasets.integers import CHUNK_ROWS, KINDS, MAXIMUM, SPECIFICATION, build
+from harness.datasets.specification import PLAIN
+from harness.systems import SYSTEMS
 
 DEFAULT_SEED = 20260407
 LARGEST_PUBLISHED = 1_000_000  # rows
@@ -109,4 +111,5 @@ def test_the_dataset_is_kept_on_disk_in_no_more_bytes_than_it_announces(tmp_path
 
 def test_the_row_key_is_among_the_columns_and_no_database_has_a_table_of_it():
     assert set(SPECIFICATION.row_key) <= set(KINDS)
-    assert SPECIFICATION.tables == {}
+    assert not SPECIFICATION.in_databases
+    assert {system.tables.definition(SPECIFICATION, PLAIN) for system in SYSTEMS.values()} == {None}

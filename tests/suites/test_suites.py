@@ -332,5 +332,7 @@ def test_origins_may_stand_above_the_experiments_they_are_for(folder):
 
 
 def test_the_rigs_that_a_suite_may_name_are_those_there_are():
-    found = {path.stem for path in (ROOT / "harness" / "run" / "rigs").glob("*.py") if "def opened(" in path.read_text()}
+    found = {
+        path.stem for path in (ROOT / "harness" / "run" / "rigs").glob("*.py") if "def opened(" in path.read_text()
+    }
     assert set(get_args(Rig)) == found

@@ -206,13 +206,13 @@ def test_a_server_that_accepts_and_says_nothing_is_given_up_within_seconds(
 
 def test_the_servers_lock_names_the_run_that_holds_it(embedded_lab: EmbeddedLab) -> None:
     first, second = (postgres.open_connection(embedded_lab.endpoints) for _ in range(2))
-    assert postgres.lock(first, "run-1") is None
-    assert postgres.lock(second, "run-2") == "run-1"
+    assert postgres.hold(first, "run-1") == ""
+    assert postgres.hold(second, "run-2") == "run-1"
     first.close()
     deadline = time.monotonic() + 30  # the server's process ends a moment after its client has said good-bye
-    while (holder := postgres.lock(second, "run-2")) == "run-1" and time.monotonic() < deadline:
+    while (holder := postgres.hold(second, "run-2")) == "run-1" and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert holder is None
+    assert holder == ""
     second.close()
 
 
