@@ -9,9 +9,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from harness import registry, results, settings
+from harness import registry, settings
 from harness.lab import go_programs
 from harness.model import Case
+from harness.results import runs_csv
 from harness.run import plan
 from harness.suites import suite_files
 
@@ -34,10 +35,10 @@ def status_of(case: Case) -> str:
 
 
 expected = Counter(map(status_of, cases))
-newest_first = map(results.load, sorted(Path("results").glob("2*/runs.csv"), reverse=True))
-rows = next(rows for rows in newest_first if rows and rows[0]["suite"] == name)
-statuses = Counter(str(row["status"]) for row in rows)
+newest_first = map(runs_csv.load, sorted(Path("results").glob("2*/runs.csv"), reverse=True))
+rows = next(rows for rows in newest_first if rows and rows[0].suite == name)
+statuses = Counter(str(row.status) for row in rows)
 print(f"{rows[0]['run_id']}: {dict(statuses)}")
-published = {row["transport"] for row in rows if row["origin"] == "published"}
+published = {row.transport for row in rows if row.origin == "published"}
 if statuses != expected or (name == "matrix" and len(published) != 56):
     sys.exit(f"expected {dict(expected)}")

@@ -24,10 +24,10 @@ import psutil
 
 from benchmarks.injuries import Case, Victim, cases
 from benchmarks.link import Link
-from harness import results
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.stopping import on_signals
 from harness.model import NAMESPACE, Status
+from harness.results import runs_csv
 from harness.systems.clickhouse import client as clickhouse
 from harness.systems.postgres import client as postgres
 
@@ -134,8 +134,8 @@ class Campaign:
 
     def _counted(self, found: Found, folder: Path, case: Case) -> Found:
         rows = _counted_rows(folder)
-        found.charged = sum(row["status"] is not Status.OK for row in rows) if case.fault == "fill" else 0
-        keys = [(row["transport"], row["pass"]) for row in rows]
+        found.charged = sum(row.status is not Status.OK for row in rows) if case.fault == "fill" else 0
+        keys = [(row.transport, row.pass_number) for row in rows]
         found.lost, found.twice = len(WAYS) - len(set(keys)), len(keys) - len(set(keys))
         found.rows = ", ".join(f"{row['transport'].partition('.')[0]} {row['status']}" for row in rows)
         return found
@@ -199,8 +199,8 @@ def _lines(folder: Path) -> int:
 def _counted_rows(folder: Path) -> list[dict[str, Any]]:
     found = []
     for path in (folder / "results").glob("*/runs.csv"):
-        results.drop_torn_line(path)
-        found += [row for row in results.load(path) if row["status"] is not Status.AGAIN]
+        runs_csv.drop_torn_line(path)
+        found += [row for row in runs_csv.load(path) if row.status is not Status.AGAIN]
     return found
 
 

@@ -108,7 +108,7 @@ def overhead_per_run(folder: Path) -> None:
             suite_run.session.tables.for_read(system)  # loading the tables happens once, not in every run
         for run in suite_run.todo:
             wall = timed(lambda: runner.perform(suite_run.session, [run], rows.append))  # noqa: B023 - called at once
-            walls.setdefault(run.case.transport.id, []).append(wall - rows[-1]["seconds"] - rows[-1]["connect_seconds"])
+            walls.setdefault(run.case.transport.id, []).append(wall - rows[-1].seconds - rows[-1].connect_seconds)
     bare = importing(())
     for name, values in walls.items():
         imports = importing(registry.one(name).requires) - bare

@@ -1,17 +1,20 @@
 """The generated pages: the catalogue, columns and settings from code, the tables of README from the reference run."""
 
-import json
-import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from harness import registry, report, results
+from harness import registry, report
 from harness.datasets.hostile.kinds import KINDS
 from harness.model import LabError, Origin, Transport
 from harness.report import fidelity, markdown, summary
 from harness.report.markdown import table
+from harness.report.summarising import summarise
+from harness.report.summary import Summary
+from harness.results import folder as folders
+from harness.results import row
+from harness.results.folder import Facts
 from harness.settings import COMPOSE, ROOT, Settings
 from harness.suites import suite_files
 from harness.suites.suite import Suite
@@ -42,7 +45,7 @@ def adopt(folder: Path) -> Path:
 
     Raises LabError: not of the default size with all transports, or made by code that is in no commit.
     """
-    environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    environment = folders.environment(folder)
     asked, code = environment["plan"], environment["code"]
     if (asked["size"], asked["select"]) != ("default", "*") or code["modified"] is not False:
         raise LabError(
@@ -51,14 +54,7 @@ def adopt(folder: Path) -> Path:
         )
     report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # by the code of now
     place = ROOT / "results" / "reference" / asked["suite"]
-    shutil.rmtree(place, ignore_errors=True)
-    (place / "pictures").mkdir(parents=True)
-    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
-    traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
-    names = map(Path, ("environment.json", "runs.csv", "summary.csv", "report.md"))
-    for name in (*names, *pictures, *traces):
-        (place / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(folder / name, place / name)
+    folders.adopt(folder, place)
     return place
 
 
@@ -102,7 +98,7 @@ def _place(entry: Transport) -> tuple[str, str]:
 def _columns() -> str:
     runs = table(
         ("column", "type", "unit", "meaning"),
-        ((f"`{c.name}`", c.type.__name__, c.unit, c.meaning) for c in results.COLUMNS),
+        ((f"`{c.name}`", c.type, c.unit, c.meaning) for c in row.COLUMNS),
     )
     summaries = table(("column", "meaning"), ((f"`{name}`", text) for name, text in summary.COLUMNS.items()))
     return (
@@ -146,12 +142,11 @@ def _env_example() -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _reference(name: str) -> tuple[Suite, dict[str, Any], list[dict[str, Any]]]:
+def _reference(name: str) -> tuple[Suite, Facts, list[Summary]]:
     """Return the suite of a reference run, its environment and its summaries, computed from its runs.csv."""
-    folder = ROOT / "results" / "reference" / name
     suite = suite_files.load(ROOT / "suites", name)
-    environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    return suite, environment, summary.summarise(results.load(folder / "runs.csv"), suite.published)
+    run = folders.read(ROOT / "results" / "reference" / name)
+    return suite, run.environment, summarise(run.rows, suite.published)
 
 
 def _results() -> str:
@@ -159,7 +154,7 @@ def _results() -> str:
     parts = [f"# Reference runs\n\n{_GENERATED}\n"]
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, environment, summaries = _reference(path.name)
-        runs = sum(case["n"] for case in summaries)
+        runs = sum(case.n for case in summaries)
         parts.append(
             f"## {path.name}: {suite.title}\n\n{markdown.conditions(environment)}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "
@@ -176,8 +171,8 @@ def _readme() -> str:
     before, rest = text.split("<!-- reference:begin -->\n")
     _, after = rest.split("<!-- reference:end -->\n")
     suite, environment, every = _reference("matrix")
-    main = [case for case in every if case["experiment"] == "matrix" and case["operation"] in ("write", "read")]
-    summaries = [case | {"details": None} for case in main if case["system"] != "machine"]
+    main = [case for case in every if case.experiment == "matrix" and case.operation in ("write", "read")]
+    summaries = [replace(case, details={}) for case in main if case.system != "machine"]
     tables = (
         f"{markdown.conditions(environment)}\n\n{markdown.tables(summaries, best=8)}\n"
         f"Published figures: {suite.citation}; {suite.conditions}.\n"

@@ -13,9 +13,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from harness import results
 from harness.lab.embedded import EmbeddedLab
 from harness.model import NAMESPACE, Status
+from harness.results import runs_csv
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 from tests.commands import refused
@@ -100,7 +100,7 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
     done = lab("run", "--external", "--rows", "500", "--passes", "1", *chosen, env=on_embedded_lab)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
-    rows = results.load(folder / "runs.csv")
+    rows = runs_csv.load(folder / "runs.csv")
     assert {row["lab"] for row in rows} == {"external"}
     assert {row["status"] for row in rows} == {Status.OK, Status.UNAVAILABLE}
     with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
@@ -246,4 +246,4 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
     done = lab(*run, env=environment | strange)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    assert [row["status"] for row in results.load(folder / "runs.csv")] == [Status.OK, Status.OK]
+    assert [row["status"] for row in runs_csv.load(folder / "runs.csv")] == [Status.OK, Status.OK]

@@ -7,9 +7,12 @@ from functools import cache
 
 import pytest
 
-from harness import docs, registry, results
+from harness import docs, registry
 from harness.model import LabError
 from harness.report import markdown, summary
+from harness.results import runs_csv
+from harness.results.row import NAMES as COLUMN_NAMES
+from harness.results.row import ok_rows
 from harness.settings import COMPOSE, Settings
 
 NAMES = ("catalogue.md", "columns.md", "settings.md", ".env.example", "results.md", "README.md")
@@ -50,7 +53,7 @@ def test_the_catalogue_counts_its_transports_by_system_and_operation():
 
 def test_every_column_of_both_files_stands_in_the_page_of_columns():
     names = re.findall(r"^\| `(\w+)`", page("columns.md"), re.MULTILINE)
-    assert names == [*results.NAMES, *summary.COLUMNS]
+    assert names == [*COLUMN_NAMES, *summary.COLUMNS]
 
 
 def test_every_setting_stands_in_the_page_and_in_the_example_file():
@@ -98,7 +101,7 @@ def test_a_page_is_the_same_each_time(name):
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (docs.ROOT / "results" / "reference").iterdir()))
 def test_every_reference_run_stands_in_the_page_of_results_with_its_number_of_ok_runs(name):
-    ok = results.ok_rows(results.load(docs.ROOT / "results" / "reference" / name / "runs.csv"))
+    ok = ok_rows(runs_csv.load(docs.ROOT / "results" / "reference" / name / "runs.csv"))
     part = page("results.md").partition(f"## {name}: ")[2].partition("\n## ")[0]
     assert f" cases, {len(ok):,} ok runs" in part
     for link in re.findall(r"\]\(\.\./([^)]+)\)", part):

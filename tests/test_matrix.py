@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry, results
+from harness import registry
 from harness.model import Origin, Status
+from harness.results import runs_csv
+from harness.results.row import OF_MEASUREMENT, ok_rows
 
 PG_PARQUET = {
     f"postgres.pg_parquet.{operation}_{frame}_parquet_file"
@@ -41,78 +43,74 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(folder: Path) -> list[dict]:
-    return results.load(folder / "runs.csv")
+    return runs_csv.load(folder / "runs.csv")
 
 
 def published(folder: Path) -> list[dict]:
-    rows = [row for row in rows_of(folder) if row["experiment"] == "matrix"]
-    return [row for row in rows if row["origin"] == Origin.PUBLISHED]
+    rows = [row for row in rows_of(folder) if row.experiment == "matrix"]
+    return [row for row in rows if row.origin == Origin.PUBLISHED]
 
 
 def test_every_published_way_leaves_a_row_and_all_but_pg_parquet_are_ok(run_folder: Path) -> None:
-    by_status = {
-        status: {row["transport"] for row in rows_of(run_folder) if row["status"] == status} for status in Status
-    }
+    by_status = {status: {row.transport for row in rows_of(run_folder) if row.status == status} for status in Status}
     assert len(published(run_folder)) == 56
     assert by_status[Status.UNAVAILABLE] == PG_PARQUET
     assert by_status[Status.UNSUPPORTED] == UNSUPPORTED
-    assert by_status[Status.OK] == {row["transport"] for row in rows_of(run_folder)} - PG_PARQUET - UNSUPPORTED
+    assert by_status[Status.OK] == {row.transport for row in rows_of(run_folder)} - PG_PARQUET - UNSUPPORTED
 
 
 def test_every_bound_is_measured_beside_the_ways(run_folder: Path) -> None:
     bounds = {
         entry.id for entry in registry.select("postgres.*,clickhouse.*,machine.*") if entry.origin is Origin.LIMIT
     }
-    assert {row["transport"] for row in rows_of(run_folder) if row["origin"] == Origin.LIMIT} == bounds
+    assert {row.transport for row in rows_of(run_folder) if row.origin == Origin.LIMIT} == bounds
 
 
 def test_what_a_bound_throws_away_has_no_fidelity(run_folder: Path) -> None:
-    bounds = [row for row in rows_of(run_folder) if row["origin"] == Origin.LIMIT]
-    assert {row["fidelity"] for row in bounds if row["operation"] != "write"} == {None}
-    assert {row["fidelity"] for row in bounds if row["operation"] == "write"} == {"exact"}
+    bounds = [row for row in rows_of(run_folder) if row.origin == Origin.LIMIT]
+    assert {row.fidelity for row in bounds if row.operation != "write"} == {None}
+    assert {row.fidelity for row in bounds if row.operation == "write"} == {"exact"}
 
 
 def test_the_cost_beside_the_client_is_told(run_folder: Path) -> None:
     for row in rows_of(run_folder):
-        if row["status"] is Status.OK and row["system"] != "machine":
-            seconds = results.details(row)["server_cpu_seconds"]
+        if row.status is Status.OK and row.system != "machine":
+            seconds = row.details["server_cpu_seconds"]
             # connectorx's server process ends with the call, and one that has ended counts in hundredths of a second.
-            assert seconds > 0 or (seconds == 0 and row["client"] == "connectorx"), row["transport"]
-    copied = {row["transport"]: results.details(row) for row in rows_of(run_folder)}
+            assert seconds > 0 or (seconds == 0 and row.client == "connectorx"), row.transport
+    copied = {row.transport: row.details for row in rows_of(run_folder)}
     assert copied["postgres.psycopg.read_polars_copy_text"]["received_bytes"] > 2_000 * 100
 
 
 def test_every_way_knows_its_share_of_the_bound(run_folder: Path) -> None:
     with (run_folder / "summary.csv").open(newline="") as file:
-        summaries = [line for line in csv.DictReader(file) if line["operation"] in ("write", "read") and int(line["n"])]
-    assert all(float(line["share_of_limit"]) > 0 for line in summaries)
-    best = [line for line in summaries if float(line["share_of_limit"]) == 1 and line["origin"] == Origin.LIMIT]
-    assert {(line["system"], line["operation"]) for line in best} == {
-        (line["system"], line["operation"]) for line in summaries
-    }
+        summaries = [line for line in csv.DictReader(file) if line.operation in ("write", "read") and int(line.n)]
+    assert all(float(line.share_of_limit) > 0 for line in summaries)
+    best = [line for line in summaries if float(line.share_of_limit) == 1 and line.origin == Origin.LIMIT]
+    assert {(line.system, line.operation) for line in best} == {(line.system, line.operation) for line in summaries}
 
 
 def test_unavailable_rows_say_why_and_have_no_numbers(run_folder: Path) -> None:
     for row in rows_of(run_folder):
-        if row["status"] is Status.UNAVAILABLE:
-            assert "does not offer pg_parquet" in row["error"]
-            assert all(row[name] is None for name in (*results.OF_MEASUREMENT, "rows_per_s", "cpu_seconds"))
+        if row.status is Status.UNAVAILABLE:
+            assert "does not offer pg_parquet" in row.error
+            assert all(getattr(row, name) is None for name in (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds"))
 
 
 def test_ok_rows_have_plausible_numbers(run_folder: Path) -> None:
-    for row in results.ok_rows(published(run_folder)):
-        assert 0 < row["seconds"] < 60
-        assert row["rows_per_s"] == pytest.approx(row["rows"] / row["seconds"], rel=1e-6)
-        assert 0 <= row["cpu_seconds"] < 60
-        assert 0 <= row["peak_rss_bytes"] < 500e6
-        assert row["fidelity"] == "exact" or row["fidelity"].startswith("converted: ")
-        assert row["lab"] == "embedded"
+    for row in ok_rows(published(run_folder)):
+        assert 0 < row.seconds < 60
+        assert row.rows_per_s == pytest.approx(row.rows / row.seconds, rel=1e-6)
+        assert 0 <= row.cpu_seconds < 60
+        assert 0 <= row.peak_rss_bytes < 500e6
+        assert row.fidelity == "exact" or row.fidelity.startswith("converted: ")
+        assert row.lab == "embedded"
 
 
 def test_every_clickhouse_insert_records_that_async_insert_is_off(run_folder: Path) -> None:
-    inserts = [row for row in published(run_folder) if row["system"] == "clickhouse" and row["operation"] == "write"]
+    inserts = [row for row in published(run_folder) if row.system == "clickhouse" and row.operation == "write"]
     assert len(inserts) == 20
-    assert all("async_insert=0" in row["pinned"].split("; ") for row in inserts)
+    assert all("async_insert=0" in row.pinned.split("; ") for row in inserts)
 
 
 def test_the_summary_ranks_every_database_and_operation_from_one(run_folder: Path) -> None:
@@ -120,8 +118,8 @@ def test_the_summary_ranks_every_database_and_operation_from_one(run_folder: Pat
         summaries = list(csv.DictReader(file))
     ranks: dict[tuple[str, str], list[int]] = {}
     for summary in summaries:
-        if summary["rank"] and summary["published_row"] and summary["experiment"] == "matrix":
-            ranks.setdefault((summary["system"], summary["operation"]), []).append(int(summary["rank"]))
+        if summary.rank and summary.published_row and summary.experiment == "matrix":
+            ranks.setdefault((summary.system, summary.operation), []).append(int(summary.rank))
     sizes = Counter({key: len(places) for key, places in ranks.items()})
     assert sizes == {
         ("postgres", "write"): 6,

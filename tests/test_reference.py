@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 
-from harness import registry, report, results
+from harness import registry, report
 from harness.model import Origin
+from harness.results import runs_csv
 from harness.run import plan
 from harness.settings import ROOT
 from harness.suites import suite_files
@@ -32,9 +33,9 @@ def test_it_has_a_row_for_every_case_and_pass_of_its_plan(name):
     """But for transports that are younger than the run: a new one does not ask for a new reference run."""
     asked = plan.from_facts(facts(name)["plan"])
     assert (asked.suite, asked.size, asked.select) == (name, "default", "*")
-    rows = results.load(FOLDER / name / "runs.csv")
-    found = [(row["transport"], row["experiment"], row["parameters"], row["pass"]) for row in rows]
-    measured = {row["transport"] for row in rows}
+    rows = runs_csv.load(FOLDER / name / "runs.csv")
+    found = [(row.transport, row.experiment, row.label, row.pass_number) for row in rows]
+    measured = {row.transport for row in rows}
     expected = {
         (case.transport.id, case.experiment, case.label, number)
         for case in plan.cases(asked, registry.select)
@@ -52,7 +53,7 @@ def test_it_was_made_by_committed_code_on_a_machine_that_is_described(name):
     known = facts(name)
     assert known["code"]["modified"] is False
     assert re.fullmatch(r"[0-9a-f]{40}", known["code"]["commit"])
-    assert {row["environment"] for row in results.load(FOLDER / name / "runs.csv")} == {known["fingerprint"]}
+    assert {row.environment for row in runs_csv.load(FOLDER / name / "runs.csv")} == {known["fingerprint"]}
     assert known["machine"]["cpu"]
     assert known["machine"]["memory_bytes"] > 10**9
 

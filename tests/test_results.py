@@ -4,16 +4,20 @@ import csv
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from harness import results
 from harness.model import LabError, Status
+from harness.results import folder as folders
+from harness.results import runs_csv
+from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Row, numbers, ok_rows, texts
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
+EXAMPLES |= {texts: {"files": "8", "page_cache": "as found"}, numbers: {"output_bytes": 12, "ctas_seconds": 0.25}}
 COUNT = 39  # columns of runs.csv
-FULL = {column.name: EXAMPLES[column.type] for column in results.COLUMNS}
+FULL = Row(**{column.field: EXAMPLES[column.parse] for column in COLUMNS})
 
 
 @pytest.fixture
@@ -22,9 +26,9 @@ def path(tmp_path):
 
 
 def test_a_full_row_is_read_back_with_its_types(path):
-    results.append(path, FULL)
-    assert results.load(path) == [FULL]
-    assert type(results.load(path)[0]["status"]) is Status
+    runs_csv.append(path, FULL)
+    assert runs_csv.load(path) == [FULL]
+    assert type(runs_csv.load(path)[0].status) is Status
 
 
 def test_a_whole_row_is_on_the_disk_when_append_returns(tmp_path, monkeypatch):
@@ -36,31 +40,32 @@ def test_a_whole_row_is_on_the_disk_when_append_returns(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fsync)
     for _ in range(2):
-        results.append(path, FULL)
+        runs_csv.append(path, FULL)
         assert synced[-1] == path.stat().st_size
     assert len(synced) == 2
 
 
 def test_the_header_is_written_once_and_names_every_column(path):
     for _ in range(3):
-        results.append(path, FULL)
+        runs_csv.append(path, FULL)
     lines = path.read_text().splitlines()
     assert len(lines) == 4
-    assert tuple(lines[0].split(",")) == results.NAMES
+    assert tuple(lines[0].split(",")) == NAMES
 
 
 def test_what_is_missing_is_empty_in_the_file_and_none_when_read_never_0(path):
-    results.append(path, {"run_id": "r", "status": Status.TIMEOUT, "seconds": None, "error": ""})
+    runs_csv.append(path, Row(run_id="r", status=Status.TIMEOUT))
     (cells,) = csv.DictReader(path.open())
     assert {name for name, cell in cells.items() if cell} == {"run_id", "status"}
-    (row,) = results.load(path)
-    assert {name for name, value in row.items() if value is not None} == {"run_id", "status"}
+    (row,) = runs_csv.load(path)
+    assert row == Row(run_id="r", status=Status.TIMEOUT)
+    assert (row.seconds, row.rows, row.error, row.details) == (None, None, "", {})
 
 
 def test_a_measured_0_is_0_and_not_missing(path):
-    results.append(path, {"status": Status.OK, "peak_file_bytes": 0, "cpu_system_seconds": 0.0})
-    (row,) = results.load(path)
-    assert (row["peak_file_bytes"], row["cpu_system_seconds"], row["peak_anon_bytes"]) == (0, 0.0, None)
+    runs_csv.append(path, Row(status=Status.OK, peak_file_bytes=0, cpu_system_seconds=0.0))
+    (row,) = runs_csv.load(path)
+    assert (row.peak_file_bytes, row.cpu_system_seconds, row.peak_anon_bytes) == (0, 0.0, None)
 
 
 @pytest.mark.parametrize(
@@ -77,89 +82,85 @@ def test_a_measured_0_is_0_and_not_missing(path):
     ],
 )
 def test_any_text_is_read_back_as_it_was(path, text):
-    results.append(path, FULL | {"error": text})
-    assert results.load(path)[0]["error"] == text
+    runs_csv.append(path, replace(FULL, error=text))
+    assert runs_csv.load(path)[0].error == text
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r", "\r\n", "\n\n"])
 def test_a_newline_in_an_error_stays_within_one_row(path, newline):
-    results.append(path, FULL | {"error": f"first{newline}second"})
-    results.append(path, FULL)
+    runs_csv.append(path, replace(FULL, error=f"first{newline}second"))
+    runs_csv.append(path, FULL)
     assert len(path.read_bytes().splitlines()) == 3
-    assert results.load(path)[0]["error"].split() == ["first", "second"]
+    assert runs_csv.load(path)[0].error.split() == ["first", "second"]
 
 
 def test_half_a_surrogate_pair_in_an_error_still_becomes_a_row(path):
-    results.append(path, FULL | {"error": "bad byte \udcff"})
-    assert results.load(path)[0]["error"].startswith("bad byte ")
-
-
-def test_a_column_that_does_not_exist_is_refused_and_nothing_is_written(path):
-    with pytest.raises(KeyError, match=r"no such column in runs\.csv: speed"):
-        results.append(path, FULL | {"speed": 1})
-    assert not path.exists()
+    runs_csv.append(path, replace(FULL, error="bad byte \udcff"))
+    assert runs_csv.load(path)[0].error.startswith("bad byte ")
 
 
 def test_seconds_keep_nine_digits(path):
-    results.append(path, FULL | {"seconds": 0.123456789012, "rows_per_s": 1234567.891})
-    assert results.load(path)[0]["seconds"] == 0.123456789
-    assert results.load(path)[0]["rows_per_s"] == 1234567.89
+    runs_csv.append(path, replace(FULL, seconds=0.123456789012, rows_per_s=1234567.891))
+    assert runs_csv.load(path)[0].seconds == 0.123456789
+    assert runs_csv.load(path)[0].rows_per_s == 1234567.89
 
 
 def test_a_row_is_on_disk_when_append_returns(path):
-    code = "import os, sys, pathlib; from harness import results; " + (
-        "results.append(pathlib.Path(sys.argv[1]), {'run_id': 'r'}); os.kill(os.getpid(), 9)"
+    code = "import os, sys, pathlib; from harness.results import row, runs_csv; " + (
+        "runs_csv.append(pathlib.Path(sys.argv[1]), row.Row(run_id='r', status='ok')); os.kill(os.getpid(), 9)"
     )
     subprocess.run((sys.executable, "-c", code, str(path)), check=False)
-    assert [row["run_id"] for row in results.load(path)] == ["r"]
+    assert [row.run_id for row in runs_csv.load(path)] == ["r"]
 
 
 @pytest.mark.parametrize("keep", [1, 5, 20])
 def test_a_torn_last_line_is_dropped_and_nothing_else(path, keep):
     for number in (1, 2, 3):
-        results.append(path, FULL | {"pass": number})
+        runs_csv.append(path, replace(FULL, pass_number=number))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]) + lines[-1][:keep])
-    results.drop_torn_line(path)
+    runs_csv.drop_torn_line(path)
     assert path.read_bytes() == b"".join(lines[:-1])
-    results.append(path, FULL | {"pass": 4})
-    assert [row["pass"] for row in results.load(path)] == [1, 2, 4]
+    runs_csv.append(path, replace(FULL, pass_number=4))
+    assert [row.pass_number for row in runs_csv.load(path)] == [1, 2, 4]
 
 
 def test_a_whole_file_loses_nothing_to_the_torn_line_check(path):
-    results.append(path, FULL)
+    runs_csv.append(path, FULL)
     before = path.read_bytes()
-    results.drop_torn_line(path)
+    runs_csv.drop_torn_line(path)
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("left", [b"", b"run_id,sui"], ids=["nothing", "half a header"])
 def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(path, left):
     path.write_bytes(left)
-    results.drop_torn_line(path)
-    assert results.load(path) == []
-    results.append(path, FULL)
-    assert results.load(path) == [FULL]
+    runs_csv.drop_torn_line(path)
+    assert runs_csv.load(path) == []
+    runs_csv.append(path, FULL)
+    assert runs_csv.load(path) == [FULL]
 
 
-@pytest.mark.parametrize("younger", [{"details"}, {"lossy"}, {"steal_seconds", "throttled_seconds"}, results._ADDED])
+@pytest.mark.parametrize("younger", [{"details"}, {"lossy"}, {"steal_seconds", "throttled_seconds"}, runs_csv._ADDED])
 def test_a_file_from_before_there_were_some_columns_is_read_without_them(path, younger):
-    results.append(path, FULL)
+    runs_csv.append(path, FULL)
     lines = [line.split(",") for line in path.read_text().splitlines()]
-    kept = [place for place, name in enumerate(results.NAMES) if name not in younger]
+    kept = [place for place, name in enumerate(NAMES) if name not in younger]
     path.write_text("".join(",".join(cells[place] for place in kept) + "\n" for cells in lines))
-    assert results.load(path) == [FULL | dict.fromkeys(younger)]
+    assert runs_csv.load(path) == [
+        replace(FULL, **{name: {} if name in ("details", "lossy") else None for name in younger})
+    ]
 
 
 def header():
-    return ",".join(results.NAMES)
+    return ",".join(NAMES)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("a,b\n1,2\n", "expected the columns of this version"),
-        (",".join(reversed(results.NAMES)) + "\n", "expected the columns of this version"),
+        (",".join(reversed(NAMES)) + "\n", "expected the columns of this version"),
         (header() + ",more\n", "expected the columns of this version"),
         (header() + "\n1,2\n", f"line 2: expected {COUNT} columns, found another number"),
         (header() + "\n" + "," * COUNT + "\n", f"line 2: expected {COUNT} columns, found another number"),
@@ -171,55 +172,60 @@ def header():
 def test_a_foreign_or_damaged_file_is_one_line_that_names_it(path, text, said):
     path.write_text(text)
     with pytest.raises(LabError, match=said) as caught:
-        results.load(path)
+        runs_csv.load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("column", "text"), [("rows", "many"), ("rows", "1.5"), ("status", "fine"), ("seconds", "0,5"), ("pass", "1e3")]
+    ("column", "text"),
+    [
+        *(("rows", "many"), ("rows", "1.5"), ("status", "fine"), ("status", ""), ("seconds", "0,5"), ("pass", "1e3")),
+        *(("parameters", "files"), ("details", "bytes=many")),
+    ],
 )
 def test_a_value_of_another_type_is_one_line_with_its_line_number(path, column, text):
-    results.append(path, FULL)
-    results.append(path, FULL | {column: text})
+    runs_csv.append(path, FULL)
+    lines = list(csv.reader(path.open(newline="")))
+    with path.open("a", newline="") as file:
+        csv.writer(file).writerow([text if name == column else cell for name, cell in zip(*lines, strict=True)])
     with pytest.raises(LabError, match=r"line 3: .*is the file damaged") as caught:
-        results.load(path)
+        runs_csv.load(path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_or_binary_file_is_one_line(path):
     with pytest.raises(LabError, match="No such file"):
-        results.load(path)
+        runs_csv.load(path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(LabError, match="cannot read"):
-        results.load(path)
+        runs_csv.load(path)
 
 
 def test_only_ok_rows_have_numbers():
-    rows = [{"status": status} for status in Status]
-    assert results.ok_rows(rows) == [{"status": Status.OK}]
+    rows = [Row(status=status) for status in Status]
+    assert [row.status for row in ok_rows(rows)] == [Status.OK]
 
 
 def test_column_names_are_unique_and_every_column_has_a_meaning():
-    assert len(set(results.NAMES)) == len(results.COLUMNS) == COUNT
-    assert all(column.meaning for column in results.COLUMNS)
-    assert {*results.OF_TRANSPORT, *results.OF_MEASUREMENT} <= set(results.NAMES)
+    assert len(set(NAMES)) == len(COLUMNS) == COUNT
+    assert all(column.meaning for column in COLUMNS)
+    assert {*OF_TRANSPORT, *OF_MEASUREMENT} <= set(NAMES)
 
 
 def test_a_trace_comes_back_as_it_was_written(tmp_path):
-    path = results.trace_path(tmp_path, 7, "a.b.c")
+    path = folders.trace_path(tmp_path, 7, "a.b.c")
     assert path == tmp_path / "traces" / "0007-a.b.c.csv"
-    assert results.load_trace(path) == []
-    results.write_trace(path, [(0.05, 1.9876), (0.1004, 0.0)])
-    assert results.load_trace(path) == [(0.05, 1.988), (0.1, 0.0)]
+    assert folders.load_trace(path) == []
+    folders.write_trace(path, [(0.05, 1.9876), (0.1004, 0.0)])
+    assert folders.load_trace(path) == [(0.05, 1.988), (0.1, 0.0)]
     path.write_text("seconds,cpu_cores_used\n0.05,much\n")
     with pytest.raises(LabError, match=r"0007-a\.b\.c\.csv: .*is the file damaged"):
-        results.load_trace(path)
+        folders.load_trace(path)
 
 
-def test_details_are_read_as_numbers_by_name():
-    assert results.details({"details": "ctas_seconds=0.25; output_bytes=12"}) == {
-        "ctas_seconds": 0.25,
-        "output_bytes": 12.0,
-    }
-    assert results.details({"details": None}) == {}
+def test_mappings_are_texts_in_files_alone():
+    assert numbers("ctas_seconds=0.25; output_bytes=12") == {"ctas_seconds": 0.25, "output_bytes": 12}
+    assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
+    assert (numbers(""), texts("")) == ({}, {})
+    assert FULL.label == FULL.text("parameters") == "files=8; page_cache=as found"

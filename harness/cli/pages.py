@@ -17,10 +17,10 @@ def docs(
 ) -> None:
     """Write the generated pages of docs/, .env.example and the tables of README."""
     from harness import docs as pages
-    from harness.run.suite_run import find_folder
+    from harness.results import folder as folders
 
     if reference is not None:
-        typer.echo(f"written: {pages.adopt(find_folder(settings.load(), reference))}")
+        typer.echo(f"written: {pages.adopt(folders.find(settings.load().results_dir, reference))}")
     stale = pages.stale() if check else pages.write()
     for path in stale:
         typer.echo(f"{'stale' if check else 'written'}: {path}")

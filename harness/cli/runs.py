@@ -90,20 +90,14 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
 
 def _intention(chosen: settings.Settings, request: Any) -> str:
     """Say at once, before any server is up, what a run will do and how long that took the last time."""
-    from harness import results
+    from harness.results import folder as folders
     from harness.run import estimate, plan
 
     cases = plan.cases(request.plan, registry.select)
     first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
-    runs = sorted(chosen.results_dir.glob("2*/runs.csv"), reverse=True)
-    for path in [*runs, chosen.results_dir / "reference" / request.plan.suite / "runs.csv"]:
-        try:
-            rows = results.load(path)
-        except LabError:
-            continue
-        of_suite = rows if rows and rows[0]["suite"] == request.plan.suite else []
-        if expected := estimate.seconds(cases, request.plan.passes, of_suite, request.plan.time_limit):
-            return f"{first}, {estimate.in_words(expected)} as run {rows[0]['run_id']} went"
+    for rows in folders.newest_first(chosen.results_dir, request.plan.suite):
+        if expected := estimate.seconds(cases, request.plan.passes, rows, request.plan.time_limit):
+            return f"{first}, {estimate.in_words(expected)} as run {rows[0].run_id} went"
     return f"{first}; how long that takes here is not known yet: the first rows tell"
 
 
@@ -139,7 +133,7 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
     typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     if report.again:
         typer.echo(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {folder}")
-    bad = [row for row in report.rows if row["status"] not in _FINE]
+    bad = [row for row in report.rows if row.status not in _FINE]
     if bad:
         typer.echo(f"{len(bad)} of {len(report.rows)} runs are not ok; see {folder}/logs")
     return not bad and not report.again
@@ -149,9 +143,9 @@ def _report(console: Console, folder: Path, suite: Any) -> bool:
 @explained
 def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) -> None:
     """Write the report of a run again and print its tables, from results/ alone."""
-    from harness.run.suite_run import find_folder, resume_request
+    from harness.results import folder as folders
     from harness.suites import suite_files
 
     chosen = settings.load()
-    request = resume_request(chosen, run, lambda name: suite_files.load(chosen.suites_dir, name).rig)
-    _report(new_console(), find_folder(chosen, run), suite_files.load(chosen.suites_dir, request.plan.suite))
+    folder = folders.find(chosen.results_dir, run)
+    _report(new_console(), folder, suite_files.load(chosen.suites_dir, folders.read(folder).suite))

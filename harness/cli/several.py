@@ -17,13 +17,13 @@ def merge(
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data or versions, labelled")] = False,
 ) -> None:
     """Set runs of several machines side by side in one table."""
-    from harness.report import merging, writing
-    from harness.run.suite_run import find_folder
+    from harness.report import merging
+    from harness.results import folder as folders
     from harness.suites import suite_files
 
     chosen = settings.load()
-    found = [writing.read(find_folder(chosen, run)) for run in runs]
-    suite = suite_files.load(chosen.suites_dir, found[0][0]["plan"]["suite"])
+    found = [folders.read(folders.find(chosen.results_dir, run)) for run in runs]
+    suite = suite_files.load(chosen.suites_dir, found[0].suite)
     for path in merging.write(to or chosen.results_dir / "merged", suite, merging.merged(suite, found, anyway)):
         typer.echo(path)
 
@@ -37,13 +37,13 @@ def compare(
     anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data, versions or machine")] = False,
 ) -> None:
     """Say case by case how many times as long run B takes as run A, and whether that is shown."""
-    from harness.report import comparing, tables, writing
-    from harness.run.suite_run import find_folder
+    from harness.report import comparing, tables
+    from harness.results import folder as folders
     from harness.suites import suite_files
 
     chosen, console = settings.load(), new_console()
-    one, other = (writing.read(find_folder(chosen, run)) for run in (run_a, run_b))
-    suite = suite_files.load(chosen.suites_dir, one[0]["plan"]["suite"])
+    one, other = (folders.read(folders.find(chosen.results_dir, run)) for run in (run_a, run_b))
+    suite = suite_files.load(chosen.suites_dir, one.suite)
     found = comparing.compared(suite, one, other, anyway)
     console.print(tables.printable(comparing.table(found), console.width))
     for path in comparing.write(to, suite, found) if to else ():

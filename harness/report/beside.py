@@ -6,25 +6,26 @@ first transport of the author's list another one needs can.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from harness.model import Status
 from harness.report.cells import as_printed, gigabytes, megabytes, significant, times
 from harness.report.details import DETAILS, author_rows
-from harness.report.points import described, parameters
+from harness.report.points import described
+from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, samples, titled
+from harness.results.row import texts
 from harness.suites.suite import PublishedFigure
 
 _HEAD = ("transport", "parameters")
 _FIGURES = ("data GB", "peak MB", "seconds")  # of the author's side, then of ours
 
 
-def beside(summaries: Sequence[dict[str, Any]], published: Iterable[PublishedFigure]) -> list[TextTable]:
+def beside(summaries: Sequence[Summary], published: Iterable[PublishedFigure]) -> list[TextTable]:
     """Return a table for each experiment of the run that has author's figures at a number of bytes, or of details."""
     found = []
     known = list(published)
-    for experiment in dict.fromkeys(summary["experiment"] for summary in summaries):
-        cases = [case for case in summaries if case["experiment"] == experiment]
+    for experiment in dict.fromkeys(summary.experiment for summary in summaries):
+        cases = [case for case in summaries if case.experiment == experiment]
         figures = [figure for figure in known if figure.experiment in (None, experiment)]
         if sized := [figure for figure in figures if figure.bytes is not None]:
             found.append(_table(experiment, cases, sized))
@@ -33,7 +34,7 @@ def beside(summaries: Sequence[dict[str, Any]], published: Iterable[PublishedFig
     return found
 
 
-def _details(experiment: str, cases: list[dict[str, Any]], rows: list[tuple[str, ...]]) -> TextTable:
+def _details(experiment: str, cases: list[Summary], rows: list[tuple[str, ...]]) -> TextTable:
     return TextTable(
         title=f"{titled(experiment)}: {DETAILS}, the author's and ours",
         head=("transport", "what", "author's", "here"),
@@ -43,7 +44,7 @@ def _details(experiment: str, cases: list[dict[str, Any]], rows: list[tuple[str,
     )
 
 
-def _table(experiment: str, cases: list[dict[str, Any]], figures: list[PublishedFigure]) -> TextTable:
+def _table(experiment: str, cases: list[Summary], figures: list[PublishedFigure]) -> TextTable:
     first = figures[0].description
     rows = [_row(figure, first, cases, figures) for figure in figures]
     head = (*_HEAD, *(f"author's\n{name}" for name in _FIGURES), *(f"here\n{name}" for name in _FIGURES))
@@ -60,16 +61,14 @@ def _table(experiment: str, cases: list[dict[str, Any]], figures: list[Published
     )
 
 
-def _row(
-    figure: PublishedFigure, first: str, cases: list[dict[str, Any]], figures: list[PublishedFigure]
-) -> tuple[str, ...]:
+def _row(figure: PublishedFigure, first: str, cases: list[Summary], figures: list[PublishedFigure]) -> tuple[str, ...]:
     same = (figure.bytes, figure.parameters)
     their_first = next((f for f in figures if f.description == first and (f.bytes, f.parameters) == same), None)
     label = _nearest(figure, cases)
     ours, our_first = (_case(cases, description, label) for description in (figure.description, first))
     return (
         figure.description,
-        ", ".join(described(*part) for part in parameters(figure.parameters or "").items()),
+        ", ".join(described(*part) for part in texts(figure.parameters or "").items()),
         as_printed(None if figure.bytes is None else figure.bytes / 1e9),
         _multiple(figure.peak_rss_bytes, their_first.peak_rss_bytes if their_first else None, _printed_megabytes),
         _multiple(figure.mean_seconds, their_first.mean_seconds if their_first else None, as_printed),
@@ -77,35 +76,35 @@ def _row(
     )
 
 
-def _ours(ours: dict[str, Any] | None, first: dict[str, Any] | None) -> tuple[str, str, str]:
+def _ours(ours: Summary | None, first: Summary | None) -> tuple[str, str, str]:
     if ours is None:
         return "", "", "not run"
-    if not ours["n"]:
-        return gigabytes(ours["bytes"]), "", str(ours["status"])
-    peak, median = (first[name] if first else None for name in ("peak_rss_bytes", "median_seconds"))
-    mark = "" if ours["status"] == Status.OK else "*"
+    if not ours.n:
+        return gigabytes(ours.bytes), "", str(ours.status)
+    peak, median = (first.peak_rss_bytes, first.median_seconds) if first else (None, None)
+    mark = "" if ours.status == Status.OK else "*"
     return (
-        gigabytes(ours["bytes"]),
-        _multiple(ours["peak_rss_bytes"], peak, megabytes),
-        _multiple(ours["median_seconds"], median, significant) + mark,
+        gigabytes(ours.bytes),
+        _multiple(ours.peak_rss_bytes, peak, megabytes),
+        _multiple(ours.median_seconds, median, significant) + mark,
     )
 
 
-def _nearest(figure: PublishedFigure, cases: list[dict[str, Any]]) -> str | None:
+def _nearest(figure: PublishedFigure, cases: list[Summary]) -> str | None:
     """Return the label of the point whose bytes are nearest to the author's by their ratio; None where none is known.
 
     Of two that are equally near the larger one counts: it says more about sizes that were not run.
     """
-    asked = parameters(figure.parameters or "").items()
-    known = [case for case in cases if case["bytes"] and asked <= parameters(case["parameters"]).items()]
+    asked = texts(figure.parameters or "").items()
+    known = [(case.bytes, case.label) for case in cases if case.bytes and asked <= case.parameters.items()]
     if not known or not figure.bytes:
         return None
     wanted = math.log(figure.bytes)
-    return min(known, key=lambda case: (abs(math.log(case["bytes"]) - wanted), -case["bytes"]))["parameters"]
+    return min(known, key=lambda one: (abs(math.log(one[0]) - wanted), -one[0]))[1]
 
 
-def _case(cases: list[dict[str, Any]], description: str, label: str | None) -> dict[str, Any] | None:
-    return next((c for c in cases if c["published_row"] == description and c["parameters"] == label), None)
+def _case(cases: list[Summary], description: str, label: str | None) -> Summary | None:
+    return next((c for c in cases if c.published_row == description and c.label == label), None)
 
 
 def _multiple(value: float | None, of: float | None, text: Callable[[float], str]) -> str:

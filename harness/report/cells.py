@@ -1,52 +1,52 @@
 """Figures as texts, for tables of every kind: what is missing is an empty text, never 0."""
 
 import math
-from typing import Any
 
 from harness.model import CONTROL, Origin
 from harness.report import ranks, stability
+from harness.report.summary import Summary
 
 LOSES = " †"
 
 
-def cells(summary: dict[str, Any]) -> dict[str, str]:
+def cells(summary: Summary) -> dict[str, str]:
     """Return a summary's figures as text, by the head of their column in a ranking."""
-    peak = summary["peak_rss_bytes"]
-    values = (summary["fidelity"] or "").partition(":")[0]
-    status = summary["status"]
+    peak = summary.peak_rss_bytes
+    values = (summary.fidelity).partition(":")[0]
+    status = summary.status
     return {
         "#": ranks.shown(summary),
         "transport": name(summary),
         "median s": with_interval(summary),
-        "avg s": _number(summary["mean_seconds"], ".4f"),
-        "rows/s": _number(summary["mean_rows_per_s"], ",.0f"),
-        "min": _number(summary["min_rows_per_s"], ",.0f"),
-        "max": _number(summary["max_rows_per_s"], ",.0f"),
+        "avg s": _number(summary.mean_seconds, ".4f"),
+        "rows/s": _number(summary.mean_rows_per_s, ",.0f"),
+        "min": _number(summary.min_rows_per_s, ",.0f"),
+        "max": _number(summary.max_rows_per_s, ",.0f"),
         "peak MB": _number(None if peak is None else peak / 1e6, ",.0f"),
-        "of limit": _number(summary["share_of_limit"], ".0%"),
-        "published": _number(summary["published_mean_rows_per_s"], ",.0f"),
-        "published s": significant(summary["published_mean_seconds"]),
-        "ratio": _number(summary["ratio_to_published"], ".2f"),
+        "of limit": _number(summary.share_of_limit, ".0%"),
+        "published": _number(summary.published_mean_rows_per_s, ",.0f"),
+        "published s": significant(summary.published_mean_seconds),
+        "ratio": _number(summary.ratio_to_published, ".2f"),
         "values": values if status == "ok" else f"{values} ({status})".strip() if values else status,
     }
 
 
-def name(summary: dict[str, Any]) -> str:
+def name(summary: Summary) -> str:
     """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
 
     A control is called so wherever it stands: it is no way of its own. A mark at the end of a name says that the way is
     declared to lose some kinds of values; see `losses`.
     """
-    if summary["origin"] == Origin.CONTROL:
-        return f"A/A control of {summary['transport'].removesuffix(CONTROL)}"
-    return (summary["published_row"] or summary["transport"]) + (LOSES if summary["lossy"] else "")
+    if summary.origin == Origin.CONTROL:
+        return f"A/A control of {summary.transport.removesuffix(CONTROL)}"
+    return (summary.published_row or summary.transport) + (LOSES if summary.lossy else "")
 
 
-def with_interval(summary: dict[str, Any]) -> str:
+def with_interval(summary: Summary) -> str:
     """Return the median seconds with the mark of what is unstable and their interval: `0.48! (0.46-0.60)`."""
-    mark = stability.MARK if summary["unstable"] else ""
-    ends = [significant(summary[f"median_{end}_seconds"]) for end in ("low", "high")]
-    return f"{significant(summary['median_seconds'])}{mark}" + (f" ({'-'.join(ends)})" if all(ends) else "")
+    mark = stability.MARK if summary.unstable else ""
+    ends = [significant(end) for end in summary.interval or ()]
+    return f"{significant(summary.median_seconds)}{mark}" + (f" ({'-'.join(ends)})" if any(ends) else "")
 
 
 def significant(value: float | None, digits: int = 3) -> str:

@@ -12,40 +12,48 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from harness.model import LabError, Status
-from harness.report import markdown, summary
+from harness.model import LabError
+from harness.report import markdown
 from harness.report.cells import significant, times
-from harness.report.intervals import CONFIDENCE, Interval, called, ratio_interval
-from harness.report.merging import Run, differing, packages
+from harness.report.intervals import CONFIDENCE, called, ratio_interval
+from harness.report.merging import differing, packages
 from harness.report.points import in_order
 from harness.report.text_tables import TextTable
+from harness.results.folder import StoredRun
+from harness.results.row import Row
+from harness.results.runs_csv import as_text
 from harness.suites.suite import Suite
 
 LEVEL = 1 - CONFIDENCE
 NOTHING_SHOWN = "~"
-COLUMNS = {
-    "experiment": "experiment of the suite",
-    "transport": "id of the transport",
-    "parameters": "parameters of the case",
-    "n_a": "ok runs in A",
-    "n_b": "ok runs in B",
-    "median_seconds_a": "median of seconds in A",
-    "median_seconds_b": "median of seconds in B",
-    "ratio": "median of B / median of A: above 1 B takes longer",
-    "ratio_low": "lower end of its interval (bootstrap, nominally 95 %)",
-    "ratio_high": "upper end",
-    "p": "p-value of Mann and Whitney's U",
-    "p_corrected": "the same, corrected for the number of cases (Holm)",
-    "shown": "~ where no difference is shown, else faster or slower: B",
-}
-_WHERE = ("experiment", "transport", "parameters")
 _EVERY_ORDER = 9_999  # permutations, as many as are gone through one by one; of more runs p is computed otherwise
 
 Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One case of two runs, A and B; its fields are the columns of compared.csv."""
+
+    experiment: str  # experiment of the suite
+    transport: str  # id of the transport
+    parameters: str  # parameters of the case
+    n_a: int  # ok runs in A
+    n_b: int  # ok runs in B
+    median_seconds_a: float  # median of seconds in A
+    median_seconds_b: float  # median of seconds in B
+    ratio: float  # median of B / median of A: above 1 B takes longer
+    ratio_low: float | None  # lower end of its interval (bootstrap, nominally 95 %)
+    ratio_high: float | None  # upper end
+    p: float  # p-value of Mann and Whitney's U
+    p_corrected: float  # the same, corrected for the number of cases (Holm)
+    shown: str  # ~ where no difference is shown, else faster or slower: B
+
+
+COLUMNS = tuple(one.name for one in fields(Line))
 
 
 @dataclass(frozen=True)
@@ -56,25 +64,25 @@ class Compared:
     """
 
     names: tuple[str, str]
-    lines: list[dict[str, Any]]
+    lines: list[Line]
     left_out: list[str]
     differs: tuple[str, ...]
 
     @property
     def geometric_mean(self) -> float | None:
         """Of all ratios, also of those that show nothing; None where there are none."""
-        return statistics.geometric_mean(line["ratio"] for line in self.lines) if self.lines else None
+        return statistics.geometric_mean(line.ratio for line in self.lines) if self.lines else None
 
 
-def compared(suite: Suite, one: Run, other: Run, anyway: bool) -> Compared:
-    """Compare two runs, given as their environments and rows.
+def compared(suite: Suite, one: StoredRun, other: StoredRun, anyway: bool) -> Compared:
+    """Compare two runs.
 
     Raises LabError: of different suites, or (without `anyway`) with other data, versions, machines or labs.
     """
-    suites = {run[0]["plan"]["suite"] for run in (one, other)}
+    suites = {run.suite for run in (one, other)}
     if suites != {suite.name}:
         raise LabError(f"expected two runs of one suite, found {', '.join(sorted(suites))}")
-    names = (one[0]["run_id"], other[0]["run_id"])
+    names = (one.name, other.name)
     differs = tuple(_differing(one, other))
     refused = [fact for fact in differs if not fact.startswith("commit")]  # which may be the question
     if refused and not anyway:
@@ -82,7 +90,7 @@ def compared(suite: Suite, one: Run, other: Run, anyway: bool) -> Compared:
             f"{names[0]} and {names[1]} differ in {'; '.join(refused)}: how much of a ratio is due to that cannot be "
             "told; --anyway compares them all the same, labelled"
         )
-    return Compared(names, *_lines(names, one[1], other[1]), differs)
+    return Compared(names, *_lines(names, one.rows, other.rows), differs)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -118,10 +126,10 @@ def runs_needed(cases: int) -> int:
     return next(n for n in range(1, 1_000) if cases * smallest_p(n, n) < LEVEL)
 
 
-def too_few(lines: Sequence[dict[str, Any]]) -> str:
+def too_few(lines: Sequence[Line]) -> str:
     """Say that no case has runs enough to show a difference, and how many it would take; empty where one has."""
     several = f"{len(lines)} {'case is' if len(lines) == 1 else 'cases are'} compared at once"
-    least = min((smallest_p(line["n_a"], line["n_b"]) for line in lines), default=0.0)
+    least = min((smallest_p(line.n_a, line.n_b) for line in lines), default=0.0)
     if least * len(lines) < LEVEL:
         return ""
     return (
@@ -130,8 +138,8 @@ def too_few(lines: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _differing(one: Run, other: Run) -> Iterator[str]:
-    first, second = one[0], other[0]
+def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
+    first, second = one.environment, other.environment
     yield from differing(first, second, packages(one, other))
     for name in ("lab", "python"):
         if first[name] != second[name]:
@@ -142,31 +150,32 @@ def _differing(one: Run, other: Run) -> Iterator[str]:
             yield f"machine: {name.replace('_', ' ')} ({ours.get(name)} and {theirs.get(name)})"
 
 
-def _lines(
-    names: tuple[str, str], one: list[dict[str, Any]], other: list[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _lines(names: tuple[str, str], one: list[Row], other: list[Row]) -> tuple[list[Line], list[str]]:
     a, b = _by_case(one), _by_case(other)
-    lines, left_out = [], []
+    pairs: dict[Key, tuple[list[float], list[float]]] = {}
+    left_out = []
     for key in sorted(a.keys() | b.keys(), key=lambda key: (key[0], key[1], in_order(key[2]))):
-        seconds = [[row["seconds"] for row in side.get(key, ()) if row["status"] is Status.OK] for side in (a, b)]
-        if all(seconds):
-            lines.append(_line(key, seconds[0], seconds[1], "/".join((*names, *key))))
+        first, second = ([row.took for row in side.get(key, ()) if row.ok] for side in (a, b))
+        if first and second:
+            pairs[key] = first, second
         else:
-            left_out.append(f"{' '.join(filter(None, key))} ({_missing(a.get(key), b.get(key), seconds)})")
-    for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
-        direction = "slower" if line["ratio"] > 1 else "faster"
-        line |= {"p_corrected": p, "shown": direction if p < LEVEL and line["ratio"] != 1 else NOTHING_SHOWN}
+            left_out.append(f"{' '.join(filter(None, key))} ({_missing(a.get(key), b.get(key), [first, second])})")
+    values = [p_value(*seconds) for seconds in pairs.values()]
+    lines = [
+        _line(key, *seconds, "/".join((*names, *key)), of_case)
+        for (key, seconds), of_case in zip(pairs.items(), zip(values, holm(values), strict=True), strict=True)
+    ]
     return lines, left_out
 
 
-def _by_case(rows: list[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
-    cases: dict[Key, list[dict[str, Any]]] = defaultdict(list)
+def _by_case(rows: list[Row]) -> dict[Key, list[Row]]:
+    cases: dict[Key, list[Row]] = defaultdict(list)
     for row in rows:
-        cases[row["experiment"] or "", row["transport"], row["parameters"] or ""].append(row)
+        cases[row.case].append(row)
     return cases
 
 
-def _missing(one: list[dict[str, Any]] | None, other: list[dict[str, Any]] | None, seconds: list[list[float]]) -> str:
+def _missing(one: list[Row] | None, other: list[Row] | None, seconds: list[list[float]]) -> str:
     """Say in which run there is nothing to compare, and why."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for side, rows, known in zip("AB", (one, other), seconds, strict=True):
@@ -175,33 +184,38 @@ def _missing(one: list[dict[str, Any]] | None, other: list[dict[str, Any]] | Non
     return "; ".join(f"{' and '.join(sides)}: {reason}" for reason, sides in reasons.items())
 
 
-def _why(rows: list[dict[str, Any]] | None) -> str:
+def _why(rows: list[Row] | None) -> str:
     if not rows:
         return "not in this run"
-    return ": ".join(filter(None, (str(rows[0]["status"]), rows[0]["error"])))
+    return ": ".join(filter(None, (str(rows[0].status), rows[0].error)))
 
 
-def _line(key: Key, one: list[float], other: list[float], name: str) -> dict[str, Any]:
-    medians = [statistics.median(one), statistics.median(other)]
-    interval: Interval | tuple[None, None] = ratio_interval(other, one, name) or (None, None)
-    return dict(zip(_WHERE, key, strict=True)) | {
-        "n_a": len(one),
-        "n_b": len(other),
-        "median_seconds_a": medians[0],
-        "median_seconds_b": medians[1],
-        "ratio": medians[1] / medians[0],
-        "ratio_low": interval[0],
-        "ratio_high": interval[1],
-        "p": p_value(one, other),
-    }
+def _line(key: Key, one: list[float], other: list[float], name: str, p: tuple[float, float]) -> Line:
+    medians = statistics.median(one), statistics.median(other)
+    ratio = medians[1] / medians[0]
+    low, high = ratio_interval(other, one, name) or (None, None)
+    direction = "slower" if ratio > 1 else "faster"
+    return Line(
+        *key,
+        n_a=len(one),
+        n_b=len(other),
+        median_seconds_a=medians[0],
+        median_seconds_b=medians[1],
+        ratio=ratio,
+        ratio_low=low,
+        ratio_high=high,
+        p=p[0],
+        p_corrected=p[1],
+        shown=direction if p[1] < LEVEL and ratio != 1 else NOTHING_SHOWN,
+    )
 
 
 def table(found: Compared) -> TextTable:
     """Return the comparison as a table of texts, with everything that must be known to read it below."""
-    many = called(line[name] for line in found.lines for name in ("n_a", "n_b"))
+    many = called(n for line in found.lines for n in (line.n_a, line.n_b))
     interval = many if many == "95 %" else "interval"  # of a ratio, also of few runs, it is no range
     head = ("transport", "parameters", "runs", "A median s", "B median s", "B / A", interval, "p", "shown")
-    several = len({line["experiment"] for line in found.lines}) > 1
+    several = len({line.experiment for line in found.lines}) > 1
     rows = [_texts(line, several) for line in found.lines]
     if found.geometric_mean is not None:
         mean = times(found.geometric_mean, 3)
@@ -232,22 +246,22 @@ def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
         with (folder / "compared.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows({name: summary.as_text(value) for name, value in line.items()} for line in found.lines)
+            writer.writerows({name: as_text(value) for name, value in asdict(line).items()} for line in found.lines)
     except OSError as error:
         raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
     return folder / "compared.csv", folder / "compared.md"
 
 
-def _texts(line: dict[str, Any], several: bool) -> tuple[str, ...]:
-    ends = [significant(line[name]) for name in ("ratio_low", "ratio_high")]
+def _texts(line: Line, several: bool) -> tuple[str, ...]:
+    ends = [significant(line.ratio_low), significant(line.ratio_high)]
     return (
-        f"{line['transport']} ({line['experiment']})" if several else line["transport"],
-        line["parameters"],
-        str(line["n_a"]) if line["n_a"] == line["n_b"] else f"{line['n_a']}, {line['n_b']}",
-        significant(line["median_seconds_a"]),
-        significant(line["median_seconds_b"]),
-        times(line["ratio"], 3),
+        f"{line.transport} ({line.experiment})" if several else line.transport,
+        line.parameters,
+        str(line.n_a) if line.n_a == line.n_b else f"{line.n_a}, {line.n_b}",
+        significant(line.median_seconds_a),
+        significant(line.median_seconds_b),
+        times(line.ratio, 3),
         "-".join(ends) if all(ends) else "",
-        significant(line["p_corrected"], 2),
-        line["shown"],
+        significant(line.p_corrected, 2),
+        line.shown,
     )

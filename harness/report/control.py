@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import Any
 
 from harness.model import CONTROL, Origin
 from harness.report.cells import with_interval
 from harness.report.intervals import called, overlap
-from harness.report.points import described, parameters
+from harness.report.points import described
+from harness.report.summary import Summary
 
 
-def said(summaries: Sequence[dict[str, Any]]) -> list[str]:
+def said(summaries: Sequence[Summary]) -> list[str]:
     """Return one line for each control: whether the two came out as a tie, and loudly where they did not."""
-    cases = {(case["experiment"], case["parameters"], case["transport"]): case for case in summaries}
+    cases = {(case.experiment, case.label, case.transport): case for case in summaries}
     return [
-        _line(cases.get((case["experiment"], case["parameters"], case["transport"].removesuffix(CONTROL))), case)
+        _line(cases.get((case.experiment, case.label, case.transport.removesuffix(CONTROL))), case)
         for case in summaries
-        if case["origin"] == Origin.CONTROL
+        if case.origin == Origin.CONTROL
     ]
 
 
-def _line(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
-    where = ", ".join(described(*part) for part in parameters(other["parameters"]).items())
-    subject = f"{other['transport'].removesuffix(CONTROL)}{f', {where}' if where else ''}"
-    if one is None or not one["n"] or not other["n"]:
+def _line(one: Summary | None, other: Summary) -> str:
+    where = ", ".join(described(*part) for part in other.parameters.items())
+    subject = f"{other.transport.removesuffix(CONTROL)}{f', {where}' if where else ''}"
+    if one is None or not one.n or not other.n:
         return f"A/A control of {subject}: not judged, the two do not both have an ok run."
-    interval = called((one["n"], other["n"]))
+    interval = called((one.n, other.n))
     figures = f"{with_interval(one)} and {with_interval(other)} s" + (
         f"; in brackets the {interval}" if interval else ""
     )
-    if one["median_low_seconds"] is None or other["median_low_seconds"] is None:
+    if one.interval is None or other.interval is None:
         return f"A/A control of {subject}: not judged, fewer than 3 runs ({figures})."
-    if overlap(*((case["median_low_seconds"], case["median_high_seconds"]) for case in (one, other))):
-        first, second = sorted((one["median_seconds"], other["median_seconds"]))
+    if overlap(one.interval, other.interval):
+        first, second = sorted((one.took, other.took))
         return (
             f"A/A control of {subject}: a tie, as it must be ({figures}); the medians of one function under "
             f"two ids are {second / first - 1:.0%} apart by chance alone."
@@ -42,7 +42,7 @@ def _line(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
     return (
         f"A/A CONTROL FAILED, {subject}: one function under two ids came out as different ({figures}). "
         "Do not believe differences of this size between ways of this run"
-        f"{_by_chance(one['n'], other['n'])}."
+        f"{_by_chance(one.n, other.n)}."
     )
 
 

@@ -1,22 +1,23 @@
 """What did not run and why: nothing that is not ok is left out of a report."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from harness.model import Status
 from harness.report.points import Point, in_order
+from harness.report.summary import Summary
+from harness.results.row import Row
 
 HEAD = ("status", "reason", "transport", "experiment", "parameters", "passes")
 
 
-def reasons(summaries: Iterable[dict[str, Any]], where: Sequence[Point] = ()) -> tuple[str, ...]:
+def reasons(summaries: Iterable[Summary], where: Sequence[Point] = ()) -> tuple[str, ...]:
     """Return one line for each different reason why runs are not ok, with the transports (and points) it holds for."""
     names = {point.label: point.name for point in where}
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for summary in summaries:
-        if summary["status"] != Status.OK:
-            transports = found.setdefault((summary["status"], summary["error"] or ""), {})
-            transports.setdefault(summary["transport"], []).append(names.get(summary["parameters"], ""))
+        if summary.status != Status.OK:
+            transports = found.setdefault((summary.status, summary.error), {})
+            transports.setdefault(summary.transport, []).append(names.get(summary.label, ""))
     return tuple(
         ": ".join(filter(None, reason))
         + f" ({', '.join(_at(transport, places, len(where)) for transport, places in transports.items())})"
@@ -24,14 +25,13 @@ def reasons(summaries: Iterable[dict[str, Any]], where: Sequence[Point] = ()) ->
     )
 
 
-def not_ok(rows: Iterable[dict[str, Any]]) -> list[tuple[str, ...]]:
+def not_ok(rows: Iterable[Row]) -> list[tuple[str, ...]]:
     """Return one line (HEAD) for each case and reason of runs that are not ok, with the passes it holds for."""
     found: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
-        if row["status"] is not Status.OK:
-            names = ("error", "transport", "experiment", "parameters")
-            line = (str(row["status"]), *(row[name] or "" for name in names))
-            found.setdefault(line, []).append(row["pass"])
+        if not row.ok:
+            line = (str(row.status), row.error, row.transport, row.experiment, row.label)
+            found.setdefault(line, []).append(row.pass_number)
     ordered = sorted(found, key=lambda line: (line[3], line[2], in_order(line[4]), line))
     return [(*line, ", ".join(str(number) for number in sorted(found[line]))) for line in ordered]
 

@@ -13,12 +13,10 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from harness.model import Status
 from harness.report.intervals import CONFIDENCE
-from harness.report.points import described, in_order, parameters
-from harness.results import details
+from harness.report.points import described, in_order
+from harness.results.row import Row, label, texts
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
 
@@ -49,12 +47,12 @@ def ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) 
     return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(logs))
 
 
-def findings(rows: Iterable[dict[str, Any]], comparisons: Sequence[AnyComparison]) -> list[str]:
+def findings(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> list[str]:
     """Return a sentence for every comparison, transport and combination of other parameters that has both sides."""
-    good = [row for row in rows if row["status"] is Status.OK]
+    good = [row for row in rows if row.ok]
     found: list[str] = []
     for comparison in comparisons:
-        about = [row for row in good if row["experiment"] == comparison.experiment]
+        about = [row for row in good if row.experiment == comparison.experiment]
         if isinstance(comparison, Sweep):
             found += _of_sweep(about, comparison)
         elif isinstance(comparison, Versus):
@@ -67,14 +65,14 @@ def findings(rows: Iterable[dict[str, Any]], comparisons: Sequence[AnyComparison
 Passes = dict[int, float]
 
 
-def _of_points(about: Sequence[dict[str, Any]], comparison: Comparison) -> Iterator[str]:
+def _of_points(about: Sequence[Row], comparison: Comparison) -> Iterator[str]:
     sides: dict[tuple[str, str], dict[str, Passes]] = defaultdict(lambda: {"one": {}, "other": {}})
     for row in about:
-        values = parameters(row["parameters"])
+        values = row.parameters
         rest = _without(values, comparison.one)
         for side, wanted in (("one", comparison.one), ("other", comparison.other)):
             if all(values.get(name) == str(value) for name, value in wanted.items()):
-                sides[row["transport"], rest][side][row["pass"]] = row["seconds"]
+                sides[row.transport, rest][side][row.pass_number] = row.took
     for transport, rest in sorted(sides, key=lambda key: (key[0], in_order(key[1]))):
         one, other = sides[transport, rest].values()
         if pairs := _pairs(one, other):
@@ -82,28 +80,28 @@ def _of_points(about: Sequence[dict[str, Any]], comparison: Comparison) -> Itera
             yield f"{_subject(transport, rest)}: {_said(comparison.title, ratio(pairs))}{authors}"
 
 
-def _of_transports(about: Sequence[dict[str, Any]], comparison: Versus) -> Iterator[str]:
+def _of_transports(about: Sequence[Row], comparison: Versus) -> Iterator[str]:
     figures = {
         comparison.transport: comparison.figure,
         comparison.against: comparison.against_figure or comparison.figure,
     }
     sides: dict[str, dict[str, Passes]] = defaultdict(lambda: {name: {} for name in figures})
     for row in about:
-        if row["transport"] in figures and (cost := _cost(row, figures[row["transport"]])) is not None:
-            sides[row["parameters"] or ""][row["transport"]][row["pass"]] = cost
-    for label in sorted(sides, key=in_order):
-        if pairs := _pairs(*(sides[label][name] for name in figures)):
+        if row.transport in figures and (cost := _cost(row, figures[row.transport])) is not None:
+            sides[row.label][row.transport][row.pass_number] = cost
+    for where in sorted(sides, key=in_order):
+        if pairs := _pairs(*(sides[where][name] for name in figures)):
             title = f"{comparison.title} ({comparison.against})"
-            yield f"{_subject(comparison.transport, label)}: {_said(title, ratio(pairs))}"
+            yield f"{_subject(comparison.transport, where)}: {_said(title, ratio(pairs))}"
 
 
-def _of_sweep(about: Sequence[dict[str, Any]], sweep: Sweep) -> Iterator[str]:
+def _of_sweep(about: Sequence[Row], sweep: Sweep) -> Iterator[str]:
     curves: dict[tuple[str, str], dict[str, Passes]] = defaultdict(lambda: defaultdict(dict))
     for row in about:
-        values = parameters(row["parameters"])
+        values = row.parameters
         if sweep.parameter in values and (cost := _cost(row, sweep.figure)) is not None:
             rest = _without(values, [sweep.parameter])
-            curves[row["transport"], rest][values[sweep.parameter]][row["pass"]] = cost
+            curves[row.transport, rest][values[sweep.parameter]][row.pass_number] = cost
     for transport, rest in sorted(curves, key=lambda key: (key[0], in_order(key[1]))):
         if len(curve := curves[transport, rest]) > 1:
             yield f"{_subject(transport, rest)}: {_best_of(sweep.parameter, curve)}"
@@ -131,9 +129,9 @@ def _best_of(name: str, curve: dict[str, Passes]) -> str:
     return f"{described(name, best)}: {', '.join(sure)}{rest} (95 % intervals that hold together, {said})"
 
 
-def _cost(row: dict[str, Any], figure: str) -> float | None:
+def _cost(row: Row, figure: str) -> float | None:
     """Return a figure of a run as something of which less is better: of a rate the time for one."""
-    value = row["seconds"] if figure == "seconds" else details(row).get(figure)
+    value = row.took if figure == "seconds" else row.details.get(figure)
     if not value:  # a figure of zero has no logarithm
         return None
     return 1 / value if figure.endswith("_per_s") else value
@@ -144,12 +142,12 @@ def _pairs(one: Passes, other: Passes) -> list[tuple[float, float]]:
 
 
 def _without(values: dict[str, str], left_out: Iterable[str]) -> str:
-    return "; ".join(f"{name}={value}" for name, value in values.items() if name not in left_out)
+    return label({name: value for name, value in values.items() if name not in left_out})
 
 
-def _subject(transport: str, label: str) -> str:
-    where = ", ".join(described(name, value) for name, value in parameters(label).items())
-    return f"{transport}{f', {where}' if where else ''}"
+def _subject(transport: str, where: str) -> str:
+    said = ", ".join(described(name, value) for name, value in texts(where).items())
+    return f"{transport}{f', {said}' if said else ''}"
 
 
 def _said(title: str, found: Ratio) -> str:

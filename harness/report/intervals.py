@@ -12,13 +12,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from harness.report.summary import Interval
+
 CONFIDENCE = 0.95
 FEWEST = 3  # runs: the range of two is no better than a guess
 _ALL = 5  # runs: of so many or fewer the interval is their range
 _HOLDS = 10  # runs: from here on it holds the true median as often as it says; see docs/methodology.md
 _DRAWS = 9_999
-
-Interval = tuple[float, float]
 
 
 def median_interval(values: Sequence[float], name: str) -> Interval | None:

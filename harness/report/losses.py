@@ -1,19 +1,18 @@
 """What each way is declared to lose, as results tell: a mark at its name, a note below its table, a table of all."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from harness.model import Fate
+from harness.report.summary import Summary
 from harness.report.text_tables import TextTable
-from harness.results import parameters
 
 _FATES = (Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES)
 _NOTE = "which kinds of values these are, docs/catalogue.md says; `lab verify` tries all of them"
 
 
-def losses(summaries: Sequence[dict[str, Any]]) -> list[TextTable]:
+def losses(summaries: Sequence[Summary]) -> list[TextTable]:
     """Return the table of what the transports of a run lose, by how it is lost; none where nothing is declared."""
-    declared = {case["transport"]: parameters(case["lossy"] or "") for case in summaries}
+    declared = {case.transport: case.lossy for case in summaries}
     lost = {transport: fates for transport, fates in sorted(declared.items()) if fates}
     heads = [fate for fate in _FATES if any(fate in fates.values() for fates in lost.values())]
     rows = tuple(

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from harness.report import control, failures
 from harness.report.beside import beside
 from harness.report.findings import findings
 from harness.report.losses import losses
 from harness.report.page_facts import headline
+from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
+from harness.results.folder import Facts
+from harness.results.row import Row
 from harness.suites.suite import PublishedFigure, Suite
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # their versions stand in the conditions, all in the environment
@@ -34,9 +36,9 @@ _HOW_TO_READ = """\
 
 def report(
     suite: Suite,
-    environment: dict[str, Any],
-    rows: Sequence[dict[str, Any]],
-    summaries: Sequence[dict[str, Any]],
+    environment: Facts,
+    rows: Sequence[Row],
+    summaries: Sequence[Summary],
     pictures: Sequence[tuple[str, str, str]],
 ) -> str:
     """Return report.md of one run; `pictures` are (title, caption, path beside the report)."""
@@ -65,13 +67,13 @@ def report(
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def tables(summaries: Sequence[dict[str, Any]], best: int | None = None) -> str:
+def tables(summaries: Sequence[Summary], best: int | None = None) -> str:
     """Return the tables of all summaries, of all their rows or the `best` ones with how many are left out."""
     all_of_them = losses(summaries) if best is None else []
     return "\n".join(text_table(table, best) for table in (*text_tables(summaries), *all_of_them))
 
 
-def published(summaries: Sequence[dict[str, Any]], figures: Iterable[PublishedFigure]) -> str:
+def published(summaries: Sequence[Summary], figures: Iterable[PublishedFigure]) -> str:
     """Return the tables of the author's figures at the author's sizes beside ours; empty where there are none."""
     return "\n".join(text_table(table) for table in beside(summaries, figures))
 
@@ -83,7 +85,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
     return "\n".join([lines[0], f"|{rule}", *lines[1:]]) + "\n"
 
 
-def conditions(environment: dict[str, Any]) -> str:
+def conditions(environment: Facts) -> str:
     """Say in one paragraph where and how a run was obtained."""
     plan, machine, code = environment["plan"], environment["machine"], environment.get("code", {})
     versions = ", ".join(f"{name} {server['version']}" for name, server in environment.get("servers", {}).items())
@@ -100,16 +102,16 @@ def conditions(environment: dict[str, Any]) -> str:
     )
 
 
-def _asked(plan: dict[str, Any]) -> str:
+def _asked(plan: Facts) -> str:
     size = f"size {plan['size']}, " if "size" in plan else ""
     return f"Suite {plan['suite']}, {size}{plan['passes']} {'pass' if plan['passes'] == 1 else 'passes'}, "
 
 
-def _not_ok(rows: Sequence[dict[str, Any]]) -> str:
+def _not_ok(rows: Sequence[Row]) -> str:
     lines = failures.not_ok(rows)
     if not lines:
         return f"All {len(rows):,} runs are ok." if rows else "No run is there yet."
-    bad = sum(1 for row in rows if row["status"] != "ok")
+    bad = sum(1 for row in rows if not row.ok)
     text = table(failures.HEAD, [tuple(map(_plain, line)) for line in lines])
     return f"{bad:,} of {len(rows):,} runs are not ok:\n\n{text}"
 

@@ -6,12 +6,13 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.model import LabError
-from harness.report import cells, markdown, summary
-from harness.report.points import parameters
+from harness.report import cells, markdown
+from harness.report.summarising import summarise
+from harness.report.summary import Summary
 from harness.report.text_tables import titled
+from harness.results.folder import Facts, StoredRun
 from harness.suites.suite import Suite
 
 COLUMNS = (
@@ -29,7 +30,6 @@ COLUMNS = (
     "output",
     "differs",
 )
-Run = tuple[dict[str, Any], list[dict[str, Any]]]  # its environment and rows
 MACHINE = ("environment", "system", "kernel", "CPU", "cores", "memory", "disk", "filesystem", "maker", "run")
 
 
@@ -37,8 +37,8 @@ MACHINE = ("environment", "system", "kernel", "CPU", "cores", "memory", "disk", 
 class MergedRun:
     """One run of those that are set side by side: its environment, summaries, and what differs from the first run's."""
 
-    environment: dict[str, Any]
-    summaries: list[dict[str, Any]]
+    environment: Facts
+    summaries: list[Summary]
     differs: tuple[str, ...]
 
     @property
@@ -46,44 +46,44 @@ class MergedRun:
         return str(self.environment["machine"]["host"])
 
 
-def merged(suite: Suite, runs: Sequence[Run], anyway: bool) -> list[MergedRun]:
-    """Return the runs with what makes each incomparable with the first; `runs` are environments and rows.
+def merged(suite: Suite, runs: Sequence[StoredRun], anyway: bool) -> list[MergedRun]:
+    """Return the runs with what makes each incomparable with the first.
 
     Raises LabError: fewer than two runs, another suite among them, or (without `anyway`) other data or versions.
     """
     if len(runs) < 2:
         raise LabError(f"expected two or more runs to set side by side, found {len(runs)}")
-    suites = {environment["plan"]["suite"] for environment, _ in runs}
+    suites = {run.suite for run in runs}
     if suites != {suite.name}:
         raise LabError(f"expected runs of one suite, found {', '.join(sorted(suites))}")
-    first = runs[0][0]
+    first = runs[0]
     found = []
-    for environment, rows in runs:
-        differs = tuple(differing(first, environment, packages((environment, rows))))
+    for run in runs:
+        differs = tuple(differing(first.environment, run.environment, packages(run)))
         if differs and not anyway:
             raise LabError(
-                f"{environment['run_id']} and {first['run_id']} differ in {'; '.join(differs)}: their figures are not "
+                f"{run.name} and {first.name} differ in {'; '.join(differs)}: their figures are not "
                 "comparable; --anyway sets them side by side all the same, labelled"
             )
-        found.append(MergedRun(environment, summary.summarise(rows, suite.published), differs))
+        found.append(MergedRun(run.environment, summarise(run.rows, suite.published), differs))
     return found
 
 
-def packages(*runs: Run) -> set[str]:
+def packages(*runs: StoredRun) -> set[str]:
     """Return the packages that the transports of these runs use: the versions that make a comparison lie.
 
     A run of an earlier version of the lab does not say what its transports use: there all packages count.
     """
-    return {name for facts, rows in runs for name in _used(facts, {row["transport"] for row in rows})}
+    return {name for run in runs for name in _used(run.environment, {row.transport for row in run.rows})}
 
 
-def _used(facts: dict[str, Any], transports: set[str]) -> Iterable[str]:
+def _used(facts: Facts, transports: set[str]) -> Iterable[str]:
     if "uses" not in facts:
         return facts["packages"]
     return (name for transport in transports for name in facts["uses"].get(transport, ()))
 
 
-def differing(first: dict[str, Any], other: dict[str, Any], needed: set[str]) -> Iterator[str]:
+def differing(first: Facts, other: Facts, needed: set[str]) -> Iterator[str]:
     """Name the data and versions in which two environments differ; of packages only those needed count."""
     if first["data"] != other["data"]:
         yield "data"
@@ -101,32 +101,24 @@ def differing(first: dict[str, Any], other: dict[str, Any], needed: set[str]) ->
 
 def figures(runs: Sequence[MergedRun]) -> Iterator[dict[str, str]]:
     """Yield a line for each case of each run, cases side by side: as text, by COLUMNS."""
-    everything = [(run, one) for run in runs for one in run.summaries]
-    order = {run.environment["run_id"]: place for place, run in enumerate(runs)}
-    everything.sort(
-        key=lambda both: (
-            both[1]["experiment"],
-            both[1]["transport"],
-            both[1]["parameters"],
-            order[both[0].environment["run_id"]],
-        )
-    )
-    for run, one in everything:
-        output = parameters(one["details"] or "").get("output_bytes")
+    everything = [(place, run, one) for place, run in enumerate(runs) for one in run.summaries]
+    everything.sort(key=lambda found: (found[2].experiment, found[2].transport, found[2].label, found[0]))
+    for _, run, one in everything:
+        output = one.details.get("output_bytes")
         yield {
             "environment": run.name,
-            "experiment": titled(one["experiment"]),
+            "experiment": titled(one.experiment),
             "transport": cells.name(one),
-            "parameters": one["parameters"],
-            "n": str(one["n"]),
-            "median s": cells.significant(one["median_seconds"]),
-            "min": cells.significant(one["min_seconds"]),
-            "max": cells.significant(one["max_seconds"]),
-            "rows": f"{one['rows']:,}" if one["rows"] else "",
-            "MB/s": cells.significant(one["mb_per_s"]),
-            "source": cells.volume(one["bytes"]) if one["bytes"] else "",
-            "output": cells.volume(float(output)) if output else "",
-            "differs": "; ".join(run.differs) or ("" if one["n"] else one["status"]),
+            "parameters": one.label,
+            "n": str(one.n),
+            "median s": cells.significant(one.median_seconds),
+            "min": cells.significant(one.min_seconds),
+            "max": cells.significant(one.max_seconds),
+            "rows": f"{one.rows:,}" if one.rows else "",
+            "MB/s": cells.significant(one.mb_per_s),
+            "source": cells.volume(one.bytes) if one.bytes else "",
+            "output": cells.volume(output) if output else "",
+            "differs": "; ".join(run.differs) or ("" if one.n else one.status),
         }
 
 

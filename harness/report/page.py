@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup
 
@@ -15,15 +14,18 @@ from harness.report.losses import losses
 from harness.report.page_facts import facts, headline, pinned
 from harness.report.page_tables import PageTable, every_case, from_texts, leaders
 from harness.report.pictures import Drawn
+from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
+from harness.results.folder import Facts
+from harness.results.row import Row
 from harness.suites.suite import Suite
 
 
 def page(
     suite: Suite,
-    environment: dict[str, Any],
-    rows: Sequence[dict[str, Any]],
-    summaries: Sequence[dict[str, Any]],
+    environment: Facts,
+    rows: Sequence[Row],
+    summaries: Sequence[Summary],
     drawn: Sequence[Drawn],
     files: Sequence[str],
 ) -> str:
@@ -56,7 +58,7 @@ def page(
     )
 
 
-def _failures(rows: Sequence[dict[str, Any]]) -> PageTable | None:
+def _failures(rows: Sequence[Row]) -> PageTable | None:
     lines = not_ok(rows)
     table = TextTable("Runs that are not ok", HEAD, tuple(lines), wide=frozenset(range(len(HEAD))))
     return from_texts(table) if lines else None

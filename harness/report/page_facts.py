@@ -2,29 +2,29 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from harness.model import Status
 from harness.report.cells import volume
+from harness.report.summary import Summary
+from harness.results.folder import Facts
+from harness.results.row import Row
 
 Fact = tuple[str, str]
 _FILES = 3  # as many are described one by one
 _LIBRARIES = ("pandas", "polars", "pyarrow", "duckdb")  # all others stand in the environment at the end of the page
 
 
-def headline(
-    environment: dict[str, Any], rows: Sequence[dict[str, Any]], summaries: Sequence[dict[str, Any]]
-) -> list[str]:
+def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[str]:
     """Return sentences that say how much was run, how it ended, and whether anything is missing."""
     plan, passes = environment["plan"], environment["plan"]["passes"]
-    counts = Counter(str(row["status"]) for row in rows)
+    counts = Counter(str(row.status) for row in rows)
     endings = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     size = f" of size {plan['size']}" if "size" in plan else ""
     cases = f"{_many(len(summaries), 'case')} in {_many(passes, 'pass', 'passes')}{size}"
     sentences = [f"{cases}: {_many(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
     if any(status != Status.OK for status in counts):
         sentences.append("Only ok runs have figures; why the others have none stands below.")
-    made = Counter((row["experiment"], row["parameters"], row["transport"]) for row in rows)
+    made = Counter((row.experiment, row.label, row.transport) for row in rows)
     if short := sum(1 for count in made.values() if count < passes):
         sentences.append(
             f"This run is not complete: {_many(short, 'case')} of those below have fewer than {_many(passes, 'run')}."
@@ -32,7 +32,7 @@ def headline(
     return sentences
 
 
-def facts(environment: dict[str, Any]) -> list[Fact]:
+def facts(environment: Facts) -> list[Fact]:
     """Return where and how a run was made, as names and texts; what environment.json does not say is left out."""
     machine, code = environment["machine"], environment.get("code", {})
     found = [
@@ -60,12 +60,12 @@ def facts(environment: dict[str, Any]) -> list[Fact]:
     return [(name, text) for name, text in found if text]
 
 
-def pinned(rows: Sequence[dict[str, Any]]) -> list[Fact]:
+def pinned(rows: Sequence[Row]) -> list[Fact]:
     """Return the settings that transports set themselves, and which do."""
     found: dict[str, set[str]] = {}
     for row in rows:
-        if row["pinned"]:
-            found.setdefault(row["pinned"], set()).add(row["transport"])
+        if row.pinned:
+            found.setdefault(row.pinned, set()).add(row.transport)
     return [(settings, ", ".join(sorted(names))) for settings, names in sorted(found.items())]
 
 
@@ -73,7 +73,7 @@ def _many(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or f'{one}s'}"
 
 
-def _plan(plan: dict[str, Any]) -> str:
+def _plan(plan: Facts) -> str:
     experiments = ", ".join(part["name"] for part in plan.get("experiments", ()))
     parts = [
         f"suite {plan['suite']}",
@@ -87,7 +87,7 @@ def _plan(plan: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _all_data(files: Sequence[dict[str, Any]]) -> str:
+def _all_data(files: Sequence[Facts]) -> str:
     """Say what the data are, one by one or, where they are many files, in all."""
     if len(files) <= _FILES:
         return "; ".join(map(_data, files))
@@ -96,7 +96,7 @@ def _all_data(files: Sequence[dict[str, Any]]) -> str:
     return f"{names}: {len(files)} files, {size} in all, each described in the environment below"
 
 
-def _data(data: dict[str, Any]) -> str:
+def _data(data: Facts) -> str:
     """Say what a file or dataset is: its name, extent, seed and the beginning of the hash of its content."""
     parts = [
         str(data.get("name", "data")),
@@ -108,7 +108,7 @@ def _data(data: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _server(server: dict[str, Any]) -> str:
+def _server(server: Facts) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in server.get("settings", {}).items())
     return f"{server['version']}" + (f"; settings that differ from its defaults: {settings}" if settings else "")
 

@@ -5,17 +5,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from harness.model import Status
 from harness.report import ranks
 from harness.report.cells import as_printed, megabytes, name, significant, volume
 from harness.report.intervals import overlap
-from harness.report.points import described, parameters, points
+from harness.report.points import described, points
+from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, titled
 
-Case = dict[str, Any]
 _KINDS = ((22, "words"), (60, "text"), (math.inf, "prose"))  # by the characters of the longest cell
 
 
@@ -81,9 +81,6 @@ _FIGURES = (
 )
 
 
-_KEY = itemgetter("experiment", "system", "operation")
-
-
 def from_texts(table: TextTable) -> PageTable:
     """Return a table of texts with the number that each cell begins with."""
     numbers = frozenset(range(len(table.head))) - table.wide
@@ -102,19 +99,19 @@ def from_texts(table: TextTable) -> PageTable:
     )
 
 
-def every_case(summaries: Sequence[Case]) -> list[PageTable]:
+def every_case(summaries: Sequence[Summary]) -> list[PageTable]:
     """Return one table for each experiment, system and operation with all figures of every case, in their order."""
-    return [_cases(titled(*key), list(group)) for key, group in groupby(summaries, key=_KEY)]
+    return [_cases(titled(*key), list(group)) for key, group in groupby(summaries, key=attrgetter("table"))]
 
 
-def leaders(summaries: Sequence[Case]) -> PageTable | None:
+def leaders(summaries: Sequence[Summary]) -> PageTable | None:
     """Return the fastest and the leanest way of each experiment, system and operation at its largest point."""
-    several = len({case["experiment"] for case in summaries}) > 1
+    several = len({case.experiment for case in summaries}) > 1
     rows = []
-    for (experiment, *key), group in groupby(summaries, key=_KEY):
+    for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
         cases = list(group)
         largest = points(cases)[-1]
-        ranked = sorted((c for c in cases if c["parameters"] == largest.label and c["rank"]), key=_median)
+        ranked = sorted((c for c in cases if c.label == largest.label and c.rank), key=attrgetter("took"))
         where = largest.name or (f"{largest.rows:,} rows" if largest.rows is not None else "")
         rows.append((Cell(titled(experiment if several else "", *key)), Cell(where), *_lead(ranked)))
     head = (
@@ -130,62 +127,60 @@ def leaders(summaries: Sequence[Case]) -> PageTable | None:
     return PageTable("The fastest and the leanest", head, tuple(rows), frozenset({3, 5, 7})) if rows else None
 
 
-def _lead(ranked: list[Case]) -> tuple[Cell, ...]:
+def _lead(ranked: list[Summary]) -> tuple[Cell, ...]:
     if not ranked:
         return (Cell("none is ok"), *[Cell("")] * 5)
     first, second = ranked[0], ranked[1] if len(ranked) > 1 else None
-    known = [case for case in ranked if case["peak_rss_bytes"] is not None]
-    lean = min(known, key=lambda case: case["peak_rss_bytes"]) if known else None
+    lean = min((case for case in ranked if case.peak_rss_bytes is not None), key=_peak, default=None)
     return (
         Cell(name(first)),
-        Cell(significant(first["median_seconds"]), first["median_seconds"]),
+        Cell(significant(first.median_seconds), first.median_seconds),
         Cell(name(second) if second else ""),
         _longer(first, second),
         Cell(name(lean) if lean else ""),
-        Cell(megabytes(lean["peak_rss_bytes"]), lean["peak_rss_bytes"]) if lean else Cell(""),
+        Cell(megabytes(lean.peak_rss_bytes), lean.peak_rss_bytes) if lean else Cell(""),
     )
 
 
-def _longer(first: Case, second: Case | None) -> Cell:
+def _peak(case: Summary) -> int:
+    return case.peak_rss_bytes or 0
+
+
+def _longer(first: Summary, second: Summary | None) -> Cell:
     """Say how much longer the second takes, and whether their intervals tell the two apart."""
-    if not second or not first["median_seconds"]:
+    if not second or not first.median_seconds:
         return Cell("")
-    share = second["median_seconds"] / first["median_seconds"] - 1
-    if first["median_low_seconds"] is None or second["median_low_seconds"] is None:
+    share = second.took / first.took - 1
+    if first.interval is None or second.interval is None:
         return Cell(f"{share:.0%}, too few runs to tell", share)
-    ends = [(case["median_low_seconds"], case["median_high_seconds"]) for case in (first, second)]
-    return Cell(f"{share:.0%}{', no difference shown' if overlap(*ends) else ''}", share)
+    return Cell(f"{share:.0%}{', no difference shown' if overlap(first.interval, second.interval) else ''}", share)
 
 
-def _median(case: Case) -> float:
-    return case["median_seconds"]
-
-
-def _cases(title: str, cases: list[Case]) -> PageTable:
-    labels = [parameters(case["parameters"] or "") for case in cases]
+def _cases(title: str, cases: list[Summary]) -> PageTable:
+    labels = [case.parameters for case in cases]
     names = list(dict.fromkeys(name for label in labels for name in label))
     varying = [name for name in names if len({label.get(name) for label in labels}) > 1]
     shared = [described(name, labels[0][name]) for name in names if name not in varying]
-    figures = [column for column in _FIGURES if any(case[column.of] is not None for case in cases)]
-    unstable = ["unstable"] if any(case["unstable"] for case in cases) else []
-    sized = len({case["bytes"] for case in cases}) > 1
+    figures = [column for column in _FIGURES if any(getattr(case, column.of) is not None for case in cases)]
+    unstable = ["unstable"] if any(case.unstable for case in cases) else []
+    sized = len({case.bytes for case in cases}) > 1
     head = ["#", "way", *(name.replace("_", " ") for name in varying), *(["data"] if sized else [])]
     parts = {name: [_parameter(label.get(name, "")) for label in labels] for name in varying}
     numbers = {0, *range(2 + len(varying), len(head) + len(figures))}
     numbers |= {place for place, name in enumerate(varying, 2) if all(cell.number is not None for cell in parts[name])}
     rows = []
     for place, case in enumerate(cases):
-        row = [Cell(ranks.shown(case), case["rank"]), _way(case), *(cells[place] for cells in parts.values())]
-        row += [Cell(volume(case["bytes"]) if case["bytes"] is not None else "", case["bytes"])] if sized else []
+        row = [Cell(ranks.shown(case), case.rank), _way(case), *(cells[place] for cells in parts.values())]
+        row += [Cell(volume(case.bytes) if case.bytes is not None else "", case.bytes)] if sized else []
         row += [_figure(case, column) for column in figures]
-        rows.append((*row, *([Cell(case["unstable"] or "")] if unstable else []), _values(case)))
+        rows.append((*row, *([Cell(case.unstable)] if unstable else []), _values(case)))
     return PageTable(
         title=title,
         head=(*head, *(column.head for column in figures), *unstable, "values"),
         rows=tuple(rows),
         numbers=frozenset(numbers),
         notes=(f"the same in every case: {', '.join(shared)}",) if shared else (),
-        quiet=frozenset(place for place, case in enumerate(cases) if not case["n"]),
+        quiet=frozenset(place for place, case in enumerate(cases) if not case.n),
     )
 
 
@@ -197,21 +192,21 @@ def _parameter(text: str) -> Cell:
     return Cell(f"{number:,.15g}", number) if math.isfinite(number) else Cell(text)
 
 
-def _way(case: Case) -> Cell:
-    return Cell(name(case), more=case["transport"] if case["published_row"] else "")
+def _way(case: Summary) -> Cell:
+    return Cell(name(case), more=case.transport if case.published_row else "")
 
 
-def _figure(case: Case, column: _Column) -> Cell:
-    value = case[column.of]
+def _figure(case: Summary, column: _Column) -> Cell:
+    value = getattr(case, column.of)
     return Cell("" if value is None else column.text(value), value)
 
 
-def _values(case: Case) -> Cell:
+def _values(case: Summary) -> Cell:
     """Say how the values came back, or how the runs ended where that is not ok."""
-    short, _, columns = (case["fidelity"] or "").partition(":")
-    if case["status"] == Status.OK:
+    short, _, columns = (case.fidelity).partition(":")
+    if case.status == Status.OK:
         return Cell(short, more=columns.strip())
-    return Cell(f"{short} ({case['status']})" if short else str(case["status"]), more=case["error"] or "")
+    return Cell(f"{short} ({case.status})" if short else str(case.status), more=case.error)
 
 
 def _number(text: str) -> float | None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from harness.report.cells import volume
-from harness.results import parameters
+from harness.report.summary import Summary
+from harness.results.row import texts
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,20 @@ class Point:
 
 def in_order(label: str) -> tuple[tuple[str, float, str], ...]:
     """Return a key that sorts labels by their parameters: numbers by value and before texts."""
-    return tuple((name, *_natural(value)) for name, value in parameters(label).items())
+    return tuple((name, *_natural(value)) for name, value in texts(label).items())
 
 
-def points(summaries: Iterable[dict[str, Any]]) -> list[Point]:
+def points(summaries: Iterable[Summary]) -> list[Point]:
     """Return the points among the summaries, smallest first: by rows, then by parameters.
 
     A name has the parameters that differ among the points and, where it differs too, the volume of the data:
     `8 files, 1.68 GB`. The only point of a group has an empty name.
     """
-    cases: dict[str, list[dict[str, Any]]] = {}
+    cases: dict[str, list[Summary]] = {}
     for summary in summaries:
-        cases.setdefault(summary["parameters"], []).append(summary)
+        cases.setdefault(summary.label, []).append(summary)
     extents = {label: (_agreed(group, "rows"), _agreed(group, "bytes")) for label, group in cases.items()}
-    varying = [name for name in _names(cases) if len({parameters(label).get(name) for label in cases}) > 1]
+    varying = [name for name in _names(cases) if len({texts(label).get(name) for label in cases}) > 1]
     volumes_differ = len({size for _, size in extents.values()}) > 1
     found = [
         Point(label, _name(label, varying, size if volumes_differ else None), rows, size)
@@ -44,7 +44,7 @@ def points(summaries: Iterable[dict[str, Any]]) -> list[Point]:
 
 def in_common(labels: Iterable[str]) -> str:
     """Name the parameters that all labels share, for people; empty where there are none."""
-    every = [parameters(label) for label in labels]
+    every = [texts(label) for label in labels]
     shared = [
         (name, value) for name, value in (every[0] if every else {}).items() if all(p.get(name) == value for p in every)
     ]
@@ -63,17 +63,17 @@ def described(name: str, value: str) -> str:
 
 
 def _name(label: str, varying: list[str], size: int | None) -> str:
-    texts = [described(name, value) for name, value in parameters(label).items() if name in varying]
-    return ", ".join(texts + ([volume(size)] if size is not None else []))
+    said = [described(name, value) for name, value in texts(label).items() if name in varying]
+    return ", ".join(said + ([volume(size)] if size is not None else []))
 
 
 def _names(labels: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(name for label in labels for name in parameters(label)))
+    return list(dict.fromkeys(name for label in labels for name in texts(label)))
 
 
-def _agreed(group: list[dict[str, Any]], column: str) -> int | None:
+def _agreed(group: list[Summary], column: str) -> int | None:
     """Return the value that all cases of a point with one have; None where they differ, as sizes of stores do."""
-    values = {summary[column] for summary in group} - {None}
+    values = {getattr(summary, column) for summary in group} - {None}
     return values.pop() if len(values) == 1 else None
 
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from harness.model import Operation, Origin
-from harness.report.intervals import Interval
+from harness.report.summary import Interval, Summary
 
 SHARED, UNSURE = "=", "?"
 NOTES = {
@@ -24,39 +23,37 @@ NOTES = {
 }
 
 
-def is_bound(case: dict[str, Any]) -> bool:
+def is_bound(case: Summary) -> bool:
     """Say whether a case bounds the ways of its table; empty calls and copies are tables of their own."""
-    return case["origin"] == Origin.LIMIT and case["operation"] in (Operation.WRITE, Operation.READ)
+    return case.origin == Origin.LIMIT and case.operation in (Operation.WRITE, Operation.READ)
 
 
-def places(cases: Sequence[dict[str, Any]]) -> list[tuple[int | None, str | None]]:
-    """Return the rank and the mark (SHARED, UNSURE or None) of each summary of one table, in their order."""
-    competing = [case for case in cases if case["n"] and case["origin"] != Origin.CONTROL and not is_bound(case)]
+def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:
+    """Return the rank and the mark (SHARED, UNSURE or none) of each summary of one table, in their order."""
+    competing = [case for case in cases if case.n and case.origin != Origin.CONTROL and not is_bound(case)]
     highest = [_ends(case)[1] for case in competing]
     ranks = {id(case): 1 + sum(high < _ends(case)[0] for high in highest) for case in competing}
     shared = Counter(ranks.values())
-    found: list[tuple[int | None, str | None]] = []
+    found: list[tuple[int | None, str]] = []
     for case in cases:
         rank = ranks.get(id(case))
-        unsure = UNSURE if case["median_low_seconds"] is None else None
-        found.append((rank, None if rank is None else unsure or (SHARED if shared[rank] > 1 else None)))
+        unsure = UNSURE if case.interval is None else ""
+        found.append((rank, "" if rank is None else unsure or (SHARED if shared[rank] > 1 else "")))
     return found
 
 
-def shown(case: dict[str, Any]) -> str:
+def shown(case: Summary) -> str:
     """Return a rank with its mark as text: `1`, `2=`, `3?`; `A/A` for a control, empty without an ok run."""
-    if case["n"] and case["origin"] == Origin.CONTROL:
+    if case.n and case.origin == Origin.CONTROL:
         return "A/A"
-    return f"{case['rank']}{case['tie'] or ''}" if case["rank"] else ""
+    return f"{case.rank}{case.tie or ''}" if case.rank else ""
 
 
-def notes(cases: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def notes(cases: Sequence[Summary]) -> tuple[str, ...]:
     """Return a line for each mark that is among the ranks of these cases."""
-    marks = {case["tie"] for case in cases}
+    marks = {case.tie for case in cases}
     return tuple(note for mark, note in NOTES.items() if mark in marks)
 
 
-def _ends(case: dict[str, Any]) -> Interval:
-    if case["median_low_seconds"] is None:
-        return case["median_seconds"], case["median_seconds"]
-    return case["median_low_seconds"], case["median_high_seconds"]
+def _ends(case: Summary) -> Interval:
+    return case.interval or (case.took, case.took)

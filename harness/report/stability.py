@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from harness.report.summary import Summary
+from harness.results.row import Row
 
 MARK = "!"
 # Of the time of a call, taken by the host or by a CPU limit. No published threshold is known; with 2 % a difference of
@@ -21,9 +23,9 @@ OUTLIER = 1.4826 * 10
 _FEWEST = 3  # of two runs each is as far from their median as the other
 
 
-def reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
+def reasons(rows: Sequence[Row]) -> list[str]:
     """Return why the ok runs of one case are unstable: `steal`, `throttled`, `slow first pass`, `spread`."""
-    seconds = [row["seconds"] for row in rows]
+    seconds = [row.took for row in rows]
     found = {
         "steal": any(_lost(row, "steal_seconds") for row in rows),
         "throttled": any(_lost(row, "throttled_seconds") for row in rows),
@@ -33,16 +35,16 @@ def reasons(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [reason for reason, holds in found.items() if holds]
 
 
-def note(cases: Sequence[dict[str, Any]], names: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def note(cases: Sequence[Summary], names: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return a line with the reasons among these cases, or none: the most frequent alone, others with their cases.
 
     `names` are those of the points of a grid by their labels: then the points are named, too.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for case in cases:
-        if case["unstable"]:
-            places = found.setdefault(case["unstable"], {}).setdefault(case["transport"], [])
-            places.append((names or {}).get(case["parameters"], ""))
+        if case.unstable:
+            places = found.setdefault(case.unstable, {}).setdefault(case.transport, [])
+            places.append((names or {}).get(case.label, ""))
     if not found:
         return ()
     first, *others = sorted(found, key=lambda reasons: -sum(map(len, found[reasons].values())))
@@ -55,16 +57,17 @@ def _at(transport: str, places: list[str]) -> str:
     return f"{transport} at {named}" if named else transport
 
 
-def _lost(row: dict[str, Any], column: str) -> bool:
-    return row[column] is not None and row[column] - _TICK_SECONDS > LOST_SHARE * row["seconds"]
+def _lost(row: Row, column: str) -> bool:
+    lost = getattr(row, column)
+    return lost is not None and lost - _TICK_SECONDS > LOST_SHARE * row.took
 
 
-def _slow_first_pass(rows: Sequence[dict[str, Any]]) -> bool:
-    first = next((row["seconds"] for row in rows if row["pass"] == 1), None)
+def _slow_first_pass(rows: Sequence[Row]) -> bool:
+    first = next((row.took for row in rows if row.pass_number == 1), None)
     if first is None or len(rows) < _FEWEST:
         return False
-    median = statistics.median(row["seconds"] for row in rows)
-    deviation = statistics.median(abs(row["seconds"] - median) for row in rows)
+    median = statistics.median(row.took for row in rows)
+    deviation = statistics.median(abs(row.took - median) for row in rows)
     return first - median > OUTLIER * deviation
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from rich import box
 from rich.console import Group
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.report.beside import beside
+from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
 from harness.suites.suite import PublishedFigure
 
@@ -17,9 +17,7 @@ _NAMES = (24, 18, 12)  # columns that a transport's name gets at least: the firs
 _HEAD = 9  # a line of a head that is longer is broken at its spaces
 
 
-def tables(
-    summaries: Sequence[dict[str, Any]], width: int = 200, published: Iterable[PublishedFigure] = ()
-) -> list[Group]:
+def tables(summaries: Sequence[Summary], width: int = 200, published: Iterable[PublishedFigure] = ()) -> list[Group]:
     """Return all tables of a run for rich to print, each with its title and notes, `width` columns wide at most."""
     return [printable(table, width) for table in (*text_tables(summaries), *beside(summaries, published))]
 

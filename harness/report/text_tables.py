@@ -7,7 +7,6 @@ with several is a grid of time, one of peak memory, and one of the author's figu
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from harness.model import Status
 from harness.report import ranks, stability
@@ -16,9 +15,10 @@ from harness.report.details import DETAILS, detail_rows
 from harness.report.failures import reasons
 from harness.report.intervals import called
 from harness.report.points import Point, in_common, points
-from harness.report.summary import TITLES
+from harness.report.summary import Summary
+from harness.systems import SYSTEMS
 
-Case = dict[str, Any]
+TITLES = {"parquet": "Parquet", "elt": "ELT"} | {name: system.title for name, system in SYSTEMS.items()}
 _RANKING = ("#", "transport", "median s", "avg s", "rows/s", "min", "max", "peak MB")
 OF_LIMIT = "of limit: how near a way comes to the fastest bound of this table, which has no rank: it is no way"
 _SET_OFF = "set off at a point: the ways of rank 1, none of which is shown to be faster than another there"
@@ -43,11 +43,11 @@ class TextTable:
     droppable: tuple[tuple[int, ...], ...] = ()
 
 
-def text_tables(summaries: Sequence[Case]) -> list[TextTable]:
+def text_tables(summaries: Sequence[Summary]) -> list[TextTable]:
     """Return the tables of all summaries, which are in their order already."""
-    several = len({summary["experiment"] for summary in summaries}) > 1
+    several = len({summary.experiment for summary in summaries}) > 1
     found: list[TextTable] = []
-    for key, members in groupby(summaries, key=lambda s: (s["experiment"], s["system"], s["operation"])):
+    for key, members in groupby(summaries, key=lambda summary: summary.table):
         group = list(members)
         where = points(group)
         if len(where) == 1:
@@ -69,13 +69,13 @@ def titled(experiment: str, system: str = "", operation: str = "") -> str:
     return ": ".join(part[:1].upper() + part[1:] for part in parts)
 
 
-def samples(cases: Sequence[Case]) -> str:
+def samples(cases: Sequence[Summary]) -> str:
     """Say how many runs the figures of these cases come from: `1 run`, `up to 3 runs`."""
-    largest = max(case["n"] for case in cases)
+    largest = max(case.n for case in cases)
     return "1 run" if largest == 1 else f"up to {largest} runs"
 
 
-def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
+def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
     texts = [cells(summary) for summary in group]
     head = list(_RANKING)
     if any(text["published"] for text in texts):
@@ -84,7 +84,7 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
         head += ["published s", "ratio"]
     bounded = any(text["of limit"] for text in texts)
     head += ["of limit", "values"] if bounded else ["values"]
-    interval = called(case["n"] for case in group)
+    interval = called(case.n for case in group)
     size = f"{point.rows:,} rows" if point.rows is not None else ""
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
     others = in_common(["; ".join(part for part in point.label.split("; ") if not part.startswith("rows="))])
@@ -106,27 +106,27 @@ def _ranking(title: str, group: list[Case], point: Point) -> TextTable:
     )
 
 
-def _marked(group: list[Case]) -> tuple[str, ...]:
-    return (MARKED,) if any(case["lossy"] for case in group) else ()
+def _marked(group: list[Summary]) -> tuple[str, ...]:
+    return (MARKED,) if any(case.lossy for case in group) else ()
 
 
-def _grids(title: str, group: list[Case], where: list[Point]) -> list[TextTable]:
-    grid = _Grid({(case["transport"], case["parameters"]): case for case in group}, tuple(where))
+def _grids(title: str, group: list[Summary], where: list[Point]) -> list[TextTable]:
+    grid = _Grid({(case.transport, case.label): case for case in group}, tuple(where))
     shared = in_common(point.label for point in where)
     notes = (
         *((f"the same at every point: {shared}",) if shared else ()),
         *_marked(group),
-        *(("* not every run is ok",) if any(case["n"] and case["status"] != Status.OK for case in group) else ()),
-        *((_SET_OFF,) if any(case["rank"] == 1 and case["tie"] == ranks.SHARED for case in group) else ()),
+        *(("* not every run is ok",) if any(case.n and case.status != Status.OK for case in group) else ()),
+        *((_SET_OFF,) if any(case.rank == 1 and case.tie == ranks.SHARED for case in group) else ()),
         *stability.note(group, {point.label: point.name for point in where}),
         *_conversions(group),
         *reasons(group, where),
     )
-    medians = [case["median_seconds"] for case in group if case["n"]]
+    medians = [case.took for case in group if case.n]
     unit, factor = ("milliseconds", 1e3) if medians and max(medians) < 1 else ("seconds", 1)
     time = f"{title}, median {unit} of {samples(group)}"
     found = [grid.table(time, grid.transports, lambda c: _median(c, factor), best="rank", notes=notes)]
-    if any(case["peak_rss_bytes"] is not None for case in group):
+    if any(case.peak_rss_bytes is not None for case in group):
         found.append(_memory(title, grid, samples(group)))
     return found + _authors(title, grid, group)
 
@@ -135,7 +135,7 @@ def _grids(title: str, group: list[Case], where: list[Point]) -> list[TextTable]
 class _Grid:
     """Cases by (transport, label); points from the smallest to the largest."""
 
-    cases: dict[tuple[str, str], Case]
+    cases: dict[tuple[str, str], Summary]
     where: tuple[Point, ...]
 
     @property
@@ -144,7 +144,7 @@ class _Grid:
         ids = sorted({transport for transport, _ in self.cases})
         return sorted(ids, key=lambda transport: [_missing_last(case) for case in reversed(self.across(transport))])
 
-    def across(self, transport: str) -> list[Case | None]:
+    def across(self, transport: str) -> list[Summary | None]:
         """Return a transport's case at every point."""
         return [self.cases.get((transport, point.label)) for point in self.where]
 
@@ -152,7 +152,7 @@ class _Grid:
         self,
         title: str,
         transports: Sequence[str],
-        text: Callable[[Case], str],
+        text: Callable[[Summary], str],
         best: str | None = None,
         notes: tuple[str, ...] = (),
     ) -> TextTable:
@@ -177,13 +177,16 @@ def _memory(title: str, grid: _Grid, runs: str) -> TextTable:
     table = grid.table(
         f"{title}, peak memory in MB above the start, largest of {runs}",
         grid.transports,
-        lambda case: megabytes(case["peak_rss_bytes"]) or _unless_ok(case),
+        lambda case: megabytes(case.peak_rss_bytes) or _unless_ok(case),
         best="peak_rss_bytes",
     )
     at_largest = [grid.across(transport)[-1] for transport in grid.transports]
-    if not any(case and case["peak_anon_bytes"] is not None for case in at_largest):
+    if not any(case and case.peak_anon_bytes is not None for case in at_largest):
         return table
-    split = [tuple(megabytes(case[c]) if case else "" for c in _AT_THE_LARGEST.values()) for case in at_largest]
+    split = [
+        tuple(megabytes(getattr(case, column)) if case else "" for column in _AT_THE_LARGEST.values())
+        for case in at_largest
+    ]
     note = (
         f"anonymous, file-backed: the peak of each at {grid.where[-1].name}; the two need not be at one moment. "
         "File-backed pages are those of mapped files (mmap): the system can take them back."
@@ -192,51 +195,53 @@ def _memory(title: str, grid: _Grid, runs: str) -> TextTable:
     return replace(table, head=(*table.head, *_AT_THE_LARGEST), rows=rows, notes=(note,))
 
 
-def _authors(title: str, grid: _Grid, group: list[Case]) -> list[TextTable]:
+def _authors(title: str, grid: _Grid, group: list[Summary]) -> list[TextTable]:
     """Return a table of the author's figures where there are any, each with how many times faster ours is."""
-    by_rate = any(case["published_mean_rows_per_s"] is not None for case in group)
+    by_rate = any(case.published_mean_rows_per_s is not None for case in group)
     column, unit = ("published_mean_rows_per_s", "rows/s") if by_rate else ("published_mean_seconds", "seconds")
-    theirs = {case["transport"] for case in group if case[column] is not None}
+    theirs = {case.transport for case in group if getattr(case, column) is not None}
     if not theirs:
         return []
 
-    def text(case: Case) -> str:
-        return f"{significant(case[column])} {times(case['ratio_to_published'])}".rstrip()
+    def text(case: Summary) -> str:
+        return f"{significant(getattr(case, column))} {times(case.ratio_to_published)}".rstrip()
 
     heading = f"{title}, the author's mean {unit} (× how many times faster the mean here is)"
     note = "the machines differ: compare the order of the transports, not the figures"
     return [grid.table(heading, [t for t in grid.transports if t in theirs], text, notes=(note,))]
 
 
-def _missing_last(case: Case | None) -> tuple[bool, float]:
-    median = case["median_seconds"] if case else None
+def _missing_last(case: Summary | None) -> tuple[bool, float]:
+    median = case.median_seconds if case else None
     return median is None, median or 0.0
 
 
-def _smallest(across: list[list[Case | None]], column: str) -> list[tuple[int, int]]:
+def _smallest(across: list[list[Summary | None]], column: str) -> list[tuple[int, int]]:
     """Return the cells (row, column of the table) of the smallest value at each point; ties are all best."""
     found = []
     for place, cases in enumerate(zip(*across, strict=True), start=1):
-        values = {row: case[column] for row, case in enumerate(cases) if case and case[column] is not None}
+        values = {
+            row: getattr(case, column) for row, case in enumerate(cases) if case and getattr(case, column) is not None
+        }
         found += [(row, place) for row, value in values.items() if value == min(values.values())]
     return found
 
 
-def _median(case: Case, factor: float) -> str:
-    if not case["n"]:
+def _median(case: Summary, factor: float) -> str:
+    if not case.n:
         return _unless_ok(case)
-    marks = ("" if case["status"] == Status.OK else "*") + (stability.MARK if case["unstable"] else "")
-    return significant(case["median_seconds"] * factor) + marks
+    marks = ("" if case.status == Status.OK else "*") + (stability.MARK if case.unstable else "")
+    return significant(case.took * factor) + marks
 
 
-def _unless_ok(case: Case) -> str:
-    return "" if case["n"] else str(case["status"])
+def _unless_ok(case: Summary) -> str:
+    return "" if case.n else str(case.status)
 
 
-def _conversions(group: list[Case]) -> list[str]:
+def _conversions(group: list[Summary]) -> list[str]:
     """Return one line for each way in which values came back that is not exact, with the transports it holds for."""
     found: dict[str, dict[str, None]] = {}
     for case in group:
-        if case["fidelity"] not in (None, "exact"):
-            found.setdefault(case["fidelity"], {})[case["transport"]] = None
+        if case.fidelity not in ("", "exact"):
+            found.setdefault(case.fidelity, {})[case.transport] = None
     return [f"{fidelity} ({', '.join(transports)})" for fidelity, transports in found.items()]

@@ -1,6 +1,5 @@
 """environment.json: the machine, versions and settings a run was made with, so that nobody compares what differs."""
 
-import hashlib
 import json
 import os
 import platform
@@ -14,12 +13,10 @@ from typing import Any
 
 from harness.machine.inventory import describe_machine, disk
 from harness.model import Transport
+from harness.results.environment import fingerprint
 from harness.run.plan import Plan
 from harness.run.rigs.rig import Rig
 from harness.settings import ROOT
-
-# Facts that must agree for two sets of rows to stand in one table.
-IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
 
 
 def describe(
@@ -61,22 +58,6 @@ def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
         )
         for entry in {entry.id: entry for entry in transports}.values()
     }
-
-
-def fingerprint(facts: dict[str, Any]) -> str:
-    """Return 12 hexadecimal digits (BLAKE2b) of what IDENTITY names and of the versions of the servers."""
-    identity = {name: facts.get(name) for name in IDENTITY} | {"servers": _versions(facts)}
-    return hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6).hexdigest()
-
-
-def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
-    """Name the facts of IDENTITY (and the server versions) that two environments disagree on."""
-    names = [name for name in IDENTITY if first.get(name) != second.get(name)]
-    return names if _versions(first) == _versions(second) else [*names, "servers"]
-
-
-def _versions(facts: dict[str, Any]) -> dict[str, str]:
-    return {name: server["version"] for name, server in facts.get("servers", {}).items()}
 
 
 def _code(built_from: str | None) -> dict[str, Any]:

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 from statistics import mean, median
-from typing import Any
 
 from harness.model import Case
+from harness.results.row import Row
 
 _PAUSE = 120  # seconds: a longer gap between two rows is a run that was stopped and went on later
 
 
-def seconds(
-    cases: Sequence[Case], passes: int, earlier: Sequence[dict[str, Any]], time_limit: float = math.inf
-) -> float | None:
+def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_limit: float = math.inf) -> float | None:
     """Return the seconds that so many passes over the cases take, or None when the earlier rows tell nothing.
 
     `earlier` are rows of one run in the order of runs.csv. The time of a run is the time until the next one started,
@@ -27,8 +25,8 @@ def seconds(
         return None
     by_case, by_transport = defaultdict(list), defaultdict(list)
     for row, taken in timed:
-        by_case[row["transport"], row["parameters"]].append(taken)
-        by_transport[row["transport"]].append((row, taken))
+        by_case[row.transport, row.label].append(taken)
+        by_transport[row.transport].append((row, taken))
     usual = median(taken for _, taken in timed)
 
     def of_one(case: Case) -> float:
@@ -42,23 +40,23 @@ def seconds(
     return passes * sum(map(of_one, cases))
 
 
-def _timed(rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], float]]:
-    starts = [datetime.fromisoformat(str(row["started_at"])) for row in rows]
+def _timed(rows: Sequence[Row]) -> list[tuple[Row, float]]:
+    starts = [datetime.fromisoformat(row.started_at) for row in rows]
     gaps = [(after - before).total_seconds() for before, after in pairwise(starts)]
-    return [(row, gap) for row, gap in zip(rows, gaps, strict=False) if 0 <= gap < _PAUSE + (row["seconds"] or 0)]
+    return [(row, gap) for row, gap in zip(rows, gaps, strict=False) if 0 <= gap < _PAUSE + (row.seconds or 0)]
 
 
-def _distance(case: Case, row: dict[str, Any]) -> float:
+def _distance(case: Case, row: Row) -> float:
     """How far a row is from the case in its number of rows: the logarithm of their ratio, 0 where there is none."""
     rows = case.parameters.get("rows")
-    return abs(math.log(int(rows) / row["rows"])) if rows and row["rows"] else 0.0
+    return abs(math.log(int(rows) / row.rows)) if rows and row.rows else 0.0
 
 
-def _scaled(case: Case, row: dict[str, Any], taken: float, time_limit: float) -> float:
-    call, rows = row["seconds"], case.parameters.get("rows")
-    if not (call and rows and row["rows"]):
+def _scaled(case: Case, row: Row, taken: float, time_limit: float) -> float:
+    call, rows = row.seconds, case.parameters.get("rows")
+    if not (call and rows and row.rows):
         return taken
-    return max(taken - call, 0) + min(call * int(rows) / row["rows"], time_limit)
+    return max(taken - call, 0) + min(call * int(rows) / row.rows, time_limit)
 
 
 def in_words(expected: float) -> str:

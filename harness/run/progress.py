@@ -3,12 +3,13 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from harness.model import Status
+from harness.results.row import Row
 
 _STYLES = {Status.OK: "green", Status.UNAVAILABLE: "dim", Status.UNSUPPORTED: "dim"}
 
@@ -16,7 +17,7 @@ _STYLES = {Status.OK: "green", Status.UNAVAILABLE: "dim", Status.UNSUPPORTED: "d
 class OnRow(Protocol):
     """What is told of every finished row."""
 
-    def __call__(self, row: dict[str, Any]) -> None: ...
+    def __call__(self, row: Row) -> None: ...
 
 
 @contextmanager
@@ -29,30 +30,30 @@ def shown(console: Console, total: int) -> Iterator[OnRow]:
     with Progress(*columns, TextColumn("ETA"), TimeRemainingColumn(), console=console) as progress:
         task = progress.add_task("measuring", total=total)
 
-        def on_row(row: dict[str, Any]) -> None:
-            if row["status"] not in _STYLES:
+        def on_row(row: Row) -> None:
+            if row.status not in _STYLES:
                 progress.console.print(line(row), style="red", markup=False, highlight=False)
-            progress.update(task, advance=1, description=row["transport"])
+            progress.update(task, advance=1, description=row.transport)
 
         yield on_row
 
 
-def line(row: dict[str, Any]) -> str:
+def line(row: Row) -> str:
     """Return one row as one line of text."""
-    if row["status"] is Status.OK:
-        return f"{row['transport']}  ok  {row['seconds']:.4f} s  {row['rows_per_s']:,.0f} rows/s"
-    return f"{row['transport']}  {row['status']}: {row['error']}"
+    if row.ok:
+        return f"{row.transport}  ok  {row.took:.4f} s  {row.rows_per_s:,.0f} rows/s"
+    return f"{row.transport}  {row.status}: {row.error}"
 
 
 def _plain(console: Console, total: int) -> OnRow:
     started, finished = time.monotonic(), 0
 
-    def on_row(row: dict[str, Any]) -> None:
+    def on_row(row: Row) -> None:
         nonlocal finished
         finished += 1
         left = (time.monotonic() - started) / finished * (total - finished)
         eta = f"{int(left) // 60}:{int(left) % 60:02d}"
-        console.file.write(f"[{finished}/{total}, ETA {eta}] pass {row['pass']}  {line(row)}\n")
+        console.file.write(f"[{finished}/{total}, ETA {eta}] pass {row.pass_number}  {line(row)}\n")
         console.file.flush()
 
     return on_row

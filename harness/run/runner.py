@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import results
 from harness.address import redact
 from harness.check import verify
 from harness.check.canonical import NotConvertible
@@ -19,6 +18,9 @@ from harness.lab.reference import NoAnswer
 from harness.machine import stopping
 from harness.machine.inventory import require_disk
 from harness.model import Case, LabError, Measurement, Outcome, Run, Status
+from harness.results import folder as folders
+from harness.results import runs_csv
+from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row, label
 from harness.run import blame
 from harness.run.execution import Execution, execute
 from harness.run.rigs.rig import Rig, Stop, Unavailable
@@ -54,7 +56,7 @@ class Session:
         return f'then "lab run --resume {self.name or self.run_id}" goes on'
 
 
-def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, Any]], None]) -> None:
+def perform(session: Session, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
     """Perform the runs in their order; append each row to runs.csv, then hand it to `on_row`."""
     (session.folder / "logs").mkdir(exist_ok=True)
     ours = _identity(session)
@@ -73,7 +75,7 @@ def perform(session: Session, runs: Sequence[Run], on_row: Callable[[dict[str, A
             raise LabError(f"no space left on the disk of {full} ({outcome.error}); make room, {session.goes_on}")
         row = as_row(session, run, outcome, started_at)
         try:
-            results.append(session.folder / "runs.csv", row)
+            runs_csv.append(session.folder / folders.RUNS, row)
         except OSError as error:
             raise LabError(
                 f"cannot write {session.folder}/runs.csv: {error.strerror}; make room, {session.goes_on}"
@@ -98,38 +100,41 @@ def require_room(folder: Path, rig: Rig, case: Case, then: str) -> None:
     require_disk(folder, _BYTES_A_RUN + rig.room(case), then)
 
 
-def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> dict[str, Any]:
+def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> Row:
     """Lay a run and its outcome out as a row of runs.csv."""
     case, entry, measured = run.case, run.case.transport, outcome.measurement
     rows, bytes_on_disk = session.rig.extent(case)
-    row: dict[str, Any] = {
-        "run_id": session.run_id,
-        "environment": session.fingerprint,
-        "suite": session.suite,
-        "experiment": case.experiment,
-        "parameters": case.label,
-        "transport": entry.id,
-        "published_row": entry.published,
-        "pinned": "; ".join(f"{name}={value}" for name, value in entry.settings.items()),
-        "dataset": case.dataset,
-        "rows": rows,
-        "bytes": bytes_on_disk,
-        "pass": run.pass_number,
-        "order": run.order,
-        "status": outcome.status,
-        "error": outcome.error,
-        "fidelity": outcome.fidelity,
-        "lossy": "; ".join(f"{kind}={fate}" for kind, fate in entry.lossy.items()),
-        "details": "; ".join(f"{name}={value}" for name, value in outcome.details.items()),
-        "lab": session.rig.kind,
-        "started_at": started_at,
-    }
-    row |= {name: getattr(entry, name) for name in results.OF_TRANSPORT}
-    if measured:
-        row |= {name: getattr(measured, name) for name in results.OF_MEASUREMENT}
-        row["rows_per_s"] = rows / measured.seconds
-        row["cpu_seconds"] = measured.cpu_user_seconds + measured.cpu_system_seconds
-    return row
+    row = Row(
+        run_id=session.run_id,
+        environment=session.fingerprint,
+        suite=session.suite,
+        experiment=case.experiment,
+        parameters={name: str(value) for name, value in case.parameters.items()},
+        transport=entry.id,
+        published_row=entry.published or "",
+        pinned=label(entry.settings),
+        dataset=case.dataset,
+        rows=rows,
+        bytes=bytes_on_disk,
+        pass_number=run.pass_number,
+        order=run.order,
+        status=outcome.status,
+        error=outcome.error,
+        fidelity=outcome.fidelity,
+        lossy=entry.lossy,
+        details=outcome.details,
+        lab=session.rig.kind,
+        started_at=started_at,
+        **{name: getattr(entry, name) for name in OF_TRANSPORT},
+    )
+    if not measured:
+        return row
+    return replace(
+        row,
+        **{name: getattr(measured, name) for name in OF_MEASUREMENT},
+        rows_per_s=rows / measured.seconds,
+        cpu_seconds=measured.cpu_user_seconds + measured.cpu_system_seconds,
+    )
 
 
 def _outcome(session: Session, run: Run) -> Outcome:
@@ -174,8 +179,8 @@ def _measured(session: Session, run: Run) -> Outcome:
             more = f" (and {len(wrong) - 1} more columns)" if len(wrong) > 1 else ""
             return Outcome(Status.MISMATCH, wrong[0] + more)
         if session.traces:
-            path = results.trace_path(session.folder, run.order, case.transport.id)
-            results.write_trace(path, cores_used(execution.answer["report"], execution.samples))
+            path = folders.trace_path(session.folder, run.order, case.transport.id)
+            folders.write_trace(path, cores_used(execution.answer["report"], execution.samples))
         answer, fidelity = execution.answer, verify.fidelity(execution.answer["converted"])
         return Outcome(Status.OK, "", fidelity, _measurement(execution), answer.get("details", {}))
     finally:

@@ -69,9 +69,9 @@ def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
 def test_one_that_hangs_before_a_run_is_brought_back_and_the_run_is_done_again(perform: Perform, name: str) -> None:
     over = case("s3 to s3", "link")
     first, second = perform(over, over, then=lambda objects: service(objects, name).suspend())
-    assert first["status"] is Status.AGAIN
-    assert first["error"].startswith("before the run the s3 server did not answer")
-    assert (second["status"], second["error"]) == (Status.OK, "")
+    assert first.status is Status.AGAIN
+    assert first.error.startswith("before the run the s3 server did not answer")
+    assert (second.status, second.error) == (Status.OK, "")
 
 
 HANGS = "after the run the s3 server did not answer", "and was restarted; ended after the time limit of 8 s"
@@ -91,10 +91,10 @@ def test_one_that_fails_in_a_run_costs_that_run_alone(
 ) -> None:
     both = case("s3 to s3", network, rows=300_000)  # which take most of a second
     first, second = perform(both, both, then=lambda objects: injure(service(objects)), in_the_run=True)
-    assert first["status"] is status
-    assert first["error"].startswith(said[0])
-    assert said[1] in first["error"]
-    assert (second["status"], second["error"]) == (Status.OK, "")
+    assert first.status is status
+    assert first.error.startswith(said[0])
+    assert said[1] in first.error
+    assert (second.status, second.error) == (Status.OK, "")
 
 
 def test_one_of_somebody_else_that_hangs_stops_the_run_and_its_bucket_is_named(

@@ -123,11 +123,11 @@ def tables_are_complete(page, seen):
     """For a page without scripts: every case, figure and reason is there to be read, and nothing asks for a click."""
     open_all(page)
     assert page.locator("button").count() == 0
-    names = {name for row in ROWS for name in (row["transport"], row["published_row"]) if name}
+    names = {name for row in ROWS for name in (row.transport, row.published_row) if name}
     cells = page.locator("section[aria-labelledby=cases] td:visible").all_inner_texts()
     assert {name for name in names if not any(name in cell for cell in cells)} == set()
     failures = page.locator("section[aria-labelledby=not-ok] td:visible").all_inner_texts()
-    assert {row["error"] for row in ROWS if row["error"]} <= set(failures)
+    assert {row.error for row in ROWS if row.error} <= set(failures)
     assert page.locator("figure svg .mark title").count() == page.locator("figure svg .mark").count() > 50
 
 

@@ -1,17 +1,21 @@
-"""Rows as results.load returns them, and runs on disk, for tests of reports."""
+"""Rows as runs_csv.load returns them, and runs on disk, for tests of reports."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
-from harness import results
 from harness.model import Status
+from harness.results import runs_csv
+from harness.results.folder import StoredRun
+from harness.results.row import Row, numbers, texts
 from harness.suites.suite import Suite
 
 RUN, ENVIRONMENT = "20260101T000000Z-host", "0123456789ab"
 
 
 def row(transport, status=Status.OK, seconds=None, **more):
-    """One row; 1,000 rows of data, so that the rate is 1000 / seconds."""
-    known = dict.fromkeys(results.NAMES) | {
+    """One row; 1,000 rows of data, so that the rate is 1000 / seconds; see `as_fields`."""
+    known = {
         "run_id": RUN,
         "environment": ENVIRONMENT,
         "experiment": "matrix",
@@ -20,7 +24,7 @@ def row(transport, status=Status.OK, seconds=None, **more):
         "system": "postgres",
         "operation": "write",
         "rows": 1_000,
-        "pass": 1,
+        "pass_number": 1,
         "status": status,
     }
     if status is Status.OK:
@@ -33,7 +37,24 @@ def row(transport, status=Status.OK, seconds=None, **more):
         }
     else:
         known["error"] = f"it was {status}"
-    return known | more
+    return Row(**as_fields(known | more))
+
+
+def as_fields(known):
+    """The fields of a row, of which mappings may be given as labels and the pass as `pass`."""
+    parsed = {"parameters": texts, "lossy": texts, "details": numbers}
+    fields = {"pass_number" if name == "pass" else name: value for name, value in known.items() if value is not None}
+    return {name: parsed[name](of) if name in parsed and isinstance(of, str) else of for name, of in fields.items()}
+
+
+def changed(row, **more):
+    """The row with other values; see `as_fields`."""
+    return replace(row, **as_fields(more), **{name: None for name, value in more.items() if value is None})
+
+
+def stored(facts, rows):
+    """A run as it is read from its folder."""
+    return StoredRun(Path(), facts, rows)
 
 
 def scan(client, files, status=Status.OK, seconds=None, **more):
@@ -84,5 +105,5 @@ def run_folder(folder, rows, facts=None):
     (folder / "runs.csv").unlink(missing_ok=True)
     (folder / "runs.csv").touch()
     for one in rows:
-        results.append(folder / "runs.csv", one)
+        runs_csv.append(folder / "runs.csv", one)
     return folder

@@ -4,7 +4,7 @@ import pytest
 
 from harness.model import Status
 from harness.report.beside import beside
-from harness.report.summary import summarise
+from harness.report.summarising import summarise
 from harness.settings import ROOT
 from harness.suites.suite import PublishedFigure
 from harness.suites.suite_files import load

@@ -2,6 +2,7 @@
 
 import csv
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ SAMPLE = st.lists(st.floats(0.01, 100).map(lambda value: float(f"{value:.4g}")),
 
 def with_way(run, transport, seconds, **more):
     rows = [row(transport, seconds=value, **({"pass": place} | more)) for place, value in enumerate(seconds, start=1)]
-    return run[0], [*run[1], *rows]
+    return replace(run, every=[*run.every, *rows])
 
 
 def runs(ours, theirs):
@@ -36,21 +37,21 @@ def one_line(ours, theirs):
 
 def test_a_difference_of_enough_runs_is_shown_with_its_ratio_and_interval():
     line = one_line(MANY, [2 * value for value in MANY])
-    assert line["ratio"] == pytest.approx(2.0)
-    assert 1.8 < line["ratio_low"] <= 2.0 <= line["ratio_high"] < 2.2
-    assert (line["n_a"], line["n_b"], line["shown"]) == (8, 8, "slower")
-    assert line["p"] == line["p_corrected"] == pytest.approx(2 / math.comb(16, 8))
-    assert one_line([2 * value for value in MANY], MANY)["shown"] == "faster"
+    assert line.ratio == pytest.approx(2.0)
+    assert 1.8 < line.ratio_low <= 2.0 <= line.ratio_high < 2.2
+    assert (line.n_a, line.n_b, line.shown) == (8, 8, "slower")
+    assert line.p == line.p_corrected == pytest.approx(2 / math.comb(16, 8))
+    assert one_line([2 * value for value in MANY], MANY).shown == "faster"
 
 
 def test_equal_runs_show_nothing():
     line = one_line(MANY, MANY)
-    assert (line["ratio"], line["p"], line["shown"]) == (1.0, 1.0, "~")
+    assert (line.ratio, line.p, line.shown) == (1.0, 1.0, "~")
 
 
 def test_three_passes_against_three_can_show_nothing_and_it_says_how_many_can():
     found = compared(suite(), *runs([1.0, 1.1, 1.2], [9.0, 9.1, 9.2]), anyway=False)
-    assert (found.lines[0]["p"], found.lines[0]["shown"]) == (pytest.approx(0.1), "~")
+    assert (found.lines[0].p, found.lines[0].shown) == (pytest.approx(0.1), "~")
     assert (
         "no difference can be shown by so few runs: their smallest possible p is 0.1, and 1 case is compared at once; "
         "it needs at least 4 passes in both runs"
@@ -70,10 +71,10 @@ def test_p_values_are_corrected_for_the_number_of_cases():
     for number in range(3):
         first, second = (with_way(run, f"other.{number}", MANY[:4]) for run in (first, second))
     lines = compared(suite(), first, second, anyway=False).lines
-    (line,) = [line for line in lines if line["transport"] == WAY]
-    assert line["p"] == pytest.approx(2 / 70)
-    assert line["p_corrected"] == pytest.approx(4 * 2 / 70)
-    assert {line["shown"] for line in lines} == {"~"}
+    (line,) = [line for line in lines if line.transport == WAY]
+    assert line.p == pytest.approx(2 / 70)
+    assert line.p_corrected == pytest.approx(4 * 2 / 70)
+    assert {line.shown for line in lines} == {"~"}
 
 
 def test_holm_is_the_method_of_holm():
@@ -118,11 +119,10 @@ def test_the_geometric_mean_is_of_all_cases_also_of_those_that_show_nothing():
 def test_what_is_in_one_run_only_or_not_ok_in_one_is_listed_with_why():
     first, second = runs(MANY, MANY)
     first = with_way(first, "only.here", MANY)
-    second = (second[0], [*second[1], row("bad", Status.ERROR)])
-    first = (first[0], [*first[1], row("bad", Status.ERROR), row("half", seconds=1.0)])
-    second = (second[0], [*second[1], row("half", Status.TIMEOUT)])
+    second = replace(second, every=[*second.every, row("bad", Status.ERROR), row("half", Status.TIMEOUT)])
+    first = replace(first, every=[*first.every, row("bad", Status.ERROR), row("half", seconds=1.0)])
     found = compared(suite(), first, second, anyway=False)
-    assert [line["transport"] for line in found.lines] == [WAY]
+    assert [line.transport for line in found.lines] == [WAY]
     assert found.left_out == [
         "matrix bad rows=1000 (A and B: error: it was error)",
         "matrix half rows=1000 (B: timeout: it was timeout)",
@@ -151,7 +151,7 @@ def test_two_runs_without_a_case_in_common_have_no_mean_and_are_still_a_table():
 )
 def test_what_differs_is_refused_unless_asked_for_and_then_labelled(facts, said):
     first, second = runs(MANY, MANY)
-    machine = {"machine": second[0]["machine"] | facts.get("machine", {})}
+    machine = {"machine": second.environment["machine"] | facts.get("machine", {})}
     other = changed(second, **{**facts, **machine})
     with pytest.raises(LabError, match=f"differ in {said}: .*--anyway"):
         compared(suite(), first, other, anyway=False)
@@ -167,7 +167,7 @@ def test_another_commit_of_the_lab_may_be_the_question_and_is_labelled():
 
 def test_runs_of_two_suites_are_refused_in_any_case():
     first, second = runs(MANY, MANY)
-    foreign = changed(second, plan={**second[0]["plan"], "suite": "another"})
+    foreign = changed(second, plan={**second.environment["plan"], "suite": "another"})
     with pytest.raises(LabError, match="expected two runs of one suite, found another, example"):
         compared(suite(), first, foreign, anyway=True)
 

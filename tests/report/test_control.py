@@ -2,7 +2,7 @@
 
 from harness.model import Status
 from harness.report import control, markdown
-from harness.report.summary import summarise
+from harness.report.summarising import summarise
 from tests.report.cases import environment, row, suite
 
 WAY, AGAIN = "postgres.made.read", "postgres.made.read_control"

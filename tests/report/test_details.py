@@ -5,7 +5,7 @@ import pytest
 from harness.report.beside import beside
 from harness.report.cells import detail
 from harness.report.details import detail_rows
-from harness.report.summary import summarise
+from harness.report.summarising import summarise
 from harness.report.text_tables import text_tables
 from harness.suites.suite import PublishedFigure
 from tests.report.cases import row
@@ -34,10 +34,10 @@ ROWS = [
 
 
 def test_a_summary_has_the_median_of_each_detail():
-    found = {summary["transport"]: summary for summary in summarise(ROWS, FIGURES)}
-    assert found["a.b.upload"]["details"] == "write_seconds=2; upload_bytes_per_s=200000000"
-    assert found["a.b.upload"]["published_mean_seconds"] is None
-    assert found["a.b.plain"]["details"] is None
+    found = {summary.transport: summary for summary in summarise(ROWS, FIGURES)}
+    assert found["a.b.upload"].details == {"write_seconds": 2, "upload_bytes_per_s": 2e8}
+    assert found["a.b.upload"].published_mean_seconds is None
+    assert found["a.b.plain"].details == {}
 
 
 def test_the_table_of_details_has_a_row_for_each_case_with_some():

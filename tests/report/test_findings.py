@@ -10,7 +10,7 @@ import pytest
 from harness.model import Status
 from harness.report.findings import findings, ratio
 from harness.suites.comparisons import Comparison, Sweep, Versus
-from tests.report.cases import row
+from tests.report.cases import changed, row
 
 S3 = Comparison("S3", "storage", {"place": "s3"}, {"place": "local"})
 
@@ -82,7 +82,7 @@ def test_a_single_pass_says_that_it_cannot_say():
 
 def test_only_passes_with_both_runs_ok_count_and_each_way_and_size_has_its_own_sentence():
     rows = runs("s3", [2.0, 2.0, 9.0]) + runs("local", [1.0, 1.0, 1.0])
-    rows[2]["status"] = Status.MISMATCH
+    rows[2] = changed(rows[2], status=Status.MISMATCH)
     rows += runs("s3", [3.0], rows=2_000) + runs("local", [1.0], rows=2_000)
     rows += runs("s3", [3.0], "elt.polars.transform") + runs("local", [1.0], "elt.polars.transform")
     rows += runs("s3", [3.0], "elt.chdb.transform") + runs("s3", [9.0], experiment="another")
@@ -179,7 +179,7 @@ def ways(**seconds):
 
 def test_two_transports_are_set_against_each_other_at_the_same_parameters():
     rows = ways(crt=[1.0, 1.02, 0.98], classic=[2.0, 2.02, 1.98], third=[9.0, 9.0, 9.0])
-    rows += [one | {"parameters": "threads=4"} for one in ways(crt=[1.0])]
+    rows += [changed(one, parameters="threads=4") for one in ways(crt=[1.0])]
     (line,) = findings(rows, [Versus("an upload", "s3", "tuning.crt", "tuning.classic")])
     assert line.startswith("tuning.crt, 2 threads: an upload (tuning.classic) took 50 % less: 0.50 times as long (95 %")
 

@@ -2,7 +2,7 @@
 
 from harness.report.losses import losses
 from harness.report.markdown import tables
-from harness.report.summary import summarise
+from harness.report.summarising import summarise
 from harness.report.text_tables import MARKED, text_tables
 from tests.report.cases import row
 

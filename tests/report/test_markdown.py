@@ -6,7 +6,7 @@ import pytest
 
 from harness.model import Status
 from harness.report import markdown
-from harness.report.summary import summarise
+from harness.report.summarising import summarise
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
 

@@ -2,12 +2,13 @@
 
 import copy
 import csv
+from dataclasses import replace
 
 import pytest
 
 from harness.model import LabError
 from harness.report import merging
-from tests.report.cases import environment, row, suite
+from tests.report.cases import environment, row, stored, suite
 
 
 def a_run(host, seconds, **facts):
@@ -22,7 +23,7 @@ def a_run(host, seconds, **facts):
         row("postgres.psycopg.write_polars_copy_text", seconds=value, bytes=2_000_000, **{"pass": number})
         for number, value in enumerate(seconds, start=1)
     ]
-    return known, rows
+    return stored(known, rows)
 
 
 LAPTOP, SERVER = a_run("laptop", [1.0, 2.0, 4.0]), a_run("server", [0.5, 0.5, 0.5])
@@ -42,14 +43,14 @@ def test_machines_stand_side_by_side_with_their_figures():
 
 
 def changed(run, **facts):
-    return {**run[0], **facts}, run[1]
+    return replace(run, environment=run.environment | facts)
 
 
 @pytest.mark.parametrize(
     ("other", "said"),
     [
         (changed(SERVER, data=[{"name": "raw_csv", "rows": 2_000}]), "data"),
-        (changed(SERVER, packages=SERVER[0]["packages"] | {"polars": "0.1"}), r"polars \(.* and 0.1\)"),
+        (changed(SERVER, packages=SERVER.environment["packages"] | {"polars": "0.1"}), r"polars \(.* and 0.1\)"),
         (changed(SERVER, servers={"s3": {"version": "Other"}}), r"s3 server \(None and Other\)"),
         (changed(SERVER, code={"commit": "f" * 40, "modified": False}), "commit of the lab"),
     ],
@@ -64,16 +65,17 @@ def test_what_differs_is_refused_unless_asked_for_and_then_labelled(other, said)
 
 
 def test_a_package_that_no_way_uses_makes_no_difference():
-    other = changed(SERVER, packages=SERVER[0]["packages"] | {"never-used": "9"})
+    other = changed(SERVER, packages=SERVER.environment["packages"] | {"never-used": "9"})
     assert merging.merged(suite(), [LAPTOP, other], anyway=False)[1].differs == ()
 
 
 def test_a_run_that_does_not_say_what_its_ways_use_is_held_to_all_packages():
     runs = [
-        changed(run, packages=run[0]["packages"] | {"maybe-used": number}) for run, number in ((LAPTOP, 8), (SERVER, 9))
+        changed(run, packages=run.environment["packages"] | {"maybe-used": number})
+        for run, number in ((LAPTOP, 8), (SERVER, 9))
     ]
     assert merging.merged(suite(), runs, anyway=False)[1].differs == ()
-    old = [({name: fact for name, fact in facts.items() if name != "uses"}, rows) for facts, rows in runs]
+    old = [stored({name: fact for name, fact in run.environment.items() if name != "uses"}, run.rows) for run in runs]
     with pytest.raises(LabError, match=r"differ in maybe-used \(8 and 9\)"):
         merging.merged(suite(), old, anyway=False)
 
@@ -81,7 +83,7 @@ def test_a_run_that_does_not_say_what_its_ways_use_is_held_to_all_packages():
 def test_one_run_or_another_suite_is_refused():
     with pytest.raises(LabError, match="expected two or more runs"):
         merging.merged(suite(), [LAPTOP], anyway=True)
-    foreign = changed(SERVER, plan={**SERVER[0]["plan"], "suite": "another"})
+    foreign = changed(SERVER, plan={**SERVER.environment["plan"], "suite": "another"})
     with pytest.raises(LabError, match="expected runs of one suite, found another, example"):
         merging.merged(suite(), [LAPTOP, foreign], anyway=True)
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 
 from harness.model import Status
-from harness.report import summary
 from harness.report.page import page
 from harness.report.page_facts import facts, headline
 from harness.report.page_tables import every_case, from_texts, leaders
 from harness.report.pictures import draw
+from harness.report.summarising import summarise
 from harness.report.text_tables import TextTable
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import environment, row, scan, suite
@@ -64,7 +64,7 @@ class Elements(HTMLParser):
 def made(tmp_path, rows=ROWS, *published, pictures=(TIMES, RATES), facts=None):
     about = suite(*published, pictures=pictures)
     drawn = [one for picture in pictures if (one := draw(picture, rows, published, tmp_path))]
-    summaries = summary.summarise(rows, published)
+    summaries = summarise(rows, published)
     files = ("runs.csv", "summary.csv")
     return page(about, environment() if facts is None else facts, rows, summaries, drawn, files)
 
@@ -112,7 +112,7 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
     known["data"] = [{"name": NASTY}]
     known["measurement"] = {NASTY: NASTY}
     drawn = [draw(replace(TIMES, title=NASTY), rows, (), tmp_path)]
-    text = page(about, known, rows, summary.summarise(rows, ()), drawn, ["runs.csv"])
+    text = page(about, known, rows, summarise(rows, ()), drawn, ["runs.csv"])
     html = Elements(text)
     assert html.unbalanced == []
     assert html.count("script") == html.count("style") == 1
@@ -122,7 +122,7 @@ def test_markup_in_any_text_is_shown_as_text(tmp_path):
 
 def test_the_headline_counts_cases_runs_and_endings():
     rows = [*ROWS, scan("dead", 1, Status.ERROR)]
-    sentences = headline(environment(), rows, summary.summarise(rows, ()))
+    sentences = headline(environment(), rows, summarise(rows, ()))
     assert sentences[0] == "8 cases in 3 passes of size default: 10 runs (7 ok, 1 killed, 1 unavailable, 1 error)."
     assert sentences[1].startswith("Only ok runs have figures")
     assert sentences[2] == "This run is not complete: 8 cases of those below have fewer than 3 runs."
@@ -130,9 +130,7 @@ def test_the_headline_counts_cases_runs_and_endings():
 
 def test_a_complete_run_of_ok_runs_needs_no_more_words(tmp_path):
     rows = [row("a", seconds=1.0)] * 3
-    assert headline(environment(), rows, summary.summarise(rows, ())) == [
-        "1 case in 3 passes of size default: 3 runs (3 ok)."
-    ]
+    assert headline(environment(), rows, summarise(rows, ())) == ["1 case in 3 passes of size default: 3 runs (3 ok)."]
     assert "Every run there is ended ok" in made(tmp_path, rows)
 
 
@@ -161,20 +159,20 @@ def test_the_fastest_and_the_leanest_are_those_of_the_largest_point(tmp_path):
 def test_neither_a_control_nor_a_bound_is_the_fastest_and_three_runs_say_whether_the_first_differs():
     rows = [row("postgres.x.write_control", seconds=0.1, origin="control"), row("bound", seconds=0.1, origin="limit")]
     rows += [row(name, seconds=base + part) for name, base in (("a", 1.0), ("b", 1.1)) for part in (0.0, 0.05, 0.2)]
-    (line,) = leaders(summary.summarise(rows, ())).rows
+    (line,) = leaders(summarise(rows, ())).rows
     assert [cell.text for cell in line[2:6]] == ["a", "1.05", "b", "10%, no difference shown"]
-    (line,) = leaders(summary.summarise([*rows[:5], *[row("c", seconds=2.0)] * 3], ())).rows
+    (line,) = leaders(summarise([*rows[:5], *[row("c", seconds=2.0)] * 3], ())).rows
     assert [cell.text for cell in line[4:6]] == ["c", "90%"]
 
 
 def test_there_is_no_fastest_where_none_is_ok():
-    found = leaders(summary.summarise([row("a", Status.ERROR)], ()))
+    found = leaders(summarise([row("a", Status.ERROR)], ()))
     assert [cell.text for cell in found.rows[0]] == ["Postgres write", "1,000 rows", "none is ok", "", "", "", "", ""]
     assert leaders([]) is None
 
 
 def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
-    parquet, postgres = every_case(summary.summarise(ROWS, ()))
+    parquet, postgres = every_case(summarise(ROWS, ()))
     assert parquet.head[:5] == ("#", "way", "files", "data", "runs")
     assert parquet.head[-1] == "values"
     lines = [{head: cell.text for head, cell in zip(parquet.head, line, strict=True)} for line in parquet.rows]
@@ -193,7 +191,7 @@ def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
 
 def test_the_number_a_column_is_sorted_by_is_not_that_of_its_rounded_text():
     rows = [row("a", seconds=1.00001), row("b", seconds=1.00002)]
-    (found,) = every_case(summary.summarise(rows, ()))
+    (found,) = every_case(summarise(rows, ()))
     column = found.head.index("median s")
     assert [(line[column].text, line[column].number) for line in found.rows] == [("1.00", 1.00001), ("1.00", 1.00002)]
 

@@ -11,7 +11,7 @@ from harness.report import style
 from harness.report.pictures import compose, draw
 from harness.report.pictures.files import save_svg
 from harness.suites.suite import Picture, PublishedFigure
-from tests.report.cases import row, scan
+from tests.report.cases import changed, row, scan
 
 SVG = "{http://www.w3.org/2000/svg}"
 BARS = Picture("bars", "Rates", "bars", y="rows_per_s", colour="payload", published=True)
@@ -124,7 +124,7 @@ def test_bars_stand_in_the_order_of_their_medians_and_the_best_is_on_top(tmp_pat
     rows = [*three(row, "b", seconds=1.0), *three(row, "c", seconds=2.0), *three(row, "a", seconds=3.0)]
     rates = [word for word in words(composed(BARS, rows, tmp_path)) if word in "abc"]
     assert rates == ["b", "c", "a"]
-    memory = [dict(one, peak_rss_bytes=size) for one, size in zip(rows[::3], (3, 2, 1), strict=True)]
+    memory = [changed(one, peak_rss_bytes=size) for one, size in zip(rows[::3], (3, 2, 1), strict=True)]
     less = composed(replace(BARS, y="peak_rss_bytes"), memory, tmp_path)
     assert [word for word in words(less) if word in "abc"] == ["a", "c", "b"]
 
@@ -159,13 +159,13 @@ def test_there_is_no_picture_where_no_ok_run_fits(picture, tmp_path):
 
 
 def test_there_is_no_picture_of_memory_where_none_was_measured(tmp_path):
-    rows = [dict(one, peak_rss_bytes=None) for one in ladder("quick")]
+    rows = [changed(one, peak_rss_bytes=None) for one in ladder("quick")]
     assert draw(SCATTER, rows, (), tmp_path) is None
     assert draw(replace(LINES, y="peak_rss_bytes"), rows, (), tmp_path) is None
 
 
 def test_there_are_no_lines_over_bytes_where_no_bytes_are_known(tmp_path):
-    assert draw(LINES, [dict(one, bytes=None) for one in ladder("quick")], (), tmp_path) is None
+    assert draw(LINES, [changed(one, bytes=None) for one in ladder("quick")], (), tmp_path) is None
 
 
 def test_a_case_without_memory_is_named_below_the_others(tmp_path):

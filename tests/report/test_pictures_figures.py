@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from harness import results
 from harness.model import LabError, Status
 from harness.report import style
 from harness.report.pictures.captions import caption, second_line
 from harness.report.pictures.cases import author_says, chosen, figures_of, points, value
 from harness.report.pictures.quantities import quantity, scale, text
+from harness.results.row import COLUMNS
 from harness.suites.suite import Picture, PublishedFigure
-from tests.report.cases import row, scan
+from tests.report.cases import changed, row, scan
 
 TIME = Picture("time", "Time", "bars", y="seconds")
 LINES = Picture("lines", "Lines", "lines", y="seconds", x="bytes")
@@ -59,10 +59,10 @@ def test_an_axis_has_one_unit_that_suits_its_largest_value(column, largest, fact
 
 
 def test_every_column_with_a_unit_can_be_drawn_and_no_other():
-    with_unit = [column.name for column in results.COLUMNS if column.type in (int, float) and column.unit]
+    with_unit = [column.name for column in COLUMNS if column.parse in (int, float) and column.unit]
     assert {"seconds", "peak_file_bytes", "rows_per_s"} <= set(with_unit)
     assert all(quantity(name).name for name in with_unit)
-    for name in {column.name for column in results.COLUMNS} - set(with_unit) | {"second"}:
+    for name in {column.name for column in COLUMNS} - set(with_unit) | {"second"}:
         with pytest.raises(LabError, match=f'found "{name}"'):
             quantity(name)
 
@@ -86,7 +86,7 @@ def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_
 
 
 def test_numbers_in_a_row_that_is_not_ok_are_never_drawn():
-    (point,) = points(TIME, [row("a", Status.MISMATCH) | {"seconds": 0.001}])
+    (point,) = points(TIME, [changed(row("a", Status.MISMATCH), seconds=0.001)])
     assert (point.y, point.outcome) == (None, "mismatch")
 
 

@@ -2,11 +2,13 @@
 
 import pytest
 
-from harness.report.points import described, in_common, in_order, parameters, points
+from harness.report.points import described, in_common, in_order, points
+from harness.report.summary import Summary
+from harness.results.row import texts
 
 
 def case(label, rows=None, size=None):
-    return {"parameters": label, "rows": rows, "bytes": size}
+    return Summary(parameters=texts(label), rows=rows, bytes=size)
 
 
 def names(*cases):
@@ -32,8 +34,8 @@ def test_a_parameter_is_said_as_people_do(name, value, text):
 
 
 def test_a_label_is_read_back_into_its_parameters():
-    assert parameters("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
-    assert parameters("") == {}
+    assert texts("files=8; page_cache=as found") == {"files": "8", "page_cache": "as found"}
+    assert texts("") == {}
 
 
 def test_points_are_named_by_what_differs_and_by_their_volume_where_it_differs():

@@ -1,8 +1,12 @@
 """Which runs are called unstable, by figures worked out by hand, and how tables say it."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.report.stability import note, reasons
+from harness.report.summary import Summary
+from harness.results.row import texts
 from tests.report.cases import row
 
 
@@ -48,7 +52,7 @@ def test_a_slow_first_pass_is_an_outlier_by_the_rule_of_hyperfine(seconds, slow)
 
 
 def test_where_the_first_pass_has_no_ok_run_there_is_no_slow_first_pass():
-    assert reasons([one | {"pass": one["pass"] + 1} for one in runs(1.05, 1.0, 1.0)]) == []
+    assert reasons([replace(one, pass_number=one.pass_number + 1) for one in runs(1.05, 1.0, 1.0)]) == []
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_the_spread_is_that_of_which_pyperf_warns(seconds, uneven):
 
 def test_the_most_frequent_reasons_are_said_once_and_others_with_their_cases():
     cases = [
-        {"transport": name, "parameters": label, "unstable": reason}
+        Summary(transport=name, parameters=texts(label), unstable=reason)
         for name, label, reason in (
             ("a", "files=1", "spread"),
             ("a", "files=2", "spread"),
@@ -77,7 +81,7 @@ def test_the_most_frequent_reasons_are_said_once_and_others_with_their_cases():
             ("c", "files=1", "throttled"),
             ("c", "files=2", "throttled"),
             ("d", "files=2", "spread"),
-            ("e", "files=2", None),
+            ("e", "files=2", ""),
         )
     ]
     names = {"files=1": "1 file", "files=2": "2 files"}

@@ -6,29 +6,29 @@ import pytest
 from rich.console import Console
 
 from harness.model import Status
-from harness.report.summary import COLUMNS, summarise
+from harness.report.summarising import summarise
+from harness.report.summary import COLUMNS, Summary
 from harness.report.tables import tables
 from harness.suites.suite import PublishedFigure
-from tests.report.cases import scan
+from tests.report.cases import as_fields, scan
 
 
 def summary(**more):
-    return (
-        dict.fromkeys(COLUMNS)
-        | {"experiment": "matrix", "parameters": "rows=100000"}
+    known = (
+        {"experiment": "matrix", "parameters": {"rows": "100000"}}
         | {"transport": "postgres.x.write_y", "system": "postgres", "operation": "write", "rows": 100_000}
         | {"status": "ok", "n": 3, "rank": 1, "fidelity": "exact", "mean_seconds": 0.51234, "mean_rows_per_s": 195182.6}
         | {"median_seconds": 0.483, "median_low_seconds": 0.461, "median_high_seconds": 0.602}
         | {"min_rows_per_s": 180_000.4, "max_rows_per_s": 210_000.0, "peak_rss_bytes": 81_600_000}
-        | more
     )
+    return Summary(**(as_fields(known | more) | {name: None for name, value in more.items() if value is None}))
 
 
 def failed(status="error", error="no", **more):
     figures = ("rank", *(name for name in COLUMNS if name.endswith(("_seconds", "_rows_per_s"))))
     numbers = {name: None for name in figures if not name.startswith("published")}
     return summary(
-        **{"n": 0, "status": status, "error": error, "fidelity": None, "peak_rss_bytes": None} | numbers | more
+        **{"n": 0, "status": status, "error": error, "fidelity": "", "peak_rss_bytes": None} | numbers | more
     )
 
 

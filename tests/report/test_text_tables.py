@@ -3,10 +3,10 @@
 import pytest
 
 from harness.model import Status
-from harness.report.summary import summarise
+from harness.report.summarising import summarise
 from harness.report.text_tables import text_tables, titled
 from harness.suites.suite import PublishedFigure
-from tests.report.cases import row, scan
+from tests.report.cases import changed, row, scan
 
 
 def tables(rows, published=()):
@@ -103,7 +103,7 @@ def test_what_all_points_share_and_how_values_came_back_stands_below():
 
 def test_the_authors_seconds_stand_in_a_grid_with_how_many_times_faster_we_are():
     published = (PublishedFigure("The lean way", rows=2_000, mean_seconds=1.0),)
-    rows = [one | ({"published_row": "The lean way"} if one["client"] == "lean" else {}) for one in GROWING]
+    rows = [changed(one, published_row="The lean way") if one.client == "lean" else one for one in GROWING]
     *_, authors = tables(rows, published)
     assert authors.rows == (("The lean way", "1.00 ×2.0", ""),)
     assert authors.title.endswith("the author's mean seconds (× how many times faster the mean here is)")
@@ -167,7 +167,7 @@ def test_what_is_unstable_has_a_mark_in_every_kind_of_table_and_the_reason_stand
     assert ranking.notes == ("! unstable (spread)",)
     rows = [scan(name, files, seconds=value) for name in "ab" for files in (1, 2) for value in uneven]
     rows = [
-        one | {"steal_seconds": 1.0} if one["transport"] == "parquet.b.scan" and "files=2" in one["parameters"] else one
+        changed(one, steal_seconds=1.0) if one.transport == "parquet.b.scan" and "files=2" in one.label else one
         for one in rows
     ]
     time, *_ = tables(rows)

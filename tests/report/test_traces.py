@@ -4,11 +4,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from harness import results
 from harness.model import Status
 from harness.report.pictures import draw
+from harness.results import folder as folders
 from harness.suites.suite import Picture
-from tests.report.cases import row
+from tests.report.cases import changed, row
 from tests.report.test_pictures import titles, words
 
 PICTURE = Picture(
@@ -27,10 +27,10 @@ def runs(folder, threads, status=Status.OK, traced=(1, 2), experiment="threads")
     for number in (1, 2):
         order = threads * 10 + number
         one = row("a.b.c", status, 1.0, experiment=experiment, parameters=f"threads={threads}", **{"pass": number})
-        found.append(one | {"order": order})
+        found.append(changed(one, order=order))
         if number in traced:
-            path = results.trace_path(folder, order, "a.b.c")
-            results.write_trace(path, [(0.05, threads * 0.5), (0.1, threads * 0.9), (0.15, 0.2)])
+            path = folders.trace_path(folder, order, "a.b.c")
+            folders.write_trace(path, [(0.05, threads * 0.5), (0.1, threads * 0.9), (0.15, 0.2)])
     return found
 
 

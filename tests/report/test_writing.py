@@ -43,7 +43,7 @@ def test_everything_is_written_and_named(written):
 
 
 def test_the_report_holds_the_rows_and_the_summaries(written):
-    assert [one["transport"] for one in written.rows] == [one["transport"] for one in ROWS]
+    assert [one.transport for one in written.rows] == [one.transport for one in ROWS]
     assert len(written.summaries) == 3
 
 
@@ -70,7 +70,7 @@ def test_experiments_stand_in_the_order_of_the_plan(tmp_path):
     plan = environment()["plan"] | {"experiments": [{"name": "second"}, {"name": "first"}]}
     rows = [row("a", seconds=1.0, experiment=name) for name in ("first", "second")]
     done = report.write(run_folder(tmp_path, rows, environment(plan=plan)), suite())
-    assert [one["experiment"] for one in done.summaries] == ["second", "first"]
+    assert [one.experiment for one in done.summaries] == ["second", "first"]
 
 
 def test_a_run_that_has_not_begun_has_a_report_that_says_so(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from harness import registry
 from harness.datasets import store
 from harness.model import Dataset, Experiment
+from harness.results import environment as identity
 from harness.run import environment
 from harness.run.plan import Plan
 from harness.run.rigs.stores import StoreRig
@@ -63,8 +64,8 @@ def changed(*path, to):
     ids=str,
 )
 def test_what_makes_numbers_incomparable_changes_the_fingerprint_and_is_named(facts, named):
-    assert environment.fingerprint(facts) != environment.fingerprint(FACTS)
-    assert environment.differing(FACTS, facts) == environment.differing(facts, FACTS) == [named]
+    assert identity.fingerprint(facts) != identity.fingerprint(FACTS)
+    assert identity.differing(FACTS, facts) == identity.differing(facts, FACTS) == [named]
 
 
 @pytest.mark.parametrize(
@@ -81,17 +82,17 @@ def test_what_makes_numbers_incomparable_changes_the_fingerprint_and_is_named(fa
     ids=["load", "words", "server settings", "filesystem", "run id", "order", "through a file"],
 )
 def test_nothing_else_changes_it(facts):
-    assert environment.fingerprint(facts) == environment.fingerprint(FACTS)
-    assert environment.differing(FACTS, facts) == []
+    assert identity.fingerprint(facts) == identity.fingerprint(FACTS)
+    assert identity.differing(FACTS, facts) == []
 
 
 def test_all_that_differs_is_named():
     other = changed("python", to="3.12.0") | {"machine": {}, "servers": {}}
-    assert environment.differing(FACTS, other) == ["machine", "python", "servers"]
+    assert identity.differing(FACTS, other) == ["machine", "python", "servers"]
 
 
 def test_a_fingerprint_is_12_hexadecimal_digits():
-    assert re.fullmatch(r"[0-9a-f]{12}", environment.fingerprint(FACTS))
+    assert re.fullmatch(r"[0-9a-f]{12}", identity.fingerprint(FACTS))
 
 
 @pytest.fixture
@@ -102,8 +103,8 @@ def rig(tmp_path):
 
 def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprint(rig):
     facts = environment.describe(PLAN, rig, [], HERE, built_from="abc")
-    assert facts.keys() >= set(environment.IDENTITY)
-    assert facts["fingerprint"] == environment.fingerprint(facts)
+    assert facts.keys() >= set(identity.IDENTITY)
+    assert facts["fingerprint"] == identity.fingerprint(facts)
     assert facts == json.loads(json.dumps(facts))
     assert facts["packages"]["polars"]
     assert facts["data"] == [{"name": "integers", "rows": 1, "seed": 7, "content_hash": "00ff"}]

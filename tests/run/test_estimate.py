@@ -3,7 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from harness import registry
-from harness.model import Case
+from harness.model import Case, Status
+from harness.results.row import Row
 from harness.run import estimate
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -16,9 +17,8 @@ def case(transport, rows):
 
 def row(transport, rows, started, seconds):
     at = (START + timedelta(seconds=started)).isoformat()
-    return {
-        "transport": transport, "parameters": f"rows={rows}", "rows": rows, "seconds": seconds, "started_at": at
-    }  # fmt: skip
+    status, label = Status.OK if seconds else Status.ERROR, {"rows": str(rows)}
+    return Row(transport=transport, parameters=label, rows=rows, seconds=seconds, started_at=at, status=status)
 
 
 def test_the_same_case_takes_as_long_as_it_took_with_its_worker_and_all():

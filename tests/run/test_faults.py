@@ -110,9 +110,9 @@ def run_with(tmp_path: Path, datasets: Path, select: str, victim: str) -> Any:
 
 def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
     first, second = run_with(tmp_path, dataset_folder, "postgres.asyncpg.write_pandas_copy_text", "worker")
-    assert (first["status"], first["error"]) == (Status.KILLED, "the worker was killed by SIGKILL")
+    assert (first.status, first.error) == (Status.KILLED, "the worker was killed by SIGKILL")
     assert first.get("seconds") is None
-    assert second["status"] is Status.OK
+    assert second.status is Status.OK
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
     tmp_path: Path, dataset_folder: Path, select: str, victim: str
 ) -> None:
     first, second = run_with(tmp_path, dataset_folder, select, victim)
-    assert first["status"] is Status.ERROR
-    assert first["error"].startswith(f"the {select.partition('.')[0]} server died during this run and was restarted")
+    assert first.status is Status.ERROR
+    assert first.error.startswith(f"the {select.partition('.')[0]} server died during this run and was restarted")
     assert first.get("seconds") is None
-    assert second["status"] is Status.OK, second["error"]
+    assert second.status is Status.OK, second.error
 
 
 def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
@@ -150,8 +150,8 @@ def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
         thread.start()
         runner.perform(suite_run.session, suite_run.todo, rows.append)
         thread.join()
-    assert (rows[0]["status"], rows[0]["error"]) == (Status.TIMEOUT, "ended after the time limit of 12 s")
-    assert rows[1]["status"] is Status.OK, rows[1]["error"]
+    assert (rows[0].status, rows[0].error) == (Status.TIMEOUT, "ended after the time limit of 12 s")
+    assert rows[1].status is Status.OK, rows[1].error
 
 
 def test_the_temporary_folder_of_a_killed_run_is_removed_by_the_next_start(

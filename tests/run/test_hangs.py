@@ -112,10 +112,10 @@ def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
         thread.start()
         runner.perform(suite_run.session, suite_run.todo, on_row)
         thread.join()
-    assert rows[0]["status"] is Status.TIMEOUT
-    assert rows[0]["error"].startswith(f"after the run the {system} server did not answer within 20 s (greet) and was ")
+    assert rows[0].status is Status.TIMEOUT
+    assert rows[0].error.startswith(f"after the run the {system} server did not answer within 20 s (greet) and was ")
     assert took[1] - took[0] < REACTION_SECONDS
-    assert rows[1]["status"] is Status.OK, rows[1]["error"]
+    assert rows[1].status is Status.OK, rows[1].error
     assert not still_there(hung)
 
 

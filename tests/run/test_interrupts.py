@@ -13,9 +13,9 @@ import psutil
 import psycopg
 import pytest
 
-from harness import results
 from harness.lab.embedded import EmbeddedLab
 from harness.model import NAMESPACE, Status
+from harness.results import runs_csv
 from harness.run.execution import execute
 from harness.systems.clickhouse import client as clickhouse
 from tests.commands import wait_for_rows
@@ -65,7 +65,7 @@ def test_a_run_on_servers_of_others_ends_in_order_by_every_signal(
     assert f"run --resume {folder.name}" in output
     assert not left
     assert tables_of_runs(embedded_lab) == []
-    assert {row["status"] for row in results.load(folder / "runs.csv")} == {Status.OK}
+    assert {row.status for row in runs_csv.load(folder / "runs.csv")} == {Status.OK}
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -93,7 +93,7 @@ def test_ctrl_c_is_never_a_row_even_where_a_client_takes_it_for_itself(environme
         code, _, left = ended_by(signal.SIGINT, chosen, place, 1 + attempt, preexec_fn=as_a_background_job)
         assert (code, left) == (130, [])
         (folder,) = Path(place["LAB_RESULTS_DIR"]).iterdir()
-        assert {row["status"] for row in results.load(folder / "runs.csv")} == {Status.OK}
+        assert {row.status for row in runs_csv.load(folder / "runs.csv")} == {Status.OK}
 
 
 def test_an_interrupt_that_reaches_a_worker_changes_nothing(

@@ -9,12 +9,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness import results
 from harness.model import Status
+from harness.results import runs_csv
+from harness.results.row import OF_MEASUREMENT
 from harness.run import blame
 from harness.run.suite_run import open_run, resume_request
 from harness.settings import load
@@ -44,9 +46,9 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command
     assert done.returncode == 0, done.stdout + done.stderr
     after = (folder / "runs.csv").read_text()
     assert after.startswith(before)
-    rows = results.load(folder / "runs.csv")
-    assert len(rows) == len({(row["transport"], row["pass"]) for row in rows}) == 18
-    assert sorted(row["order"] for row in rows) == list(range(1, 19))
+    rows = runs_csv.load(folder / "runs.csv")
+    assert len(rows) == len({(row.transport, row.pass_number) for row in rows}) == 18
+    assert sorted(row.order for row in rows) == list(range(1, 19))
 
 
 def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: dict[str, str]) -> None:
@@ -72,7 +74,7 @@ def test_a_run_that_is_to_be_done_again_is_and_counts_once(lab: Command, environ
     assert f"1 runs were ended by the machine or a person: lab run --resume {folder}" in before.stdout
     done = lab("run", "--resume", folder.name, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [str(row["status"]) for row in results.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
+    assert [str(row.status) for row in runs_csv.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
     assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
 
 
@@ -82,16 +84,16 @@ def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
     run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ONE_WAY)
     assert lab(*run, env=environment).returncode == 0
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    first, *others = results.load(folder / "runs.csv")
-    path, again = folder / "runs.csv", {"status": Status.AGAIN, "error": f"{blame.STARVED}; the worker was killed"}
+    first, *others = runs_csv.load(folder / "runs.csv")
+    path, error = folder / "runs.csv", f"{blame.STARVED}; the worker was killed"
     path.unlink()
-    for row in (first | dict.fromkeys(results.OF_MEASUREMENT) | again, *others):
-        results.append(path, row)
+    for row in (replace(first, status=Status.AGAIN, error=error, **dict.fromkeys(OF_MEASUREMENT)), *others):
+        runs_csv.append(path, row)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     settings = load()
     with open_run(settings, resume_request(settings, folder.name, lambda suite: "databases"), print) as resumed:
-        assert [run.pass_number for run in resumed.todo] == [first["pass"]]
+        assert [run.pass_number for run in resumed.todo] == [first.pass_number]
         assert {run.key for run in resumed.todo} == resumed.session.starved
         assert len(resumed.done) == 1
 
@@ -107,8 +109,8 @@ def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
     (copy / "runs.csv").write_text("".join((copy / "runs.csv").read_text().splitlines(keepends=True)[:2]))
     done = lab("run", "--resume", str(copy), env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {row["run_id"] for row in results.load(copy / "runs.csv")} == {folder.name}
-    assert len(results.load(copy / "runs.csv")) == len(results.load(folder / "runs.csv")) == 2
+    assert {row.run_id for row in runs_csv.load(copy / "runs.csv")} == {folder.name}
+    assert len(runs_csv.load(copy / "runs.csv")) == len(runs_csv.load(folder / "runs.csv")) == 2
 
 
 @pytest.fixture
@@ -141,13 +143,13 @@ def test_a_disk_of_the_servers_that_fills_is_charged_to_no_way(
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     assert running.returncode == 2, said
     assert re.search(r"^lab: .*(no space (is )?left|No space left)", said.decode(), re.MULTILINE), said
-    assert {row["status"] for row in results.load(folder / "runs.csv")} <= {Status.OK, Status.AGAIN}
+    assert {row.status for row in runs_csv.load(folder / "runs.csv")} <= {Status.OK, Status.AGAIN}
     (small_state_disk / "filler").unlink(missing_ok=True)
     done = lab("run", "--resume", folder.name, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    counted = [row for row in results.load(folder / "runs.csv") if row["status"] is not Status.AGAIN]
-    assert {row["status"] for row in counted} == {Status.OK}
-    assert len(counted) == len({(row["transport"], row["pass"]) for row in counted})
+    counted = [row for row in runs_csv.load(folder / "runs.csv") if row.status is not Status.AGAIN]
+    assert {row.status for row in counted} == {Status.OK}
+    assert len(counted) == len({(row.transport, row.pass_number) for row in counted})
 
 
 @pytest.fixture
@@ -186,9 +188,9 @@ def test_a_disk_that_fills_in_the_middle_of_a_run_stops_it_and_room_lets_it_be_c
     (small_results_disk / "filler").unlink()
     (folder,) = small_results_disk.iterdir()
     assert f'"lab run --resume {folder.name}" goes on' in said.decode()
-    before = results.load(folder / "runs.csv")
+    before = runs_csv.load(folder / "runs.csv")
     assert 4 <= len(before) < 18
-    assert {row["status"] for row in before} == {Status.OK}
+    assert {row.status for row in before} == {Status.OK}
     done = lab("run", "--resume", folder.name, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(results.load(folder / "runs.csv")) == 18
+    assert len(runs_csv.load(folder / "runs.csv")) == 18

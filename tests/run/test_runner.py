@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry, results
+from harness import registry
 from harness.check.canonical import NotConvertible
 from harness.model import Case, LabError, Run, Status
+from harness.results import runs_csv
+from harness.results.row import OF_MEASUREMENT
 from harness.run import blame, runner
 from harness.run.rigs.rig import Unavailable
 from tests.made_up import MadeUp
@@ -38,7 +40,7 @@ def greedy(connection, files):
         file.write(str(os.getpid()))
     return len(bytes(range(256)) * 4_000_000)
 """
-NUMBERS = (*results.OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
+NUMBERS = (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
 
 
 class Rig:
@@ -95,12 +97,12 @@ def perform(tmp_path, monkeypatch):
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
         session = runner.Session("the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved))
         runner.perform(session, [Run(case, 2, 5)], told.append)
-        (row,) = results.load(folder / "runs.csv")
-        assert [told[0]["status"]] == [line["status"] for line in told] == [row["status"]]
+        (row,) = runs_csv.load(folder / "runs.csv")
+        assert [line.status for line in told] == [row.status]
         assert not (folder / "result.arrow").exists()
-        if row["status"] is not Status.OK:
-            assert row["error"]
-            assert not [name for name in NUMBERS if row[name] is not None]
+        if row.status is not Status.OK:
+            assert row.error
+            assert not [name for name in NUMBERS if getattr(row, name) is not None]
         return row, rig.words
 
     return call
@@ -115,12 +117,12 @@ def logs(tmp_path):
 def test_a_good_run_is_prepared_measured_verified_and_settled_in_this_order(perform, logs):
     row, words = perform()
     assert words == ["room", "unavailable", "revive", "prepare", "differences", "revive", "settle"]
-    assert (row["status"], row["error"], row["fidelity"]) == (Status.OK, None, "exact")
-    assert row["rows_per_s"] == pytest.approx(12 / row["seconds"], rel=1e-6)
-    assert row["cpu_seconds"] == pytest.approx(row["cpu_user_seconds"] + row["cpu_system_seconds"], abs=1e-6)
-    assert row["connect_seconds"] > 0
-    assert row["steal_seconds"] is None or 0 <= row["steal_seconds"] < 30
-    assert row["throttled_seconds"] is None or 0 <= row["throttled_seconds"] < 30
+    assert (row.status, row.error, row.fidelity) == (Status.OK, None, "exact")
+    assert row.rows_per_s == pytest.approx(12 / row.seconds, rel=1e-6)
+    assert row.cpu_seconds == pytest.approx(row.cpu_user_seconds + row.cpu_system_seconds, abs=1e-6)
+    assert row.connect_seconds > 0
+    assert row.steal_seconds is None or 0 <= row.steal_seconds < 30
+    assert row.throttled_seconds is None or 0 <= row.throttled_seconds < 30
     assert logs() == {}
 
 
@@ -150,20 +152,20 @@ def test_a_row_says_what_was_run_on_what_and_in_which_environment(perform):
         "order": 5,
         "lab": "local",
     }
-    assert {name: row[name] for name in expected} == expected
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", row["started_at"])
+    assert {name: getattr(row, name) for name in expected} == expected
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", row.started_at)
 
 
 def test_what_cannot_run_here_is_unavailable_and_nothing_is_prepared_or_settled(perform, logs):
     row, words = perform(unavailable="this lab has no such address")
-    assert (row["status"], row["error"]) == (Status.UNAVAILABLE, "this lab has no such address")
+    assert (row.status, row.error) == (Status.UNAVAILABLE, "this lab has no such address")
     assert words == ["room", "unavailable"]
     assert logs() == {}
 
 
 def test_what_turns_out_while_preparing_not_to_be_possible_here_is_unavailable_and_settled(perform, logs):
     row, words = perform(prepare=Unavailable("40 % of a file stayed in the page cache"))
-    assert (row["status"], row["error"]) == (Status.UNAVAILABLE, "40 % of a file stayed in the page cache")
+    assert (row.status, row.error) == (Status.UNAVAILABLE, "40 % of a file stayed in the page cache")
     assert words == ["room", "unavailable", "revive", "prepare", "revive", "settle"]
     assert logs() == {}
 
@@ -178,7 +180,7 @@ def test_what_turns_out_while_preparing_not_to_be_possible_here_is_unavailable_a
 )
 def test_a_run_that_cannot_be_prepared_is_an_error_and_settled(perform, raised, status, said):
     row, words = perform(prepare=raised)
-    assert (row["status"], row["error"]) == (status, said)
+    assert (row.status, row.error) == (status, said)
     assert words[-2:] == ["revive", "settle"]
 
 
@@ -193,45 +195,45 @@ def test_a_run_that_cannot_be_prepared_is_an_error_and_settled(perform, raised, 
 )
 def test_a_wrong_value_is_a_mismatch_without_numbers(perform, found, said):
     row, words = perform(differences=found)
-    assert (row["status"], row["error"]) == (Status.MISMATCH, said)
+    assert (row.status, row.error) == (Status.MISMATCH, said)
     assert words[-2:] == ["revive", "settle"]
 
 
 def test_a_verification_that_fails_is_an_error(perform):
     row, _ = perform(differences=FileNotFoundError("expected one *.sqlite, found 0"))
-    assert (row["status"], row["error"]) == (Status.ERROR, "FileNotFoundError: expected one *.sqlite, found 0")
+    assert (row.status, row.error) == (Status.ERROR, "FileNotFoundError: expected one *.sqlite, found 0")
 
 
 def test_a_good_run_after_which_nothing_comes_to_rest_is_an_error_without_numbers(perform):
     row, _ = perform(settle=TimeoutError("merges go on"))
-    assert (row["status"], row["error"]) == (Status.ERROR, "after the run: TimeoutError: merges go on")
+    assert (row.status, row.error) == (Status.ERROR, "after the run: TimeoutError: merges go on")
 
 
 def test_what_went_wrong_first_is_said_where_nothing_comes_to_rest_either(perform):
     row, _ = perform(differences=["a: 1 of 3 values differ"], settle=TimeoutError("merges go on"))
     both = "a: 1 of 3 values differ; after the run: TimeoutError: merges go on"
-    assert (row["status"], row["error"]) == (Status.MISMATCH, both)
+    assert (row.status, row.error) == (Status.MISMATCH, both)
 
 
 def test_a_server_that_died_during_the_run_takes_its_numbers_with_it(perform):
     row, words = perform(died=True, revive=[[], ["made"]])
-    assert row["status"] is Status.ERROR
-    assert row["error"] == "the made server died during this run and was restarted"
+    assert row.status is Status.ERROR
+    assert row.error == "the made server died during this run and was restarted"
     assert words[-1] == "revive"
 
 
 @pytest.mark.parametrize("revived", [[["made"], []], [[], ["another"]]], ids=["before the run", "another server"])
 def test_a_server_that_died_at_another_time_or_place_does_not_spoil_the_run(perform, revived):
     row, words = perform(revive=revived)
-    assert row["status"] is Status.OK
+    assert row.status is Status.OK
     assert words[-1] == "settle"
 
 
 def test_a_failure_is_one_short_line_in_the_row_and_whole_in_the_log_and_nowhere_with_a_password(perform, logs):
     row, _ = perform("broken")
-    assert row["status"] is Status.ERROR
-    assert row["error"].startswith("RuntimeError: no entry for *** in line 2 xxx")
-    assert len(row["error"]) == 500
+    assert row.status is Status.ERROR
+    assert row.error.startswith("RuntimeError: no entry for *** in line 2 xxx")
+    assert len(row.error) == 500
     ((name, log),) = logs().items()
     assert name == "0005-made.up.broken.log"
     assert "tried with ***" in log
@@ -247,8 +249,8 @@ def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_b
 
 def test_a_run_that_met_a_full_disk_is_to_be_done_again(perform):
     row, words = perform("without_space")
-    assert row["status"] is Status.AGAIN
-    assert "no space left during this run; OSError: [Errno 28] No space left on device: '/somewhere'" in row["error"]
+    assert row.status is Status.AGAIN
+    assert "no space left during this run; OSError: [Errno 28] No space left on device: '/somewhere'" in row.error
     assert words[-2:] == ["revive", "settle"]
 
 
@@ -276,7 +278,7 @@ def small_group() -> Iterator[Path]:
 def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perform, small_group):
     job = {"contract": "parquet", "folder": str(small_group), "files": [], "warmup_files": []}
     row, _ = perform("greedy", prepare=job)
-    assert (row["status"], row["error"]) == (
+    assert (row.status, row.error) == (
         Status.AGAIN,
         "the kernel ended a process for want of memory during this run; the worker was killed by SIGKILL",
     )
@@ -286,8 +288,8 @@ def test_a_run_that_the_kernel_ends_for_memory_twice_needs_too_much(perform, sma
     job = {"contract": "parquet", "folder": str(small_group), "files": [], "warmup_files": []}
     key = ("made.up.greedy", "growing", "files=1; page_cache=warm", 2)
     row, _ = perform("greedy", starved={key}, prepare=job)
-    assert row["status"] is Status.KILLED
-    assert row["error"].startswith("the kernel ended a process for want of memory during this run, for the second time")
+    assert row.status is Status.KILLED
+    assert row.error.startswith("the kernel ended a process for want of memory during this run, for the second time")
 
 
 def test_a_results_folder_that_is_renamed_under_a_run_is_what_the_message_says(perform, tmp_path):

@@ -7,9 +7,10 @@ from importlib import import_module
 
 import pytest
 
-from harness import registry, results
+from harness import registry
 from harness.datasets import store
 from harness.model import Operation, Origin
+from harness.results.row import NAMES
 from harness.run import plan
 from harness.run.rigs import parquet
 from harness.settings import ROOT
@@ -146,7 +147,7 @@ def test_the_stores_have_the_63_points_of_their_article():
 
 @every_picture
 def test_a_picture_shows_columns_there_are(suite, picture):
-    columns = {*results.NAMES, *(f"parameter:{name}" for name in PARAMETERS[suite.name])}
+    columns = {*NAMES, *(f"parameter:{name}" for name in PARAMETERS[suite.name])}
     assert {picture.y, picture.colour} <= columns | details_of(suite)
     assert {picture.x, picture.dash} <= columns | {""}
     assert (picture.where or {}).keys() <= columns

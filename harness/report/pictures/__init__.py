@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.model import Origin
 from harness.report import style
@@ -14,6 +13,7 @@ from harness.report.pictures.lines import lines
 from harness.report.pictures.scatter import scatter
 from harness.report.pictures.sheet import Sheet
 from harness.report.pictures.traces import draw_traces
+from harness.results.row import Row
 from harness.suites.suite import Picture, PublishedFigure
 
 _KINDS = {"bars": bars, "lines": lines, "scatter": scatter}
@@ -30,9 +30,7 @@ class Drawn:
     svg: Path
 
 
-def draw(
-    picture: Picture, rows: list[dict[str, Any]], published: tuple[PublishedFigure, ...], folder: Path
-) -> Drawn | None:
+def draw(picture: Picture, rows: list[Row], published: tuple[PublishedFigure, ...], folder: Path) -> Drawn | None:
     """Draw one picture of all `rows` of a run into `folder`; None when no ok run fits it.
 
     Raises LabError where the picture is of columns that there are not, or sets two cases at one place of a line.
@@ -51,7 +49,7 @@ def draw(
     return Drawn(picture.name, picture.title, caption(picture, about, found, drawn.has_published), png, svg)
 
 
-def _draw_traces(picture: Picture, rows: list[dict[str, Any]], folder: Path) -> Drawn | None:
+def _draw_traces(picture: Picture, rows: list[Row], folder: Path) -> Drawn | None:
     """Draw the traces that lie beside the folder of pictures."""
     with style.applied():
         if (found := draw_traces(picture, rows, folder.parent)) is None:
@@ -63,13 +61,13 @@ def _draw_traces(picture: Picture, rows: list[dict[str, Any]], folder: Path) -> 
     return Drawn(picture.name, picture.title, text, png, svg)
 
 
-def compose(picture: Picture, rows: list[dict[str, Any]], published: tuple[PublishedFigure, ...]) -> Sheet:
+def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure, ...]) -> Sheet:
     """Return a picture as a sheet in memory, in the style that is applied at the moment."""
     about = chosen(picture, rows)
     found = points(picture, about)
     # Of all rows, not only those of this picture: a value looks the same in all pictures of a report. Those of the
     # published ways come first and so keep the clearest looks, however many others there are.
-    first = {value(row, picture.colour) for row in rows if row["origin"] == Origin.PUBLISHED}
+    first = {value(row, picture.colour) for row in rows if row.origin == Origin.PUBLISHED}
     looks = style.looks((value(row, picture.colour) for row in rows), first)
     theirs = published if picture.published else ()
     return _KINDS[picture.kind](picture, second_line(picture, about, found), found, theirs, looks)

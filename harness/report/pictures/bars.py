@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from harness.report import style
 from harness.report.pictures import scales
-from harness.report.pictures.cases import Point, author_says, figures_of
+from harness.report.pictures.cases import CaseMark, author_says, figures_of
 from harness.report.pictures.marks import DIAMOND, PUBLISHED, published_saying, saying
 from harness.report.pictures.quantities import Quantity, quantity, text
 from harness.report.pictures.sheet import Entry, Sheet, sheet, width
@@ -34,7 +34,7 @@ _GAP = 0.12  # inches between the axes and what is written beside them
 def bars(
     picture: Picture,
     second: str,
-    points: Sequence[Point],
+    points: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
 ) -> Sheet:
@@ -67,12 +67,12 @@ def bars(
     return drawn
 
 
-def _place(point: Point, what: Quantity) -> tuple[bool, float, str, str]:
+def _place(point: CaseMark, what: Quantity) -> tuple[bool, float, str, str]:
     middle = point.y.middle if point.y else 0.0
     return point.y is None, -middle if what.more_is_better else middle, point.name, point.parameters
 
 
-def _labels(points: Sequence[Point]) -> list[str]:
+def _labels(points: Sequence[CaseMark]) -> list[str]:
     """Name each case by its way, and by its conditions too where a way stands there under several.
 
     The system that all identifiers begin with is left out: the title says it.
@@ -100,7 +100,7 @@ def _wrapped(label: str, longest: int) -> list[str]:
     return wrapper(longest, break_on_hyphens=False).wrap(label)
 
 
-def _value(point: Point, what: Quantity) -> str:
+def _value(point: CaseMark, what: Quantity) -> str:
     """Return the figure that stands beside a bar; the unit of counts stands at the axis only."""
     if point.y is None:
         return point.outcome
@@ -108,7 +108,7 @@ def _value(point: Point, what: Quantity) -> str:
     return f"{figure} ({point.failed})" if point.failed else figure
 
 
-def _author(point: Point, what: Quantity, published: Sequence[PublishedFigure]) -> float | None:
+def _author(point: CaseMark, what: Quantity, published: Sequence[PublishedFigure]) -> float | None:
     found = [
         author_says(figure, what.column)
         for figure in figures_of(point, published)
@@ -117,7 +117,7 @@ def _author(point: Point, what: Quantity, published: Sequence[PublishedFigure]) 
     return found[0] if found else None
 
 
-def _legend(points: Sequence[Point], looks: dict[str, Look], authors: bool) -> list[Entry]:
+def _legend(points: Sequence[CaseMark], looks: dict[str, Look], authors: bool) -> list[Entry]:
     with_bars = {point.colour for point in points if point.y}
     entries = [
         Entry(Patch(facecolor=look.colour, hatch=look.hatch, linewidth=0), value or "none")
@@ -127,7 +127,7 @@ def _legend(points: Sequence[Point], looks: dict[str, Look], authors: bool) -> l
     return [*entries, Entry(Line2D([], [], **DIAMOND), PUBLISHED)] if authors else entries
 
 
-def _bar(drawn: Sheet, place: int, point: Point, says: str, log: bool, look: Look) -> None:
+def _bar(drawn: Sheet, place: int, point: CaseMark, says: str, log: bool, look: Look) -> None:
     if point.y is None:
         return
     if log:
@@ -148,7 +148,7 @@ def _bar(drawn: Sheet, place: int, point: Point, says: str, log: bool, look: Loo
 
 
 def _axes(
-    drawn: Sheet, what: Quantity, picture: Picture, points: Sequence[Point], authors: Sequence[float | None]
+    drawn: Sheet, what: Quantity, picture: Picture, points: Sequence[CaseMark], authors: Sequence[float | None]
 ) -> None:
     axes = drawn.axes
     spreads = [point.y for point in points if point.y]
@@ -164,7 +164,7 @@ def _axes(
     axes.set_xlabel(f"{axes.get_xlabel()}: {better}")
 
 
-def _beside(drawn: Sheet, points: Sequence[Point], labels: Sequence[str], values: Sequence[str], head: str) -> None:
+def _beside(drawn: Sheet, points: Sequence[CaseMark], labels: Sequence[str], values: Sequence[str], head: str) -> None:
     """Write the ways to the left of the axes and their figures to the right, where no mark can cover them."""
     axes = drawn.axes
     axes.set_yticks(range(len(points)), labels, size=style.SMALL, linespacing=1.1)

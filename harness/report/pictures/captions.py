@@ -1,11 +1,11 @@
 """What is written with a picture: statistic, sample size, conditions, and what could not be drawn."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from harness.report.pictures.cases import Point, has_mark
+from harness.report.pictures.cases import CaseMark, has_mark
 from harness.report.pictures.quantities import parameter_or_quantity, text
-from harness.report.points import described, parameters
+from harness.report.points import described
+from harness.results.row import Row
 from harness.suites.suite import STATISTICS, Picture
 
 _REACH = {
@@ -16,13 +16,13 @@ _TOGETHER = "\N{NO-BREAK SPACE}"  # lines are broken between parts, not within
 _NAMED = 6  # ways without a mark that are named one by one
 
 
-def second_line(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[Point]) -> str:
+def second_line(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark]) -> str:
     """Return the line below a picture's title: what its marks are, and under which conditions."""
     parts = [_sample(picture, points), *_conditions(rows)]
     return f"{_TOGETHER}· ".join(part.replace(" ", _TOGETHER) for part in parts)
 
 
-def caption(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[Point], published: bool) -> str:
+def caption(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark], published: bool) -> str:
     """Return a picture's caption: the same in sentences, how to read it, and every case that has no mark in it."""
     sample = _sample(picture, points)
     sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"Conditions: {', '.join(_conditions(rows))}."]
@@ -37,7 +37,7 @@ def caption(picture: Picture, rows: Sequence[dict[str, Any]], points: Sequence[P
     return " ".join(sentences)
 
 
-def _sample(picture: Picture, points: Sequence[Point]) -> str:
+def _sample(picture: Picture, points: Sequence[CaseMark]) -> str:
     sizes = sorted({point.y.n for point in points if point.y})
     name = picture.statistic.split()[0]
     if sizes == [1]:
@@ -46,23 +46,23 @@ def _sample(picture: Picture, points: Sequence[Point]) -> str:
     return f"{name} of {runs}, {_REACH[picture.statistic]}"
 
 
-def _conditions(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _conditions(rows: Sequence[Row]) -> list[str]:
     """Return what is the same for all rows of a picture."""
-    one = {name: values.pop() for name in ("rows", "dataset", "lab") if len(values := {row[name] for row in rows}) == 1}
+    rows_of, datasets, labs = ({getattr(row, name) for row in rows} for name in ("rows", "dataset", "lab"))
     parts = []
-    if one.get("rows"):
-        parts.append(f"{one['rows']:,} rows")
-    if one.get("dataset"):
-        parts.append(f"dataset {one['dataset']}")
-    if one.get("lab") not in (None, "local"):
-        parts.append(f"{one['lab']} lab")
-    parts.append("experiment " + " and ".join(sorted({str(row["experiment"]) for row in rows})))
-    labels = [parameters(label or "") for label in dict.fromkeys(row["parameters"] for row in rows)]
+    if len(rows_of) == 1 and (number := rows_of.pop()):
+        parts.append(f"{number:,} rows")
+    if len(datasets) == 1 and (dataset := datasets.pop()):
+        parts.append(f"dataset {dataset}")
+    if len(labs) == 1 and (lab := labs.pop()) not in ("", "local"):
+        parts.append(f"{lab} lab")
+    parts.append("experiment " + " and ".join(sorted({row.experiment for row in rows})))
+    labels = [row.parameters for row in rows]
     shared = {name: text for name, text in labels[0].items() if all(label.get(name) == text for label in labels)}
     return [*parts, *(described(name, text) for name, text in shared.items() if name != "rows")]
 
 
-def _named(picture: Picture, missing: Sequence[Point]) -> str:
+def _named(picture: Picture, missing: Sequence[CaseMark]) -> str:
     """Name the ways that have no mark, where they have none, and why."""
     places: dict[tuple[str, str], list[str]] = {}
     for point in missing:
@@ -73,7 +73,7 @@ def _named(picture: Picture, missing: Sequence[Point]) -> str:
     return "; ".join(named[:_NAMED]) + (f"; and {more} more, all listed under what did not run" if more > 0 else "")
 
 
-def _where(picture: Picture, point: Point) -> str:
+def _where(picture: Picture, point: CaseMark) -> str:
     if not isinstance(point.place, float):
         return point.place or f"[{point.parameters}]"
     along = parameter_or_quantity(picture.x)

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.model import LabError
 from harness.report.pictures.quantities import DETAIL, PARAMETER
-from harness.report.points import in_order, parameters
-from harness.results import NAMES, details, ok_rows
+from harness.report.points import in_order
+from harness.results.row import NAMES, Row, ok_rows, texts
 from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
 
@@ -25,7 +25,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Point:
+class CaseMark:
     """One case in a picture.
 
     `name` is the transport's, as its author calls it where it reproduces a published way. `x` and `y` are None without
@@ -54,45 +54,45 @@ class Point:
         return self.failed or ("no figure" if self.ok else "")
 
 
-def chosen(picture: Picture, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
     """Return the rows that a picture is about. Raises LabError when it names a column that there is not."""
     where = picture.where or {}
     return [row for row in rows if all(value(row, column) in wanted for column, wanted in where.items())]
 
 
-def points(picture: Picture, rows: Sequence[dict[str, Any]]) -> list[Point]:
+def points(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
     """Return one point a case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
-    cases: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    cases: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        cases[row["transport"], row["experiment"], row["parameters"]].append(row)
+        cases[row.case].append(row)
     found = [_point(picture, case) for case in cases.values()]
     return sorted(found, key=lambda point: (point.name, point.transport, point.experiment, in_order(point.parameters)))
 
 
-def has_mark(picture: Picture, point: Point) -> bool:
+def has_mark(picture: Picture, point: CaseMark) -> bool:
     """Tell whether a point can be drawn: it has the figures, and a place on the axis where the picture has one."""
     placed = {"bars": True, "lines": point.place is not None, "scatter": point.x is not None}
     return point.y is not None and placed[picture.kind]
 
 
-def _point(picture: Picture, case: list[dict[str, Any]]) -> Point:
+def _point(picture: Picture, case: list[Row]) -> CaseMark:
     first, good = case[0], ok_rows(case)
     bad = [row for row in case if row not in good]
-    return Point(
+    return CaseMark(
         name=value(first, "transport"),
-        transport=first["transport"],
-        experiment=first["experiment"] or "",
-        parameters=first["parameters"] or "",
-        rows=first["rows"],
-        published_row=first["published_row"] or "",
+        transport=first.transport,
+        experiment=first.experiment or "",
+        parameters=first.label or "",
+        rows=first.rows,
+        published_row=first.published_row or "",
         colour=value(first, picture.colour),
         dash=value(first, picture.dash) if picture.dash else "",
         place=_place(first, picture.x) if picture.kind == "lines" else None,
         x=_spread(good, picture.x, picture.statistic) if picture.kind == "scatter" else None,
         y=_spread(good, picture.y, picture.statistic),
         ok=len(good),
-        failed=", ".join(_counted(Counter(str(row["status"]) for row in bad), bool(good))),
-        error=next((row["error"] for row in bad if row["error"]), ""),
+        failed=", ".join(_counted(Counter(str(row.status) for row in bad), bool(good))),
+        error=next((row.error for row in bad if row.error), ""),
     )
 
 
@@ -101,14 +101,14 @@ def _counted(counts: Counter[str], always: bool) -> list[str]:
     return [f"{count} {name}" if always or len(counts) > 1 else name for name, count in counts.items()]
 
 
-def value(row: dict[str, Any], column: str) -> str:
+def value(row: Row, column: str) -> str:
     """Return a column, or with `parameter:<name>` one parameter, as a text that can be printed."""
     if column == "transport":
-        text = row["published_row"] or row["transport"]
+        text = row.published_row or row.transport
     elif column.startswith(PARAMETER):
-        text = parameters(row["parameters"] or "").get(column.removeprefix(PARAMETER), "")
+        text = row.parameters.get(column.removeprefix(PARAMETER), "")
     elif column in NAMES:
-        text = "" if row[column] is None else str(row[column])
+        text = row.text(column)
     else:
         raise LabError(f'expected a column of runs.csv or "{PARAMETER}<name>" in a picture, found "{column}"')
     return printable(text)
@@ -119,7 +119,7 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
-def _place(row: dict[str, Any], column: str) -> str | float | None:
+def _place(row: Row, column: str) -> str | float | None:
     """Return where on the x axis a case stands: a number where it is one, else a category, None where unknown."""
     text = value(row, column)
     try:
@@ -129,11 +129,11 @@ def _place(row: dict[str, Any], column: str) -> str | float | None:
     return number if math.isfinite(number) else text
 
 
-def _figure(row: dict[str, Any], column: str) -> float | None:
-    return details(row).get(column.removeprefix(DETAIL)) if column.startswith(DETAIL) else row[column]
+def _figure(row: Row, column: str) -> float | None:
+    return row.details.get(column.removeprefix(DETAIL)) if column.startswith(DETAIL) else getattr(row, column)
 
 
-def _spread(good: list[dict[str, Any]], column: str, statistic: str) -> Spread | None:
+def _spread(good: list[Row], column: str, statistic: str) -> Spread | None:
     figures = [figure for row in good if (figure := _figure(row, column)) is not None]
     if not figures:
         return None
@@ -149,13 +149,13 @@ def author_says(figure: PublishedFigure, column: str) -> float | None:
     return getattr(figure, names[column]) if column in names else None
 
 
-def figures_of(point: Point, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
+def figures_of(point: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
     """Return the author's figures for the way of a point in its experiment and its parameters, at all sizes."""
-    known = parameters(point.parameters).items()
+    known = texts(point.parameters).items()
     return [
         figure
         for figure in published
         if figure.description == point.published_row
         and figure.experiment in (None, point.experiment)
-        and parameters(figure.parameters or "").items() <= known
+        and texts(figure.parameters or "").items() <= known
     ]

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from harness.model import LabError
 from harness.report import style
 from harness.report.pictures import scales
-from harness.report.pictures.cases import Point, author_says, figures_of, has_mark
+from harness.report.pictures.cases import CaseMark, author_says, figures_of, has_mark
 from harness.report.pictures.inset import inset
 from harness.report.pictures.marks import PUBLISHED, published_saying, saying
 from harness.report.pictures.quantities import Quantity, parameter_or_quantity, quantity, text
@@ -48,7 +48,7 @@ class Line:
 def lines(
     picture: Picture,
     second: str,
-    points: Sequence[Point],
+    points: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
 ) -> Sheet:
@@ -83,7 +83,7 @@ def lines(
     return drawn
 
 
-def _categories(points: Sequence[Point]) -> tuple[str, ...]:
+def _categories(points: Sequence[CaseMark]) -> tuple[str, ...]:
     """Return the categories on the x axis, numbers first; none where every place is a number."""
     places = {point.place for point in points}
     if all(isinstance(place, float) for place in places):
@@ -92,16 +92,16 @@ def _categories(points: Sequence[Point]) -> tuple[str, ...]:
     return (*(f"{number:,.15g}" for number in numbers), *sorted(place for place in places if isinstance(place, str)))
 
 
-def _x(point: Point, names: Sequence[str]) -> float:
+def _x(point: CaseMark, names: Sequence[str]) -> float:
     if not names:
         return float(point.place or 0.0)
     return float(names.index(point.place if isinstance(point.place, str) else f"{point.place:,.15g}"))
 
 
-def _members(points: Sequence[Point], picture: Picture) -> dict[tuple[str, str], list[Point]]:
+def _members(points: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, str], list[CaseMark]]:
     """Return the points of each line from left to right. Two cases at one place of a line would be one lie."""
-    members: dict[tuple[str, str], list[Point]] = defaultdict(list)
-    taken: dict[tuple[str, str, object], Point] = {}
+    members: dict[tuple[str, str], list[CaseMark]] = defaultdict(list)
+    taken: dict[tuple[str, str, object], CaseMark] = {}
     for point in points:
         place = (point.colour, point.dash, point.place)
         if (other := taken.setdefault(place, point)) is not point:
@@ -117,18 +117,18 @@ def _members(points: Sequence[Point], picture: Picture) -> dict[tuple[str, str],
     }
 
 
-def _case(point: Point) -> str:
+def _case(point: CaseMark) -> str:
     return f"{point.transport} [{point.experiment}: {point.parameters}]"
 
 
-def _mark(point: Point, what: Quantity, statistic: str, names: Sequence[str]) -> Mark:
+def _mark(point: CaseMark, what: Quantity, statistic: str, names: Sequence[str]) -> Mark:
     assert point.y  # only such points are drawn
     low, high = (point.y.low, point.y.high) if point.y.n > 1 else (None, None)
     return Mark(_x(point, names), point.y.middle, low, high, saying(point, [(point.y, what)], statistic))
 
 
 def _theirs(
-    members: Sequence[Point], published: Sequence[PublishedFigure], column: str, what: Quantity, along: Quantity
+    members: Sequence[CaseMark], published: Sequence[PublishedFigure], column: str, what: Quantity, along: Quantity
 ) -> tuple[Mark, ...]:
     """Return the author's figures for the ways of a line, between our first and our last point of it."""
     if column not in ("rows", "bytes"):
@@ -146,8 +146,8 @@ def _theirs(
 
 def _legend(
     picture: Picture,
-    points: Sequence[Point],
-    drawable: Sequence[Point],
+    points: Sequence[CaseMark],
+    drawable: Sequence[CaseMark],
     looks: dict[str, Look],
     dashes: dict[str, Any],
     found: Sequence[Line],

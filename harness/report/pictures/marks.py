@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.report import style
-from harness.report.pictures.cases import Point, Spread
+from harness.report.pictures.cases import CaseMark, Spread
 from harness.report.pictures.quantities import Quantity, text
 
 DIAMOND: dict[str, Any] = {
@@ -17,7 +17,7 @@ DIAMOND: dict[str, Any] = {
 PUBLISHED = "published figure (mean)"
 
 
-def saying(point: Point, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
+def saying(point: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
     """Return what a mark says when it is pointed at: the way, its conditions, values, ranges and sample size."""
     conditions = ": ".join(part for part in (point.experiment, point.parameters) if part)
     lines = [point.name, point.transport if point.transport != point.name else "", conditions]

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from harness.model import LabError
-from harness.results import COLUMNS
+from harness.results.row import COLUMNS
 
 PARAMETER = "parameter:"  # begins the name of a column that is one parameter of the label
 DETAIL = "detail:"  # begins the name of a column that is one of the details
-_UNITS = {column.name: column.unit for column in COLUMNS if column.type in (int, float) and column.unit}
+_UNITS = {column.name: column.unit for column in COLUMNS if column.parse in (int, float) and column.unit}
 _NAMES = {
     "seconds": "time",
     "connect_seconds": "time to connect",

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 
 from harness.report import style
 from harness.report.pictures import scales
-from harness.report.pictures.cases import Point, Spread, has_mark
+from harness.report.pictures.cases import CaseMark, Spread, has_mark
 from harness.report.pictures.marks import saying
 from harness.report.pictures.quantities import Quantity, quantity
 from harness.report.pictures.sheet import Entry, Sheet, sheet
@@ -22,7 +22,7 @@ _HEIGHT = 4.6  # inches of the axes
 def scatter(
     picture: Picture,
     second: str,
-    points: Sequence[Point],
+    points: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
 ) -> Sheet:
@@ -56,8 +56,8 @@ def _scale(axes: Axes, side: scales.Side, spreads: Sequence[Spread], what: Quant
 
 def _legend(
     picture: Picture,
-    points: Sequence[Point],
-    drawable: Sequence[Point],
+    points: Sequence[CaseMark],
+    drawable: Sequence[CaseMark],
     looks: dict[str, Look],
     markers: dict[str, str],
 ) -> list[Entry]:
@@ -78,7 +78,7 @@ def _legend(
     return entries
 
 
-def _mark(drawn: Sheet, point: Point, look: Look, marker: str, says: str) -> None:
+def _mark(drawn: Sheet, point: CaseMark, look: Look, marker: str, says: str) -> None:
     assert point.x  # only points with both figures are drawn
     assert point.y
     thin: dict[str, Any] = {"color": look.colour, "linewidth": 0.9, "alpha": 0.7, "zorder": 2}

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.lines import Line2D
 
@@ -14,7 +13,8 @@ from harness.report.pictures.quantities import Quantity
 from harness.report.pictures.sheet import Entry, Sheet, sheet
 from harness.report.points import in_order
 from harness.report.style import Look
-from harness.results import load_trace, ok_rows, trace_path
+from harness.results.folder import load_trace, trace_path
+from harness.results.row import Row, ok_rows
 from harness.suites.suite import Picture
 
 _HEIGHT = 3.6  # inches of the axes
@@ -31,11 +31,11 @@ class _Trace:
     series: list[tuple[float, float]]
 
 
-def draw_traces(picture: Picture, rows: Sequence[dict[str, Any]], folder: Path) -> tuple[Sheet, str] | None:
+def draw_traces(picture: Picture, rows: Sequence[Row], folder: Path) -> tuple[Sheet, str] | None:
     """Return the sheet and its caption from the traces of a run's folder; None where no chosen run has one."""
     good = ok_rows(chosen(picture, rows))
-    last = max((row["pass"] for row in good), default=0)
-    wanted = [row for row in good if row["pass"] == last]
+    last = max((row.pass_number for row in good), default=0)
+    wanted = [row for row in good if row.pass_number == last]
     traces = _traces(picture, wanted, folder)
     if not traces:
         return None
@@ -54,11 +54,11 @@ def draw_traces(picture: Picture, rows: Sequence[dict[str, Any]], folder: Path) 
     return drawn, f"CPU time of the worker process, sampled from outside; {note}.{more}"
 
 
-def _traces(picture: Picture, rows: Sequence[dict[str, Any]], folder: Path) -> list[_Trace]:
+def _traces(picture: Picture, rows: Sequence[Row], folder: Path) -> list[_Trace]:
     found = []
-    for row in sorted(rows, key=lambda row: (row["transport"], in_order(row["parameters"] or ""))):
-        if series := load_trace(trace_path(folder, row["order"], row["transport"])):
-            says = "\n".join(part for part in (row["transport"], row["parameters"], f"{row['seconds']:.3g} s") if part)
+    for row in sorted(rows, key=lambda row: (row.transport, in_order(row.label))):
+        if series := load_trace(trace_path(folder, row.order, row.transport)):
+            says = "\n".join(part for part in (row.transport, row.label, f"{row.seconds:.3g} s") if part)
             found.append(_Trace(value(row, picture.colour), says, series))
     return found
 

@@ -4,10 +4,10 @@ from collections import namedtuple
 
 import pytest
 
-from harness import results
 from harness.lab import go_programs, s3
 from harness.machine import inventory
 from harness.model import LabError, Run, Status
+from harness.results import runs_csv
 from harness.run import runner
 from harness.run.rigs import elt
 from harness.settings import Settings
@@ -66,7 +66,7 @@ def perform(settings, tmp_path):
         assert not list(settings.state_dir.glob("*/*"))
         content = (folder / "runs.csv").read_text()
         assert not [secret for secret in secrets if secret in content]
-        return results.load(folder / "runs.csv")
+        return runs_csv.load(folder / "runs.csv")
 
     return call
 
@@ -94,11 +94,11 @@ def has_minio():
 
 def test_every_engine_on_local_disk_is_ok_with_the_bytes_that_came_out(perform):
     rows = perform(*(case(engine) for engine in ENGINES))
-    assert [(row["status"], row["error"]) for row in rows] == [(Status.OK, None)] * 3
-    assert {(row["rows"], row["lab"]) for row in rows} == {(20_000, "local")}
-    assert all(4_000_000 < row["bytes"] < 5_000_000 for row in rows)
-    assert all(row["details"].startswith("output_bytes=") for row in rows)
-    assert [row["fidelity"] for row in rows] == ["exact", "exact", "converted: occurred_at (timestamp[ms, tz=UTC])"]
+    assert [(row.status, row.error) for row in rows] == [(Status.OK, None)] * 3
+    assert {(row.rows, row.lab) for row in rows} == {(20_000, "local")}
+    assert all(4_000_000 < row.bytes < 5_000_000 for row in rows)
+    assert all(row.details.startswith("output_bytes=") for row in rows)
+    assert [row.fidelity for row in rows] == ["exact", "exact", "converted: occurred_at (timestamp[ms, tz=UTC])"]
 
 
 @pytest.mark.usefixtures("has_minio")
@@ -106,16 +106,16 @@ def test_every_engine_on_local_disk_is_ok_with_the_bytes_that_came_out(perform):
 def test_every_way_between_local_disk_and_s3_is_ok_also_over_a_link(perform, engine):
     ways = [case(engine, storage) for storage in elt.STORAGE]
     rows = perform(*ways, case(engine, "s3 to s3", "link 1 ms 200 MB/s per connection"))
-    assert [(row["status"], row["error"]) for row in rows] == [(Status.OK, None)] * 5
-    assert {row["lab"] for row in rows} == {"embedded"}
+    assert [(row.status, row.error) for row in rows] == [(Status.OK, None)] * 5
+    assert {row.lab for row in rows} == {"embedded"}
 
 
 def test_without_a_server_s3_is_unavailable_with_the_reason_and_local_runs(perform, settings, monkeypatch, tmp_path):
     less = no_go(monkeypatch, settings, tmp_path)
     cases = [case(ENGINES[0]), case(ENGINES[0], "s3 to local"), case(ENGINES[0], "local to s3")]
     rows = perform(*cases, settings=less)
-    assert [row["status"] for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
-    assert "no minio: expected a Go toolchain" in rows[1]["error"]
+    assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
+    assert "no minio: expected a Go toolchain" in rows[1].error
 
 
 def test_lost_rows_and_changed_values_are_a_mismatch_and_another_type_is_said(perform, made_up):
@@ -132,9 +132,9 @@ def test_lost_rows_and_changed_values_are_a_mismatch_and_another_type_is_said(pe
     assert (same["status"], same["fidelity"]) == (Status.OK, "exact")
     assert (text["status"], text["fidelity"]) == (Status.OK, "converted: status (string)")
     for row, said in zip(wrong, expected.values(), strict=True):
-        assert row["status"] in (Status.MISMATCH, Status.ERROR), row["transport"]
-        assert said in row["error"]
-        assert row["seconds"] is None
+        assert row.status in (Status.MISMATCH, Status.ERROR), row.transport
+        assert said in row.error
+        assert row.seconds is None
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness import results
 from harness.model import Run, Status
+from harness.results import runs_csv
 from harness.run import runner
 from harness.run.rigs import stores
 from tests.made_up import MadeUp
@@ -80,7 +80,7 @@ def perform(settings, tmp_path):
             runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
             assert not (settings.state_dir / "stores" / "created").exists()
         assert not (settings.state_dir / "stores").exists()
-        return results.load(folder / "runs.csv")
+        return runs_csv.load(folder / "runs.csv")
 
     return call
 
@@ -88,10 +88,8 @@ def perform(settings, tmp_path):
 def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
     names = ("create", "read", "query", "read_backwards")
     rows = perform(*(case(f"made.pyarrow.{name}") for name in names))
-    assert [(row["status"], row["error"]) for row in rows] == [(Status.OK, None)] * 4
-    assert {(row["rows"], row["bytes"], row["parameters"], row["lab"]) for row in rows} == {
-        (20, None, "rows=20", "local")
-    }
+    assert [(row.status, row.error) for row in rows] == [(Status.OK, None)] * 4
+    assert {(row.rows, row.bytes, row.label, row.lab) for row in rows} == {(20, None, "rows=20", "local")}
 
 
 def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, made_up):
@@ -105,21 +103,21 @@ def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, 
     }
     rows = perform(*(case(f"made.pyarrow.{name}") for name in expected))
     for row, said in zip(rows, expected.values(), strict=True):
-        assert row["status"] is Status.MISMATCH, row["transport"]
-        assert row["error"].startswith(said)
-        assert row["seconds"] is None
+        assert row.status is Status.MISMATCH, row.transport
+        assert row.error.startswith(said)
+        assert row.seconds is None
 
 
 def test_a_store_that_cannot_be_read_back_is_an_error(perform, made_up):
     rows = perform(*(case(f"made.pyarrow.{name}") for name in ("create_narrow", "create_nothing")))
-    assert [row["status"] for row in rows] == [Status.ERROR] * 2
+    assert [row.status for row in rows] == [Status.ERROR] * 2
 
 
 def test_a_store_that_was_made_wrong_is_neither_read_nor_queried(perform, made_up):
     for row in perform(*(case(f"made.polars.{operation}") for operation in ("read", "query"))):
-        assert row["status"] is Status.ERROR
-        assert "made.polars.create made a store with wrong values: col7: 1 of 1000 values differ" in row["error"]
-        assert row["seconds"] is None
+        assert row.status is Status.ERROR
+        assert "made.polars.create made a store with wrong values: col7: 1 of 1000 values differ" in row.error
+        assert row.seconds is None
 
 
 @contextmanager

@@ -4,9 +4,10 @@ from collections import namedtuple
 
 import pytest
 
-from harness import registry, results
+from harness import registry
 from harness.machine import inventory
 from harness.model import LabError, Status
+from harness.results import folder as folders
 from harness.run.rigs import tuning
 from harness.settings import Settings
 from tests.run.rigs import orders, tuning_runs
@@ -34,8 +35,8 @@ def test_the_queries_are_ok_from_a_table_and_from_files_with_several_threads(per
     ]
     rows = perform(*cases, case("tuning.duckdb.jaro_winkler", **TABLE, source="table", threads=2))
     assert fine(rows)
-    assert {(row["rows"], row["lab"]) for row in rows} == {(20_000, "local")}
-    assert len({row["bytes"] for row in rows}) == 1
+    assert {(row.rows, row.lab) for row in rows} == {(20_000, "local")}
+    assert len({row.bytes for row in rows}) == 1
 
 
 def test_queries_side_by_side_and_in_a_row_are_ok(perform):
@@ -47,9 +48,9 @@ def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit
     names = ("duckdb.create_table", "duckdb.create_table_with_wal", "posix.sequential_write")
     rows = perform(*(case(f"tuning.{name}", **TABLE, source="parquet") for name in names))
     assert fine(rows)
-    without, with_log, limit = map(results.details, rows)
+    without, with_log, limit = (row.details for row in rows)
     assert without.keys() == with_log.keys() > {"ctas_seconds", "checkpoint_seconds", "output_bytes"}
-    assert limit["bytes_per_s"] * rows[2]["seconds"] == pytest.approx(without["output_bytes"], rel=0.6)
+    assert limit["bytes_per_s"] * rows[2].seconds == pytest.approx(without["output_bytes"], rel=0.6)
     assert without["output_files"] == 1
 
 
@@ -57,10 +58,10 @@ def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit
 def test_a_triad_is_ok_and_its_extent_are_its_arrays(perform, name):
     (row,) = perform(case(name, elements=100_000, threads=1))
     if tuning.missing_package(registry.one(name)):
-        assert (row["status"], row["error"]) == (Status.UNAVAILABLE, 'the Python package "numexpr" is not installed')
+        assert (row.status, row.error) == (Status.UNAVAILABLE, 'the Python package "numexpr" is not installed')
         return
     assert fine([row])
-    assert (row["rows"], row["bytes"]) == (100_000, 2_400_000)
+    assert (row.rows, row.bytes) == (100_000, 2_400_000)
 
 
 @pytest.fixture(scope="session")
@@ -85,15 +86,15 @@ S3_WAYS = [
 def test_every_way_to_and_from_s3_is_ok(perform):
     rows = perform(*(case(name, **S3, source=source) for name, source in S3_WAYS))
     missing = {name: text for name, _ in S3_WAYS if (text := tuning.missing_package(registry.one(name)))}
-    without = {row["transport"]: (row["status"], row["error"]) for row in rows if row["transport"] in missing}
+    without = {row.transport: (row.status, row.error) for row in rows if row.transport in missing}
     assert without == {name: (Status.UNAVAILABLE, text) for name, text in missing.items()}
-    there = [row for row in rows if row["transport"] not in missing]
+    there = [row for row in rows if row.transport not in missing]
     assert fine(there)
-    assert {row["lab"] for row in there} == {"embedded"}
+    assert {row.lab for row in there} == {"embedded"}
     uploads = {name for name, source in S3_WAYS if source == "table"}
-    for row in (row for row in there if row["transport"] in uploads):
-        found = results.details(row)
-        assert found["output_bytes"] == pytest.approx(found["output_bytes_per_s"] * row["seconds"], rel=1e-6)
+    for row in (row for row in there if row.transport in uploads):
+        found = row.details
+        assert found["output_bytes"] == pytest.approx(found["output_bytes_per_s"] * row.seconds, rel=1e-6)
         assert found["output_files"] >= 1
 
 
@@ -106,8 +107,8 @@ def test_without_a_server_s3_is_unavailable_with_the_reason_and_the_rest_runs(pe
         case("tuning.duckdb.copy_to_s3", **S3, source="table"),
     ]
     rows = perform(*cases, settings=less)
-    assert [row["status"] for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
-    assert "no minio: expected a Go toolchain" in rows[1]["error"]
+    assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
+    assert "no minio: expected a Go toolchain" in rows[1].error
 
 
 @pytest.mark.parametrize(
@@ -186,8 +187,8 @@ def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     (row,) = perform(
         case("tuning.duckdb.jaro_winkler", rows=2_000_000, files=3, source="table", threads=1), traces=True
     )
-    trace = results.load_trace(results.trace_path(tmp_path / "run", 1, row["transport"]))
+    trace = folders.load_trace(folders.trace_path(tmp_path / "run", 1, row.transport))
     assert fine([row])
-    assert all(0 < seconds <= row["seconds"] for seconds, _ in trace)
+    assert all(0 < seconds <= row.seconds for seconds, _ in trace)
     busy = sum(cores for _, cores in trace) / len(trace)
     assert 0.4 < busy < 1.6

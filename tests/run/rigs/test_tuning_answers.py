@@ -2,7 +2,6 @@
 
 import pytest
 
-from harness import results
 from harness.datasets import benchmark_input
 from harness.model import LabError, Status
 from harness.run import runner
@@ -94,27 +93,27 @@ def test_a_wrong_answer_is_a_mismatch_and_details_stand_in_their_column(perform)
         "nothing": "expected the 10 largest groups, found None",
     }
     for name, text in said.items():
-        assert (rows[name]["status"], rows[name]["seconds"]) == (Status.MISMATCH, None)
-        assert text in rows[name]["error"]
+        assert (rows[name].status, rows[name].seconds) == (Status.MISMATCH, None)
+        assert text in rows[name].error
     assert fine([rows["good"], rows["details"]])
-    assert results.details(rows["details"]) == {"stage_seconds": 0.25, "bytes_per_s": 7.0}
-    assert (rows["words"]["status"], "details in numbers" in rows["words"]["error"]) == (Status.ERROR, True)
-    assert (rows["unsupported"]["status"], rows["unsupported"]["error"]) == (Status.UNSUPPORTED, "not on this machine")
+    assert rows["details"].details == {"stage_seconds": 0.25, "bytes_per_s": 7.0}
+    assert (rows["words"].status, "details in numbers" in rows["words"].error) == (Status.ERROR, True)
+    assert (rows["unsupported"].status, rows["unsupported"].error) == (Status.UNSUPPORTED, "not on this machine")
 
 
 @pytest.mark.usefixtures("made_up")
 def test_a_file_of_another_size_than_asked_for_is_a_mismatch(perform):
     rows = perform(*(case(f"made.{name}.sequential_write", **TABLE) for name in WRITES))
-    assert [row["status"] for row in rows] == [Status.MISMATCH] * 3 + [Status.OK]
-    assert all("expected one file of" in row["error"] for row in rows[:3])
+    assert [row.status for row in rows] == [Status.MISMATCH] * 3 + [Status.OK]
+    assert all("expected one file of" in row.error for row in rows[:3])
 
 
 @pytest.mark.usefixtures("made_up")
 def test_lost_and_changed_rows_of_a_table_are_a_mismatch(perform):
     rows = perform(*(case(f"made.{name}.create_table", **TABLE, source="parquet") for name in TABLES))
     said = ["", "expected 20000 rows, found 19999", "amount: other values", "all columns together: other values"]
-    assert [row["status"] for row in rows] == [Status.OK] + [Status.MISMATCH] * 3
-    assert all(text in (row["error"] or "") for row, text in zip(rows, said, strict=True))
+    assert [row.status for row in rows] == [Status.OK] + [Status.MISMATCH] * 3
+    assert all(text in (row.error or "") for row, text in zip(rows, said, strict=True))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Runs of the tuning rig in tests: cases in, rows out, nothing left behind."""
 
-from harness import results
 from harness.model import Run, Status
+from harness.results import runs_csv
 from harness.run import runner
 from harness.run.rigs import tuning
 from tests.run.rigs import orders
@@ -24,9 +24,9 @@ def perform(settings, folder, *cases, traces=False):
         secrets = list(rig.secrets)
     assert not list(settings.state_dir.glob("*/*"))
     assert not [secret for secret in secrets if secret in (folder / "runs.csv").read_text()]
-    return results.load(folder / "runs.csv")
+    return runs_csv.load(folder / "runs.csv")
 
 
 def fine(rows):
     """Say whether all runs are ok."""
-    return [(row["status"], row["error"]) for row in rows] == [(Status.OK, None)] * len(rows)
+    return [(row.status, row.error) for row in rows] == [(Status.OK, None)] * len(rows)

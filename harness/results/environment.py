@@ -1,0 +1,25 @@
+"""What makes two runs of different environments: facts that must agree for their rows to stand in one table."""
+
+import hashlib
+import json
+
+from harness.results.folder import Facts
+
+# Facts that must agree for two sets of rows to stand in one table.
+IDENTITY = ("plan", "data", "lab", "machine", "python", "packages", "code")
+
+
+def fingerprint(facts: Facts) -> str:
+    """Return 12 hexadecimal digits (BLAKE2b) of what IDENTITY names and of the versions of the servers."""
+    identity = {name: facts.get(name) for name in IDENTITY} | {"servers": _versions(facts)}
+    return hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6).hexdigest()
+
+
+def differing(first: Facts, second: Facts) -> list[str]:
+    """Name the facts of IDENTITY (and the server versions) that two environments disagree on."""
+    names = [name for name in IDENTITY if first.get(name) != second.get(name)]
+    return names if _versions(first) == _versions(second) else [*names, "servers"]
+
+
+def _versions(facts: Facts) -> dict[str, str]:
+    return {name: server["version"] for name, server in facts.get("servers", {}).items()}

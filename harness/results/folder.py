@@ -1,0 +1,167 @@
+"""The folder of a run: finding it, making it, reading it, and the traces that lie in it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.model import LabError, Status
+from harness.results import runs_csv
+from harness.results.row import Row
+
+ENVIRONMENT, RUNS = "environment.json", "runs.csv"
+Facts = dict[str, Any]  # what stands in environment.json
+# What a report needs of them; all else may be missing in a run of an earlier version.
+_NEEDED = ("run_id", "fingerprint", "lab", "python", "plan.suite", "plan.passes")
+_OF_MACHINE = ("cores", "cpu", "architecture", "memory_bytes", "system", "kernel")
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as its folder tells it: its environment and all of its rows, also those that count nowhere."""
+
+    folder: Path
+    environment: Facts
+    every: list[Row]
+
+    @property
+    def name(self) -> str:
+        """The id of the run."""
+        return str(self.environment["run_id"])
+
+    @property
+    def suite(self) -> str:
+        """The name of its suite."""
+        return str(self.environment["plan"]["suite"])
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that count."""
+        return [row for row in self.every if row.status is not Status.AGAIN]
+
+    @property
+    def again(self) -> int:
+        """The number of runs that the machine or a person ended, and that were not run again yet."""
+        done = {row.key for row in self.rows}
+        return len({row.key for row in self.every} - done)
+
+
+def find(results: Path, run: str) -> Path:
+    """Return the folder of a run given its id or path. Raises LabError."""
+    for folder in (results / run, Path(run)):
+        if (folder / ENVIRONMENT).is_file():
+            return folder.resolve()
+    raise LabError(f'no run "{run}": expected a folder with environment.json in {results} or at this path')
+
+
+def newest_first(results: Path, suite: str) -> Iterator[list[Row]]:
+    """Yield the rows of the runs of a suite that can be read, the newest first, its reference run last."""
+    for path in [*sorted(results.glob(f"2*/{RUNS}"), reverse=True), results / "reference" / suite / RUNS]:
+        try:
+            rows = runs_csv.load(path)
+        except LabError:
+            continue
+        if rows and rows[0].suite == suite:
+            yield rows
+
+
+def begin(folder: Path, run_id: str, facts: Mapping[str, Any]) -> None:
+    """Make the folder of a new run and write its environment. Raises LabError."""
+    try:
+        folder.mkdir(parents=True)
+        text = json.dumps({"run_id": run_id, **facts}, indent=2)
+        (folder / ENVIRONMENT).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot write results to {folder}: {error.strerror}; set LAB_RESULTS_DIR") from None
+
+
+def environment(folder: Path) -> Facts:
+    """Read environment.json. Raises LabError."""
+    path = folder / ENVIRONMENT
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LabError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if not isinstance(facts, dict):
+        raise LabError(f"cannot read {path}: expected names with values, found {type(facts).__name__}")
+    return facts
+
+
+def interrupted(folder: Path) -> list[Row]:
+    """Return the rows that an interrupted run already has, after cutting off what it was writing as it ended."""
+    path = folder / RUNS
+    if not path.exists():
+        return []
+    runs_csv.drop_torn_line(path)
+    return runs_csv.load(path)
+
+
+def read(folder: Path) -> StoredRun:
+    """Read a run. Raises LabError: it cannot be read, says too little, or its rows are not its environment's."""
+    facts = environment(folder)
+    _require(folder / ENVIRONMENT, facts)
+    rows = runs_csv.load(folder / RUNS)
+    _refuse_mixed(folder, rows, facts)
+    return StoredRun(folder, facts, rows)
+
+
+def _require(path: Path, facts: Facts) -> None:
+    for name in (*_NEEDED, *(f"machine.{part}" for part in _OF_MACHINE)):
+        found: Any = facts
+        for part in name.split("."):
+            if not isinstance(found, dict) or part not in found:
+                raise LabError(f"{path}: expected an entry '{part}', found none; was it made by another version?")
+            found = found[part]
+    if not facts["fingerprint"]:
+        raise LabError(f"{path}: expected an entry 'fingerprint', found none; was it made by another version?")
+
+
+def _refuse_mixed(folder: Path, rows: Iterable[Row], facts: Facts) -> None:
+    """Raise LabError where rows are of another run or environment than environment.json tells of."""
+    for column, fact, what in (("run_id", "run_id", "runs"), ("environment", "fingerprint", "environments")):
+        found = dict.fromkeys([facts[fact], *(getattr(row, column) for row in rows)])
+        if len(found) > 1:
+            names = ", ".join(str(name or "none") for name in found)
+            raise LabError(
+                f"{folder.name} has rows of {len(found)} {what} ({names}): expected those of {facts[fact]} only, "
+                "as environment.json says; keep these in runs.csv, and report on the others in a folder of their own"
+            )
+
+
+def adopt(folder: Path, place: Path) -> None:
+    """Copy what is kept of a run, and is all that its report links to, to another place, over what was there."""
+    shutil.rmtree(place, ignore_errors=True)
+    (place / "pictures").mkdir(parents=True)
+    pictures = sorted(path.relative_to(folder) for path in (folder / "pictures").glob("*.png"))
+    traces = sorted(path.relative_to(folder) for path in (folder / "traces").glob("*.csv"))
+    for name in (*map(Path, (ENVIRONMENT, RUNS, "summary.csv", "report.md")), *pictures, *traces):
+        (place / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(folder / name, place / name)
+
+
+def trace_path(folder: Path, order: int, transport: str) -> Path:
+    """Return where a run's folder has the trace of one run."""
+    return folder / "traces" / f"{order:04d}-{transport}.csv"
+
+
+def write_trace(path: Path, trace: Iterable[tuple[float, float]]) -> None:
+    """Write the cores in use over time: seconds since the start of the call, and how many."""
+    path.parent.mkdir(exist_ok=True)
+    lines = ["seconds,cpu_cores_used", *(f"{seconds:.3f},{cores:.3f}" for seconds, cores in trace)]
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def load_trace(path: Path) -> list[tuple[float, float]]:
+    """Read a trace back; empty where there is none. Raises LabError for a damaged file."""
+    if not path.is_file():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [(float(row["seconds"]), float(row["cpu_cores_used"])) for row in csv.DictReader(file)]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise LabError(f"cannot read {path}: {error}; is the file damaged?") from None
