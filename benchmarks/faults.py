@@ -145,6 +145,7 @@ class Campaign:
         return inherited | {
             "LAB_RESULTS_DIR": str(folder / "results"),
             "LAB_STATE_DIR": str(folder / "state"),
+            "LAB_LOCK_DIR": str(folder / "lock"),
             "LAB_DATASETS_DIR": str(self.folder / "datasets"),
             "LAB_TIME_LIMIT": str(self.time_limit),
             "LAB_FAULT_PLACE": str(folder / "meet"),

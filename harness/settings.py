@@ -1,5 +1,6 @@
 """The only reader of the environment: every setting with its default and one line of explanation."""
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -34,6 +35,9 @@ class _Settings(BaseSettings):
         Path("~/.cache/dataframe-io-lab"), description="Where programs are kept that the lab compiles once"
     )
     state_dir: Path = Field(ROOT / ".lab", description="Where the embedded lab keeps its servers' data while it runs")
+    lock_dir: Path | None = Field(
+        None, description="Where the lock lies that keeps two runs off one machine, if not in its folder for such files"
+    )
     commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")
     seed: int = Field(20260407, ge=0, description="Seed of the generated data and of the shuffle of runs")
     time_limit: float | None = Field(
@@ -43,10 +47,15 @@ class _Settings(BaseSettings):
         description="Seconds after which a run is ended, instead of the suite's own limit",
     )
 
-    @field_validator("io_dir", "datasets_dir", "results_dir", "suites_dir", "cache_dir", "state_dir")
+    @field_validator("io_dir", "datasets_dir", "results_dir", "suites_dir", "cache_dir", "state_dir", "lock_dir")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return path and path.expanduser().absolute()  # workers have working directories of their own
+
+    @property
+    def lock_folder(self) -> Path:
+        """Where the machine's lock lies: the same for every checkout."""
+        return self.lock_dir or Path(tempfile.gettempdir())
 
     @property
     def endpoints(self) -> dict[str, str]:

@@ -41,6 +41,7 @@ def environment(tmp_path: Path, dataset_folder: Path) -> dict[str, str]:
         "LAB_DATASETS_DIR": str(dataset_folder),
         "LAB_RESULTS_DIR": str(tmp_path / "results"),
         "LAB_STATE_DIR": str(tmp_path / "state"),
+        "LAB_LOCK_DIR": str(tmp_path / "lock"),  # tests run beside one another
     }
 
 

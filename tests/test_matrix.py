@@ -33,6 +33,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "LAB_DATASETS_DIR": str(home / "datasets"),
         "LAB_RESULTS_DIR": str(home / "results"),
         "LAB_STATE_DIR": str(home / "state"),
+        "LAB_LOCK_DIR": str(home / "lock"),
     }
     command = (sys.executable, "-m", "harness.cli", "run", "matrix", "--size", "smoke")
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=170, check=False)

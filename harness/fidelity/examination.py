@@ -115,7 +115,7 @@ def opened(
     run_id = f"{new_id(settings.results_dir)}-verify"
     with ExitStack() as stack:
         stack.enter_context(on_signals())
-        stack.enter_context(only_run(settings.state_dir, run_id))
+        stack.enter_context(only_run(settings.lock_folder, run_id))
         scratch.remove_left()
         lab = stack.enter_context(labs.OPENED[lab_kind](settings))
         servers = labs.check(lab)

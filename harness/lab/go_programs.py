@@ -8,11 +8,17 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from harness.machine import stopping
+from harness.machine.stopping import on_signals
 
 _COMPILE_SECONDS = 1_200  # two minutes were seen on two cores
 
@@ -59,8 +65,10 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None]) -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second waits for the first one's program
             if path.is_file():
                 return path
+            for left in cache.glob(f"{wanted.name}-*.compiling"):  # by a compilation that was killed
+                shutil.rmtree(left, ignore_errors=True)
             say(f"compiling {wanted.name} {wanted.version} (once; some minutes)")
-            with tempfile.TemporaryDirectory(prefix=f"{wanted.name}-", dir=cache) as folder:
+            with tempfile.TemporaryDirectory(".compiling", f"{wanted.name}-", cache) as folder:
                 _compile(go, wanted, Path(folder))
                 (compiled,) = Path(folder).iterdir()
                 os.replace(compiled, path)
@@ -72,10 +80,26 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None]) -> Path:
 def _compile(go: str, wanted: GoProgram, folder: Path) -> None:
     command = [go, "install", "-trimpath", "-ldflags", "-s -w", f"{wanted.package}@{wanted.version}"]
     own = os.environ | {"GOBIN": str(folder), "CGO_ENABLED": "0"}
-    try:
-        done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        raise NotThere(f"no {wanted.name}: compiling it took more than {_COMPILE_SECONDS} s") from None
-    if done.returncode:
-        reason = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
+    pipe = subprocess.PIPE
+    with (
+        on_signals(),
+        subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=pipe, start_new_session=True) as process,
+    ):
+        end = partial(_end, process)
+        stopping.at_last(end)
+        try:
+            _, said = process.communicate(timeout=_COMPILE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise NotThere(f"no {wanted.name}: compiling it took more than {_COMPILE_SECONDS} s") from None
+        finally:
+            end()
+            stopping.not_any_more(end)
+    if process.returncode:
+        reason = (said.decode(errors="replace").strip() or f"status {process.returncode}").splitlines()[-1]
         raise NotThere(f"no {wanted.name}: it could not be compiled: {reason:.200}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the command and the compilers it has started, if any are left."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -83,7 +83,7 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
     rigs = importlib.import_module(f"harness.run.rigs.{request.rig}")
     with ExitStack() as stack:
         stack.enter_context(on_signals())
-        stack.enter_context(only_run(settings.state_dir, run_id))
+        stack.enter_context(only_run(settings.lock_folder, run_id))
         scratch.remove_left()
         order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say)
         rig = stack.enter_context(rigs.opened(order))

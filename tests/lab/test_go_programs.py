@@ -1,10 +1,17 @@
 """Programs compiled from Go: once on a machine, whoever asks for them at the same time."""
 
+import contextlib
 import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
+import psutil
 import pytest
 
 from harness.lab import go_programs
@@ -34,3 +41,44 @@ def test_two_that_ask_at_once_get_one_program_that_was_compiled_once(
         paths = list(pool.map(lambda _: go_programs.program(go_programs.MINIO, tmp_path / "cache", print), range(2)))
     assert len(set(paths)) == 1
     assert log.read_text() == "compiled\n"
+
+
+SLOW_GO = """#!/bin/sh
+sleep 300 &
+echo $! >"{pids}"
+wait
+"""
+COMPILE = """
+import pathlib, sys
+from harness.lab import go_programs
+go_programs.program(go_programs.MINIO, pathlib.Path(sys.argv[1]), print)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_compilers_too_and_leaves_no_folder(tmp_path: Path, number: signal.Signals) -> None:
+    pids, cache = tmp_path / "pids", tmp_path / "cache"
+    (tmp_path / "go").write_text(SLOW_GO.format(pids=pids))
+    (tmp_path / "go").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    asking = subprocess.Popen((sys.executable, "-c", COMPILE, str(cache)), env=environment, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (pids.exists() and pids.read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    asking.send_signal(number)
+    assert asking.wait(10) != 0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(pids.read_text())).wait(10)
+    assert [path.name for path in cache.iterdir()] == ["minio.lock"]
+
+
+def test_what_a_killed_compilation_has_left_is_gone_after_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "go").write_text(GO.format(log=tmp_path / "log"))
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "cache" / "minio-abc.compiling").mkdir(parents=True)
+    path = go_programs.program(go_programs.MINIO, tmp_path / "cache", print)
+    assert {one.name for one in (tmp_path / "cache").iterdir()} == {path.name, "minio.lock"}

@@ -117,7 +117,7 @@ def logs(tmp_path):
 def test_a_good_run_is_prepared_measured_verified_and_settled_in_this_order(perform, logs):
     row, words = perform()
     assert words == ["room", "unavailable", "revive", "prepare", "differences", "revive", "settle"]
-    assert (row.status, row.error, row.fidelity) == (Status.OK, None, "exact")
+    assert (row.status, row.error, row.fidelity) == (Status.OK, "", "exact")
     assert row.rows_per_s == pytest.approx(12 / row.seconds, rel=1e-6)
     assert row.cpu_seconds == pytest.approx(row.cpu_user_seconds + row.cpu_system_seconds, abs=1e-6)
     assert row.connect_seconds > 0
@@ -133,14 +133,14 @@ def test_a_row_says_what_was_run_on_what_and_in_which_environment(perform):
         "environment": "0123456789ab",
         "suite": "scan",
         "experiment": "growing",
-        "parameters": "files=1; page_cache=warm",
+        "parameters": {"files": "1", "page_cache": "warm"},
         "transport": "made.up.scan",
         "system": "made",
         "operation": "scan",
         "client": "up",
         "path": "a path",
         "payload": "a payload",
-        "frame": None,
+        "frame": "",
         "style": "sync",
         "origin": "published",
         "published_row": "A way",
@@ -148,7 +148,7 @@ def test_a_row_says_what_was_run_on_what_and_in_which_environment(perform):
         "dataset": "lineitem",
         "rows": 12,
         "bytes": 3_400,
-        "pass": 2,
+        "pass_number": 2,
         "order": 5,
         "lab": "local",
     }
