@@ -6,7 +6,9 @@ from itertools import groupby
 from pathlib import Path
 
 from harness import registry, report
+from harness.datasets.hostile.kind import Kind, Own
 from harness.datasets.hostile.kinds import KINDS
+from harness.fidelity.tables import held
 from harness.model import LabError, Origin, Transport
 from harness.report import fidelity, markdown, summary
 from harness.report.markdown import table
@@ -18,6 +20,7 @@ from harness.results.folder import Facts
 from harness.settings import COMPOSE, ROOT, Settings
 from harness.suites import suite_files
 from harness.suites.suite import Suite
+from harness.systems import SYSTEMS
 
 _LOSES = """\
 The column "loses" says which kinds of values a way is known not to bring through, and how they fare: `changed` without
@@ -86,9 +89,27 @@ def _catalogue() -> str:
         )
         head = ("id", "what it does", "path", "payload", "pinned settings", "loses", "published row")
         parts.append(f"## {system} {operation} ({len(chosen)})\n\n{table(head, rows)}")
-    kinds = table(("kind", "what it is"), ((kind.name, kind.meaning) for kind in KINDS.values()))
+    kinds = table(
+        ("kind", "what it is", "in databases"),
+        ((kind.name, kind.meaning, "; ".join(_in_databases(kind))) for kind in KINDS.values()),
+    )
     parts.append(f"## What ways into and out of databases may lose\n\n{_LOSES}\n\n{kinds}")
     return "\n".join(parts)
+
+
+def _in_databases(kind: Kind) -> Iterator[str]:
+    """Say of each database what is its own about a kind: types of columns, what it holds otherwise or not at all."""
+    for system in SYSTEMS.values():
+        own = system.hostile.OWN.get(kind.name, Own())
+        if of_system := held(kind, system.name):
+            types = [f"`{of_system.types[name]}`" for name in {**kind.into, **kind.beyond, **own.types}]
+            refused = own.forbidden and f"refused, as {own.forbidden}"
+            may_refuse = own.may_refuse and f"may be refused, as {own.may_refuse}"
+            said = [*types, own.remark, refused, may_refuse]
+        else:
+            said = [f"none, as {own.without}" if own.without else "none"]
+        if any(said):
+            yield f"{system.title}: {', '.join(filter(None, said))}"
 
 
 def _place(entry: Transport) -> tuple[str, str]:

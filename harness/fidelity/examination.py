@@ -12,6 +12,7 @@ from importlib import metadata
 from harness import registry
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
+from harness.fidelity.tables import held
 from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects
@@ -127,7 +128,7 @@ def opened(
 
 def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> list[Kind]:
     """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them."""
-    known = [kind for kind in kinds if entry.system in kind.rows]
+    known = [of_system for kind in kinds if (of_system := held(kind, entry.system))]
     if entry.operation is Operation.READ:
-        return [kind for kind in known if entry.system not in (*kind.forbidden, *kind.no_read)]
-    return [kind for kind in known if entry.frame not in kind.no_frame]
+        return [of_system.kind for of_system in known if not (of_system.forbidden or of_system.no_read)]
+    return [of_system.kind for of_system in known if entry.frame not in of_system.kind.no_frame]

@@ -20,10 +20,9 @@ import polars as pl
 
 from harness.address import redact
 from harness.check import verify
-from harness.datasets.hostile import tables
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import witness
+from harness.fidelity import tables, witness
 from harness.fidelity.examination import Examination, pairs
 from harness.fidelity.witness import Witness
 from harness.lab.availability import reason_unavailable
@@ -186,15 +185,16 @@ def _status(worker: Worker, job: dict[str, Any], limit: float) -> str:
 def _wanted(entry: Transport, kind: Kind) -> str:
     if declared := entry.lossy.get(kind.name):
         return declared
+    of_system = tables.one(kind, entry.system)
     right = (Fate.REFUSED, Fate.EXACT, Fate.CONVERTED)
-    return Fate.REFUSED if entry.system in kind.forbidden else OR.join(right) if entry.system in kind.may_refuse else ""
+    return Fate.REFUSED if of_system.forbidden else OR.join(right) if of_system.own.may_refuse else ""
 
 
 def _finding(
     exam: Examination, entry: Transport, kind: Kind, of_system: Witness, worker: Worker, folder: Path
 ) -> Finding:
     wanted = _wanted(entry, kind)
-    if entry.system not in kind.forbidden and (reason := of_system.verdict(kind)):
+    if not tables.one(kind, entry.system).forbidden and (reason := of_system.verdict(kind)):
         return Finding(entry, kind.name, Fate.UNVERIFIABLE, wanted, _short(reason, exam))
     job = _job(exam, entry, kind, of_system, folder)
     answer = worker.ask(job, DECLARED_LIMIT if wanted == Fate.HANGS else exam.time_limit).answer
@@ -210,7 +210,7 @@ def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, fo
         "table": of_system.empty(kind) if writes else of_system.loaded(kind),
         "warmup_table": None,
         "dataset": str(of_system.file(kind)),
-        "kinds": tables.kinds_of(kind.columns) if writes else tables.read_kinds(kind, entry.system),
+        "kinds": tables.kinds_of(kind.columns) if writes else tables.one(kind, entry.system).read_kinds,
         "result": str(folder / "result.arrow"),
         **addresses(entry, exam.lab, exam.objects, exam.bucket),
     }
@@ -233,7 +233,8 @@ def _judged(
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(f"written: {error}", exam))
     # Of a read without what SELECT * leaves out; by name, for polars would take the name * for all columns.
     expected = pl.DataFrame([of_system.rows(kind)[name] for name in found.columns])
-    fate, detail = judge(kind, expected, found, entry.frame, answer["converted"])
+    about = tables.one(kind, entry.system).about
+    fate, detail = judge(about, expected, found, entry.frame, answer["converted"])
     return Finding(entry, kind.name, fate, wanted, _short(detail, exam))
 
 
@@ -242,12 +243,13 @@ def _short(text: str, exam: Examination) -> str:
 
 
 def judge(
-    kind: Kind, expected: pl.DataFrame, found: pl.DataFrame, frame: str, converted: dict[str, str]
+    about: set[str], expected: pl.DataFrame, found: pl.DataFrame, frame: str, converted: dict[str, str]
 ) -> tuple[Fate, str]:
     """Say how the values of a kind fared: `exact`, `converted` or `changed`, and what is different. Pure.
 
-    Of dtypes only those of the columns that the kind is about count. A float64 column of pandas has one mark for a null
-    and for NaN: there a null that became a NaN is `converted`; a NaN that became a null is `changed` as everywhere.
+    Of dtypes only those of the columns count that the kind is `about`; of all, where it is about none. A float64 column
+    of pandas has one mark for a null and for NaN: there a null that became a NaN is `converted`; a NaN that became a
+    null is `changed` as everywhere.
     """
     if frame == "pandas" and expected.height == found.height:
         with_nulls = verify.nulls_for_nans(expected, found, tables.ROW_KEY)
@@ -255,6 +257,5 @@ def judge(
         converted, found = {**converted, **dict.fromkeys(marked, "NaN for null")}, with_nulls
     if wrong := verify.differences(expected, found, tables.ROW_KEY):
         return Fate.CHANGED, "; ".join(wrong)
-    about = kind.about or set(expected.columns)
-    told = {name: dtype for name, dtype in converted.items() if name in about}
+    told = {name: dtype for name, dtype in converted.items() if not about or name in about}
     return (Fate.CONVERTED, verify.fidelity(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")

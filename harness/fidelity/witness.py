@@ -10,40 +10,39 @@ import polars as pl
 
 from harness.check.canonical import canonicalise
 from harness.check.verify import differences
-from harness.datasets.hostile import tables
-from harness.datasets.hostile.kind import ENUM, Kind
+from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.names import VICTIM
+from harness.fidelity import tables
+from harness.fidelity.tables import Held
 from harness.lab.reference import PATIENCE_SECONDS, NoAnswer, Reference
 from harness.machine import scratch
 from harness.systems import SYSTEMS
 
 _WRITTEN = "hostile_written"
-_VICTIM = Kind("victim", "", {}, {})  # only the key, so that SELECT 1 is a row of it
+_VICTIM = Kind("victim", "", [], {})  # only the key, so that SELECT 1 is a row of it
 
 
 class Witness:
     """What vouches for the values of one database, through `reference`; files for transports are left in `folder`."""
 
     def __init__(self, system: str, endpoints: dict[str, str], folder: Path) -> None:
-        self._system, self._folder, self._client = system, folder, SYSTEMS[system].client
+        self._system, self._folder = system, folder
+        self._client, self._hostile = SYSTEMS[system].client, SYSTEMS[system].hostile
         self.reference = Reference(SYSTEMS[system], endpoints, PATIENCE_SECONDS)
         self.reference.greet()
         self._verdicts: dict[str, str] = {}
         self._made: set[str] = set()
-        self._rows: dict[str, pl.DataFrame] = {}
-        self._enum = False  # whether it is made
+        self._types = False  # whether those that tables need beside them are made
 
     def rows(self, kind: Kind) -> pl.DataFrame:
         """Return the rows of a kind as they should stand in its table."""
-        if kind.name not in self._rows:
-            self._rows[kind.name] = tables.stored(kind, self._system)
-        return self._rows[kind.name]
+        return self._held(kind).stored
 
     def file(self, kind: Kind) -> Path:
         """Return the Parquet file with the rows of a kind as a frame has them."""
         path = self._folder / f"{self._system}-{kind.name}.parquet"
         if not path.exists():
-            tables.rows(kind, self._system).write_parquet(path)
+            self._held(kind).rows.write_parquet(path)
         return path
 
     def loaded(self, kind: Kind) -> str:
@@ -88,7 +87,7 @@ class Witness:
         self._make(_VICTIM, VICTIM)
 
     def _load(self, kind: Kind, table: str) -> None:
-        if insertion := tables.insertion(kind, self._system):
+        if insertion := self._held(kind).insertion:
             self.reference.ask(self._client.fill, table, insertion, once=True)
         else:
             self.reference.ask(self._client.load, table, self.file(kind), tables.kinds_of(kind.columns), once=True)
@@ -101,8 +100,9 @@ class Witness:
 
     def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
         """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
-        fetched = self.reference.ask(self._client.fetch, table, tables.selection(kind, self._system))
-        return canonicalise(fetched, tables.stored_kinds(kind, self._system))[0]
+        of = self._held(kind)
+        fetched = self.reference.ask(self._client.fetch, table, of.selection)
+        return canonicalise(fetched, of.stored_kinds)[0]
 
     def settle(self) -> None:
         """End what a killed process has left on the server."""
@@ -114,19 +114,22 @@ class Witness:
         self._verdicts.clear()
 
     def close(self) -> None:
-        """Drop all tables, then their enum."""
+        """Drop all tables, then the types beside them."""
         for table in self._made:
             self.reference.ask(self._client.drop, table)
-        if self._enum:
-            self.reference.ask(self._client.drop_enum, ENUM)
+        if self._types:
+            self.reference.ask(self._hostile.drop_types)
         self.reference.close()
 
     def _make(self, kind: Kind, table: str) -> None:
-        if (labels := tables.enum(kind, self._system)) and not self._enum:
-            self.reference.ask(self._client.create_enum, ENUM, labels)
-            self._enum = True
+        if not self._types:
+            self.reference.ask(self._hostile.make_types)
+            self._types = True
         self._made.add(table)  # perhaps in vain, and to be dropped all the same
-        self.reference.ask(self._client.create, table, tables.definition(kind, self._system))
+        self.reference.ask(self._client.create, table, self._held(kind).definition)
+
+    def _held(self, kind: Kind) -> Held:
+        return tables.one(kind, self._system)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -14,7 +14,7 @@ from harness.model import Server, SharedFolder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from harness.datasets.hostile.kind import Kind, Stored
+    from harness.datasets.hostile.kind import Own
     from harness.datasets.specification import Specification
     from harness.embedded.service import Service
 
@@ -63,6 +63,11 @@ class System:
         return cast(Hostile, self._module("hostile"))
 
     @property
+    def sql(self) -> Sql:
+        """Names and texts in its SQL, as its transports write them."""
+        return cast(Sql, importlib.import_module(f"harness.transports.{self.name}.sql"))
+
+    @property
     def service(self) -> Service:
         """The server that the embedded lab starts."""
         return self._module("service").SERVICE
@@ -104,12 +109,6 @@ class Client(Protocol):
     def create(self, connection: Any, table: str, definition: str) -> None:
         """Create an empty table in place of the lab's own earlier one. Raises LabError when it is not the lab's."""
 
-    def create_enum(self, connection: Any, name: str, labels: Sequence[str]) -> None:
-        """Create a type of enumerated texts, where types stand beside tables."""
-
-    def drop_enum(self, connection: Any, name: str) -> None:
-        """Drop such a type."""
-
     def drop(self, connection: Any, table: str) -> None:
         """Drop a table of the lab if it exists. Raises LabError when one of this name is not the lab's."""
 
@@ -148,29 +147,32 @@ class Tables(Protocol):
 class Hostile(Protocol):
     """How hostile values stand in a database: the module `hostile` of its room.
 
-    `ROWS` are the values of kinds that are others here (or only here), `WITHOUT` the kinds that it has not, `STORED`
-    their tables where those are not the usual ones, `FORBIDDEN` the kinds of which it can hold no value, `MAY_REFUSE`
-    those whose columns the server refuses, `NO_READ` those of which a read teaches nothing; each with the reason.
+    `TYPES` are the SQL types of columns, by the kind of what stands in them (nullable where they can be) and by the
+    types of `OF_TABLES`; the database is without kinds of values whose columns it has no type for. `OWN` is what it has
+    of its own about a kind, by its name.
     """
 
-    ROWS: Mapping[str, list[dict[str, Any]]]
-    WITHOUT: frozenset[str]
-    STORED: Mapping[str, Stored]
-    FORBIDDEN: Mapping[str, str]
-    MAY_REFUSE: Mapping[str, str]
-    NO_READ: Mapping[str, str]
+    TYPES: Mapping[str, str]
+    OWN: Mapping[str, Own]
 
-    def definition(self, kind: Kind, types: Mapping[str, str]) -> str:
-        """Return CREATE TABLE with `{table}` for the name and `types` of columns that are not the usual ones."""
-
-    def literal(self, text: str) -> str:
-        """Return a text as SQL."""
-
-    def identifier(self, name: str) -> str:
-        """Return the name of a column as SQL."""
+    def definition(self, columns: Sequence[str]) -> str:
+        """Return CREATE TABLE with `{table}` for the name, of the key and these columns."""
 
     def make_types(self, connection: Any) -> None:
         """Make what these tables need beside them: types that have names of their own. Done once, before a table."""
 
     def drop_types(self, connection: Any) -> None:
-        """Drop it again."""
+        """Drop it again; all tables are gone."""
+
+
+class Sql(Protocol):
+    """How names and texts stand in the SQL of a database: the module `sql` beside its transports."""
+
+    def identifier(self, name: str) -> str:
+        """Return the name of a table or column as SQL."""
+
+    def identifiers(self, names: Iterable[str]) -> str:
+        """Return several names as SQL, with commas between them."""
+
+    def literal(self, text: str) -> str:
+        """Return a text as SQL."""

@@ -7,54 +7,80 @@ import pytest
 
 from harness import registry
 from harness.check.canonical import POLARS_DTYPES, as_pandas, canonicalise
-from harness.datasets.hostile import tables
-from harness.datasets.hostile.kind import BOTH, ORDINARY, PLAIN
+from harness.datasets.hostile.kind import OF_TABLES, ORDINARY, PLAIN
 from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import witness
+from harness.fidelity import tables, witness
 from harness.fidelity.fidelity import pairs
 from harness.lab.embedded import EmbeddedLab
 from harness.model import Fate
+from harness.systems import SYSTEMS
 from tests.every import every
 
-TABLES = [(kind, system) for kind in KINDS.values() for system in kind.rows]
-OWN_TABLES = [(kind, system) for kind, system in TABLES if system in kind.stored]
+TABLES = [of for kind in KINDS.values() for system in SYSTEMS if (of := tables.held(kind, system))]
+OWN_TABLES = [of for of in TABLES if of.insertion]
 DECLARED = [entry for entry in registry.select() if entry.lossy]
 
 
-@pytest.mark.parametrize(("kind", "system"), TABLES, ids=lambda it: getattr(it, "name", it))
-def test_the_rows_of_a_kind_are_a_canonical_frame_in_the_order_of_its_key(kind, system):
-    frame = tables.rows(kind, system)
-    kinds = tables.kinds_of(kind.columns)
+@pytest.mark.parametrize("of", TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
+def test_the_rows_of_a_kind_are_a_canonical_frame_in_the_order_of_its_key(of):
+    frame, kinds = of.rows, tables.kinds_of(of.kind.columns)
     assert {name: str(dtype) for name, dtype in frame.schema.items()} == {
         name: POLARS_DTYPES[column] for name, column in kinds.items()
     }
-    assert frame["row_number"].to_list() == list(range(len(kind.rows[system])))
+    assert frame["row_number"].to_list() == list(range(len(of.values)))
     assert frame["row_number"].null_count() == 0
     canonical, converted = canonicalise(frame, kinds)
     assert canonical.equals(frame)
     assert converted == {}
 
 
-@pytest.mark.parametrize(("kind", "system"), TABLES, ids=lambda it: getattr(it, "name", it))
-def test_the_pandas_frame_of_a_kind_is_canonical_and_holds_every_value(kind, system):
-    if "pandas" in kind.no_frame:
+@pytest.mark.parametrize("of", TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
+def test_the_pandas_frame_of_a_kind_is_canonical_and_holds_every_value(of):
+    frame, kinds = of.rows, tables.kinds_of(of.kind.columns)
+    if "pandas" in of.kind.no_frame:
         with pytest.raises(OverflowError, match="no such date"):
-            as_pandas(tables.rows(kind, system), tables.kinds_of(kind.columns))
+            as_pandas(frame, kinds)
         return
-    frame = tables.rows(kind, system)
-    canonical, converted = canonicalise(as_pandas(frame, tables.kinds_of(kind.columns)), tables.kinds_of(kind.columns))
+    canonical, converted = canonicalise(as_pandas(frame, kinds), kinds)
     assert converted == {}
     wanted = frame.with_columns(pl.selectors.float().fill_null(float("nan")))  # pandas has one mark for both
     assert canonical.equals(wanted, null_equal=True)
 
 
 @every(KINDS.values(), lambda kind: kind.name)
-def test_a_kind_has_a_name_a_meaning_and_names_only_its_own_columns_and_systems(kind):
+def test_a_kind_has_a_name_a_meaning_and_names_only_its_own_columns(kind):
     assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", kind.name)
     assert len(kind.meaning) <= 120
-    assert set(kind.rows) | set(kind.forbidden) <= set(BOTH)
-    assert set(kind.stored) | set(kind.no_read) <= set(kind.rows)
-    assert {name for rows in kind.rows.values() for row in rows for name in row} <= set(kind.columns)
+    assert {name for row in kind.rows or [] for name in row} <= set(kind.columns)
+    assert set(kind.beyond) <= set(kind.columns)
+    assert set(kind.made) <= set(kind.into)
+    assert set(kind.columns.values()) <= POLARS_DTYPES.keys()
+    assert {*kind.into.values(), *kind.beyond.values()} <= {*POLARS_DTYPES, *OF_TABLES}
+
+
+@every(SYSTEMS.values(), lambda system: system.name)
+def test_a_database_has_of_its_own_only_what_some_kind_has_too(system):
+    hostile = system.hostile
+    assert hostile.TYPES.keys() <= {*POLARS_DTYPES, *OF_TABLES}
+    assert hostile.OWN.keys() <= KINDS.keys()
+    for name, own in hostile.OWN.items():
+        columns = {**KINDS[name].columns, **KINDS[name].into}
+        assert {column for row in own.rows or [] for column in row} <= set(KINDS[name].columns), name
+        assert {*own.types, *own.made, *own.hidden, *own.shown} <= set(columns), name
+        assert (tables.held(KINDS[name], system.name) is None) == bool(own.without), name
+
+
+@every(KINDS.values(), lambda kind: kind.name)
+def test_some_database_holds_every_kind(kind):
+    assert any(tables.held(kind, system) for system in SYSTEMS)
+
+
+def test_a_database_without_values_or_a_type_for_a_column_is_without_the_kind():
+    lacking = {system: {name for name in KINDS if not tables.held(KINDS[name], system)} for system in SYSTEMS}
+    assert lacking["postgres"] == {"nested", "negative_into_unsigned", "dates_beyond"}
+    assert lacking["clickhouse"] == {"far_dates", "jsonb"}
+    with pytest.raises(ValueError, match="postgres has no values of the kind nested"):
+        tables.one(KINDS["nested"], "postgres")
 
 
 def test_an_ordinary_row_has_no_null_and_only_ascii_words():
@@ -64,46 +90,44 @@ def test_an_ordinary_row_has_no_null_and_only_ascii_words():
 
 
 def test_empty_texts_and_nulls_stand_in_different_kinds():
-    empty = tables.rows(KINDS["empty_text"], "postgres")
+    empty = tables.one(KINDS["empty_text"], "postgres").rows
     assert "" in empty["text_value"]
     assert sum(empty.null_count().row(0)) == 0
     for name in ("nulls", "null_text", "first_10000_null"):
-        assert "" not in tables.rows(KINDS[name], "postgres")["text_value"]
+        assert "" not in tables.one(KINDS[name], "postgres").rows["text_value"]
 
 
 def test_every_nullable_column_is_null_alone_and_all_are_together():
-    frame = tables.rows(KINDS["nulls"], "postgres").drop("row_number")
+    frame = tables.one(KINDS["nulls"], "postgres").rows.drop("row_number")
     nulls = [tuple(value is None for value in row) for row in frame.iter_rows()]
     assert sum(all(row) for row in nulls) == 1
     assert {row.index(True) for row in nulls if sum(row) == 1} == set(range(len(PLAIN)))
 
 
 def test_the_first_value_comes_after_ten_thousand_nulls():
-    frame = tables.rows(KINDS["first_10000_null"], "clickhouse").drop("row_number")
+    frame = tables.one(KINDS["first_10000_null"], "clickhouse").rows.drop("row_number")
     assert {frame[name][:-1].null_count() for name in PLAIN} == {10_000}
     assert frame.tail(1).row(0) == tuple(ORDINARY.values())
 
 
 def test_a_long_text_has_a_million_characters():
-    assert max(map(len, tables.rows(KINDS["long_text"], "postgres")["text_value"])) == 1_000_000
+    assert max(map(len, tables.one(KINDS["long_text"], "postgres").rows["text_value"])) == 1_000_000
 
 
-@pytest.mark.parametrize(("kind", "system"), OWN_TABLES, ids=lambda it: getattr(it, "name", it))
-def test_what_is_to_stand_in_a_table_of_its_own_is_canonical_and_row_for_row(kind, system):
-    stored, kinds = tables.stored(kind, system), tables.stored_kinds(kind, system)
+@pytest.mark.parametrize("of", OWN_TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
+def test_what_is_to_stand_in_a_table_of_its_own_is_canonical_and_row_for_row(of):
+    stored, kinds = of.stored, of.stored_kinds
     assert {name: str(dtype) for name, dtype in stored.schema.items()} == {
         name: POLARS_DTYPES[column] for name, column in kinds.items()
     }
-    assert stored["row_number"].equals(tables.rows(kind, system)["row_number"])
-    of_the_table = kind.stored[system]
-    assert set(of_the_table.values) | set(of_the_table.hidden) | set(of_the_table.shown) <= set(kinds)
+    assert stored["row_number"].equals(of.rows["row_number"])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("system", BOTH)
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_the_reference_client_vouches_for_every_kind_that_its_server_holds(system: str, embedded_lab: EmbeddedLab):
     with witness.opened(system, embedded_lab.endpoints) as of_system:
-        held = [kind for kind in KINDS.values() if system in kind.rows and system not in kind.forbidden]
+        held = [of.kind for of in TABLES if of.system.name == system and not of.forbidden]
         assert {kind.name: verdict for kind in held if (verdict := of_system.verdict(kind))} == {}
 
 
@@ -112,18 +136,18 @@ def test_the_tables_of_ordinary_types_are_not_read_and_those_with_hidden_columns
     assert {"enum", "json", "generated", "padded_text", "float32_nan"} <= read
     assert not {"uint64", "int64_into_int32", "int64_beyond_int32"} & read
     generated = KINDS["generated"]
-    assert list(tables.read_kinds(generated, "postgres")) == ["row_number", "int_value", "double_value"]
-    assert list(tables.read_kinds(generated, "clickhouse")) == ["row_number", "int_value"]
+    assert list(tables.one(generated, "postgres").read_kinds) == ["row_number", "int_value", "double_value"]
+    assert list(tables.one(generated, "clickhouse").read_kinds) == ["row_number", "int_value"]
 
 
 def test_what_a_column_cannot_hold_is_right_only_when_it_is_refused():
     for name in ("int64_beyond_int32", "uint64_beyond_int64", "text_too_long", "unknown_label", "fraction_into_int32"):
-        assert set(KINDS[name].forbidden) == set(KINDS[name].rows), name
+        assert all(of.forbidden for system in SYSTEMS if (of := tables.held(KINDS[name], system))), name
 
 
 @every(DECLARED)
 def test_a_declared_loss_is_of_a_kind_that_can_be_tried_and_has_a_fate_that_loses(entry):
     assert set(entry.lossy) <= {kind.name for kind in pairs(entry)}
     assert set(entry.lossy.values()) <= {Fate.CHANGED, Fate.REFUSED, Fate.HANGS, Fate.CRASHES}
-    forbidden = {name for name, kind in KINDS.items() if entry.system in kind.forbidden}
+    forbidden = {of.kind.name for of in TABLES if of.system.name == entry.system and of.forbidden}
     assert not [name for name in forbidden if entry.lossy.get(name) == Fate.REFUSED]  # the server's fact, no loss

@@ -12,9 +12,8 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.datasets.hostile import tables
 from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import fidelity
+from harness.fidelity import fidelity, tables
 from harness.fidelity.examination import Examination, pairs, select
 from harness.fidelity.fidelity import judge
 from harness.lab import labs
@@ -159,29 +158,32 @@ def test_a_server_that_can_hold_no_such_value_makes_a_refusal_right(made_up: Exa
 
 
 def test_a_null_that_became_nan_in_pandas_is_converted_and_in_polars_changed() -> None:
-    kind = KINDS["nulls"]
-    expected = tables.rows(kind, "postgres")
+    of = tables.one(KINDS["nulls"], "postgres")
+    expected = of.rows
     found = expected.with_columns(pl.col("float_value").fill_null(float("nan")))
-    assert judge(kind, expected, found, "pandas", {}) == (Fate.CONVERTED, "float_value (NaN for null)")
-    fate, detail = judge(kind, expected, found, "polars", {})
+    assert judge(of.about, expected, found, "pandas", {}) == (Fate.CONVERTED, "float_value (NaN for null)")
+    fate, detail = judge(of.about, expected, found, "polars", {})
     assert (fate, detail.partition(":")[0]) == (Fate.CHANGED, "float_value")
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
 def test_a_nan_that_became_a_null_is_changed(frame: str) -> None:
-    expected = tables.rows(KINDS["nan"], "postgres")
+    of = tables.one(KINDS["nan"], "postgres")
+    expected = of.rows
     found = expected.with_columns(pl.col("float_value").fill_nan(None))
-    assert judge(KINDS["nan"], expected, found, frame, {})[0] is Fate.CHANGED
+    assert judge(of.about, expected, found, frame, {})[0] is Fate.CHANGED
 
 
 def test_only_the_dtypes_of_the_columns_that_a_kind_is_about_count() -> None:
-    expected = tables.rows(KINDS["tab"], "postgres")
-    assert judge(KINDS["tab"], expected, expected, "polars", {"uuid_value": "Object"}) == (Fate.EXACT, "")
-    found = judge(KINDS["tab"], expected, expected, "polars", {"uuid_value": "Object", "text_value": "Binary"})
+    of = tables.one(KINDS["tab"], "postgres")
+    expected = of.rows
+    assert judge(of.about, expected, expected, "polars", {"uuid_value": "Object"}) == (Fate.EXACT, "")
+    found = judge(of.about, expected, expected, "polars", {"uuid_value": "Object", "text_value": "Binary"})
     assert found == (Fate.CONVERTED, "text_value (Binary)")
 
 
 def test_a_changed_value_beside_those_the_kind_is_about_counts() -> None:
-    expected = tables.rows(KINDS["tab"], "postgres")
+    of = tables.one(KINDS["tab"], "postgres")
+    expected = of.rows
     found = expected.with_columns(pl.lit(1, pl.Int32).alias("int_value"))
-    assert judge(KINDS["tab"], expected, found, "polars", {})[0] is Fate.CHANGED
+    assert judge(of.about, expected, found, "polars", {})[0] is Fate.CHANGED

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.verify import differences
-from harness.datasets.hostile import tables
 from harness.datasets.hostile.kinds import KINDS, ORDINARY, Kind
 from harness.datasets.hostile.names import NAMES, VICTIM
-from harness.fidelity import fidelity, witness
+from harness.fidelity import fidelity, tables, witness
 from harness.fidelity.examination import Examination
 from harness.fidelity.witness import Witness
 from harness.lab import labs
@@ -76,7 +75,7 @@ def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: d
     @FEW
     @given(ANY_NAME, ANY_NAME)
     def given_back(table: str, column: str) -> None:
-        kind = Kind("names", "", {}, {column: "text"}, tables=(table, table))
+        kind = Kind("names", "", [], {column: "text"}, tables=(table, table))
         of.empty(kind)
         assert of.fetch(kind, table).columns == [*tables.ROW_KEY, column]
         assert asked(system, of, question.format(literal(table))) == [table]
@@ -108,7 +107,7 @@ def test_a_table_of_any_names_comes_back(
     def comes_back(table: str, names: list[str]) -> None:
         columns = dict(zip(names, ("text", "int32", "uuid"), strict=True))
         row = [ORDINARY[f"{name}_value"] for name in ("text", "int", "uuid")]
-        kind, expected = Kind("names", "", {}, columns, tables=(table, table)), tables.frame(columns, [row, row])
+        kind, expected = Kind("names", "", [], columns, tables=(table, table)), tables.frame(columns, [row, row])
         kinds = tables.kinds_of(columns)
         of.empty(kind)
         call(writer, embedded_lab, as_pandas(expected, kinds) if writer.frame == "pandas" else expected, table)

@@ -1,4 +1,4 @@
-"""What a kind of values is: its rows as a frame, and the table they go into where that is not the usual one."""
+"""What a kind of values is everywhere, and what a database may have of its own about it."""
 
 from __future__ import annotations
 
@@ -24,76 +24,79 @@ ORDINARY: dict[str, Any] = {
     "bigint_value": 8,
     "float_value": 0.5,
 }
+KEY = "row_number"  # int32, first in every frame and table
+# Types of columns that frames do not know and not every database has, and the kind of what stands in them.
+OF_TABLES = {
+    "padded_text": "text",  # of four characters or bytes: a shorter text is filled up
+    "short_text": "text",  # of four characters or bytes at most
+    "label": "text",  # one of LABELS
+    "json": "json",
+    "jsonb": "json",  # a second type for documents
+    "computed": "int32",  # by the server: twice `int_value`
+    "defaulted": "int32",  # by the server, where the frame does not have the column
+}
+LABELS = ("red", "green", "blue")
 
 Rows = list[dict[str, Any]]
-BOTH = ("postgres", "clickhouse")
 
 
-@dataclass(frozen=True)
-class Stored:
-    """The table of a kind in one system, where it is not the usual one of the frame's columns.
-
-    `types` are the SQL types of columns that have not the usual one of their kind; a column that the frame does not
-    have is filled by the server. `kinds` and `values` are what stands in a column after a right write, where it is not
-    what was in the frame. `hidden` are columns that SELECT * leaves out. `shown` are expressions with which the
-    reference client fetches a column that it does not bring as it is. `enum` are the labels of the enum `ENUM`, which
-    is to be made before the table.
-    """
-
-    types: dict[str, str]
-    kinds: dict[str, str] = field(default_factory=dict)
-    values: dict[str, list[Any]] = field(default_factory=dict)
-    hidden: tuple[str, ...] = ()
-    shown: dict[str, str] = field(default_factory=dict)
-    enum: tuple[str, ...] = ()
-
-
-ENUM = "hostile_labels"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
-    """One kind of values.
+    """One kind of values, as far as it is the same in every database.
 
-    `rows` maps a system to the values that differ from an ordinary row, row by row; a system that is not in it has
-    no such values. `columns` are the columns of the frame and their kinds. `stored` maps a system to its table
-    where that is not the usual one. `forbidden` maps a system to the reason why it can hold none of these values:
-    there the right outcome of a write is a refusal. `may_refuse` maps a system to the reason why its server would
-    refuse the frame's columns: there a refusal is as right as the values, which a client may have cast itself.
-    `no_frame` maps a library to the reason why its canonical frame can hold none of them: there is nothing to
-    write. `no_read` maps a system to the reason why nothing is to be learnt from reading its table.
-    `tables` are the names of the table that is read and of the one that is written, where the kind is about names.
+    `rows` are the values that differ from an ordinary row, row by row; None where every database has others, or none.
+    `columns` are the columns of the frame and their kinds. `into` are columns of the table that have not the usual type
+    of the frame's column, or that the frame does not have, and what they are: a kind of values or one of OF_TABLES;
+    `made` is what stands in them after a right write, where it is not what was in the frame. `beyond` are columns whose
+    type holds some or none of the values but not all, `reason` says why, where it is not their range: the right outcome
+    of a write is a refusal. `no_frame` maps a library to the reason why its canonical frame can hold none of them:
+    there is nothing to write. `no_read` is the reason why nothing is to be learnt from reading the table. `tables` are
+    the names of the table that is read and of the one that is written, where the kind is about names.
     """
 
     name: str
     meaning: str
-    rows: dict[str, Rows]
+    rows: Rows | None
     columns: dict[str, str] = field(default_factory=lambda: PLAIN)
-    stored: dict[str, Stored] = field(default_factory=dict)
-    forbidden: dict[str, str] = field(default_factory=dict)
-    may_refuse: dict[str, str] = field(default_factory=dict)
+    into: dict[str, str] = field(default_factory=dict)
+    made: dict[str, list[Any]] = field(default_factory=dict)
+    beyond: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
     no_frame: dict[str, str] = field(default_factory=dict)
-    no_read: dict[str, str] = field(default_factory=dict)
+    no_read: str = ""
     tables: tuple[str, str] | None = None
 
-    @property
-    def about(self) -> set[str]:
-        """The columns that the kind is about."""
-        hostile = {name for rows in self.rows.values() for row in rows for name in row}
-        return hostile.union(*(stored.types for stored in self.stored.values()))
+
+@dataclass(frozen=True)
+class Own:
+    """What a database has of its own about a kind; the rest is as the kind says.
+
+    `rows` and `made` take the place of the kind's; `types` are the SQL types of columns that have not the usual one.
+    `hidden` are columns that SELECT * leaves out, `shown` expressions with which the reference client fetches a column
+    that it does not bring as it is. The others are reasons: `without` why the database has no such values or columns,
+    `forbidden` why it can hold none of the values, so that the right outcome of a write is a refusal, `may_refuse` why
+    its server refuses the frame's columns (there a refusal is as right as the values, which a client may have cast
+    itself), `no_read` why nothing is to be learnt from reading its table. `remark` is for readers alone.
+    """
+
+    rows: Rows | None = None
+    types: dict[str, str] = field(default_factory=dict)
+    made: dict[str, list[Any]] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    shown: dict[str, str] = field(default_factory=dict)
+    without: str = ""
+    forbidden: str = ""
+    may_refuse: str = ""
+    no_read: str = ""
+    remark: str = ""
 
 
-def everywhere(rows: Rows) -> dict[str, Rows]:
-    """Return the same rows for all systems."""
-    return dict.fromkeys(BOTH, rows)
+def column(name: str, *values: Any) -> Rows:
+    """Return rows that differ from an ordinary one in one column."""
+    return [{name: value} for value in values]
 
 
-def column(name: str, *values: Any) -> dict[str, Rows]:
-    """Return rows that differ from an ordinary one in one column, for all systems."""
-    return everywhere([{name: value} for value in values])
-
-
-def one_column(name: str, meaning: str, kind: str, values: dict[str, Iterable[Any]], **facts: Any) -> Kind:
+def one_column(name: str, meaning: str, kind: str, values: Iterable[Any] | None, **facts: Any) -> Kind:
     """Return a kind whose frame has one column beside the key: `<kind>_value`; `facts` are further fields of it."""
-    rows = {system: [{f"{kind}_value": value} for value in some] for system, some in values.items()}
+    rows = None if values is None else column(f"{kind}_value", *values)
     return Kind(name, meaning, rows, {f"{kind}_value": kind}, **facts)

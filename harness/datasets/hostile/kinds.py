@@ -10,34 +10,30 @@ import datetime as dt
 from decimal import Decimal
 
 from harness.datasets.hostile import casts, ranges, types
-from harness.datasets.hostile.kind import BOTH, ORDINARY, PLAIN, Kind, Rows, column, everywhere, one_column
+from harness.datasets.hostile.kind import ORDINARY, PLAIN, Kind, Rows, column, one_column
 from harness.datasets.hostile.names import NAMES
 
 _NO_VALUES = dict.fromkeys(PLAIN)
 _MANY = 10_000  # more than any client looks at before it decides on a type
 
 
-def _texts(*values: str) -> dict[str, Rows]:
+def _texts(*values: str) -> Rows:
     return column("text_value", *values)
 
 
-def _dates(*values: str) -> Rows:
-    return [{"date_value": dt.date.fromisoformat(value)} for value in values]
-
-
 _SHAPES = (
-    Kind("one_row", "one ordinary row: whoever fails here fails at everything", everywhere([{}])),
-    Kind("zero_rows", "a table without rows", everywhere([])),
+    Kind("one_row", "one ordinary row: whoever fails here fails at everything", [{}]),
+    Kind("zero_rows", "a table without rows", []),
     Kind(
         "nulls",
         "a null in every nullable column, one at a time and in all at once",
-        everywhere([{}, *({name: None} for name in PLAIN), _NO_VALUES, {}]),
+        [{}, *({name: None} for name in PLAIN), _NO_VALUES, {}],
     ),
-    Kind("null_text", "a null among texts, alone in its row", everywhere([{}, {"text_value": None}, {}])),
+    Kind("null_text", "a null among texts, alone in its row", [{}, {"text_value": None}, {}]),
     Kind(
         "first_10000_null",
         "10,000 rows without any value before the first one with all",
-        everywhere([_NO_VALUES] * _MANY + [{}]),
+        [_NO_VALUES] * _MANY + [{}],
     ),
 )
 _TEXTS = (
@@ -72,12 +68,7 @@ _TEXTS = (
             "\ufeffa\uffff",
         ),
     ),
-    Kind(
-        "nul_character",
-        "texts with the character U+0000",
-        _texts("a\0b", "\0", "a\0"),
-        forbidden={"postgres": "text of Postgres has no U+0000"},
-    ),
+    Kind("nul_character", "texts with the character U+0000", _texts("a\0b", "\0", "a\0")),
     Kind("long_text", "a text of a million characters", _texts("é" + "x" * 999_999, "word")),
 )
 _NUMBERS = (
@@ -97,7 +88,7 @@ _NUMBERS = (
     Kind(
         "late_fraction",
         "10,000 whole floats before the first with a fraction",
-        everywhere([{"float_value": 1.0}] * _MANY + [{}]),
+        [{"float_value": 1.0}] * _MANY + [{}],
     ),
     Kind("int32_limits", "the limits of 32-bit integers", column("int_value", 2**31 - 1, -(2**31), 0, -1)),
     Kind("int64_limits", "the limits of 64-bit integers", column("bigint_value", 2**63 - 1, -(2**63), 2**53 + 1, -1)),
@@ -112,38 +103,35 @@ _NUMBERS = (
         column("uuid_value", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
     ),
 )
-_DATES = (
-    Kind(
-        "dates",
-        "around 1970; Postgres: the years 1 to 9999; ClickHouse: the first and last Date (1970-01-01, 2149-06-06)",
-        {
-            "postgres": _dates("0001-01-01", "1582-10-04", "1582-10-15", "1969-12-31", "1970-01-01", "9999-12-31"),
-            "clickhouse": _dates("1970-01-01", "1970-01-02", "2000-02-29", "2149-06-06"),
-        },
-    ),
-    Kind(
-        "far_dates",
-        "the first and last date of Postgres: 4714-11-24 BC and 5874897-12-31, in days since 1970",
-        {"postgres": [{"date_value": -2_440_588}, {"date_value": 2_145_042_905}]},
-        no_frame={"pandas": "datetime64[us] of pandas ends in the year 294247"},
-    ),
-)
-
-
-def _utc(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
-
-
 _TIMES = (
     "1969-12-31 23:59:59.999999",
     "1970-01-01 00:00:00",
     "2025-03-30 02:30:00.000001",
     "2243-01-01 00:00:00.000001",  # microseconds since 1970 that do not survive a detour through a float
     "2262-04-12 00:00:00.5",  # the end of what nanoseconds in 64 bits hold
+    "0001-01-01 00:00:00",
+    "9999-12-31 23:59:59.999999",
 )
-_FIRST_AND_LAST = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
-
-
+MOMENTS = [dt.datetime.fromisoformat(text) for text in _TIMES]
+_DATES = (
+    Kind(
+        "dates",
+        "around 1970, where calendars changed, and the first and last day with a year of four digits",
+        column(
+            "date_value",
+            *(
+                dt.date.fromisoformat(text)
+                for text in ("0001-01-01", "1582-10-04", "1582-10-15", "1969-12-31", "1970-01-01", "9999-12-31")
+            ),
+        ),
+    ),
+    Kind(
+        "far_dates",
+        "the first and the last date that a column holds, where those lie beyond the years 1 and 9999",
+        None,
+        no_frame={"pandas": "datetime64[us] of pandas ends in the year 294247"},
+    ),
+)
 _BOOLEANS = [True, False, True]
 _DECIMALS = [
     Decimal(text)
@@ -151,47 +139,28 @@ _DECIMALS = [
 ]
 _ARRAYS = [[1, 2, 3], [], [-1], [None, 2147483647], [None]]
 _OTHER_TYPES = (
-    one_column("booleans", "a column of booleans", "boolean", dict.fromkeys(BOTH, _BOOLEANS)),
+    one_column("booleans", "a column of booleans", "boolean", _BOOLEANS),
     one_column(
         "timestamps",
-        "timestamps without a zone, to the microsecond; Postgres: also the years 1 and 9999",
+        "timestamps without a zone, to the microsecond, also of the years 1 and 9999",
         "timestamp",
-        {
-            "postgres": [dt.datetime.fromisoformat(text) for text in (*_TIMES, *_FIRST_AND_LAST)],
-            "clickhouse": [dt.datetime.fromisoformat(text) for text in _TIMES],
-        },
+        MOMENTS,
     ),
     one_column(
         "timestamps_tz",
-        "instants (timestamps with a zone), to the microsecond; Postgres: also the years 1 and 9999",
+        "instants (timestamps with a zone), to the microsecond, also of the years 1 and 9999",
         "timestamp_tz",
-        {
-            "postgres": [_utc(text) for text in (*_TIMES, *_FIRST_AND_LAST)],
-            "clickhouse": [_utc(text) for text in _TIMES],
-        },
+        [moment.replace(tzinfo=dt.UTC) for moment in MOMENTS],
     ),
-    one_column(
-        "decimals", "decimals of 38 digits, 10 of them after the point", "decimal", dict.fromkeys(BOTH, _DECIMALS)
-    ),
-    one_column(
-        "arrays",
-        "arrays of integers, empty ones and with nulls among the integers",
-        "array",
-        dict.fromkeys(BOTH, _ARRAYS),
-    ),
-    # Not in Postgres: a composite type has to be made beside the table, and the reference client does not know it.
-    one_column(
-        "nested",
-        "named tuples of an integer and a text",
-        "nested",
-        {"clickhouse": [{"a": 1, "b": "x"}, {"a": -1, "b": ""}]},
-    ),
+    one_column("decimals", "decimals of 38 digits, 10 of them after the point", "decimal", _DECIMALS),
+    one_column("arrays", "arrays of integers, empty ones and with nulls among the integers", "array", _ARRAYS),
+    one_column("nested", "named tuples of an integer and a text", "nested", [{"a": 1, "b": "x"}, {"a": -1, "b": ""}]),
 )
 _NAMES = tuple(
     Kind(
         name,
         names.meaning,
-        everywhere([dict(zip(names.columns, ORDINARY.values(), strict=True))] * 2),
+        [dict(zip(names.columns, ORDINARY.values(), strict=True))] * 2,
         dict(zip(names.columns, PLAIN.values(), strict=True)),
         tables=names.tables,
     )

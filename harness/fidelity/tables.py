@@ -1,0 +1,144 @@
+"""A kind of values in a database: its rows as a frame, the table they go into, and what is to stand in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, cached_property
+from typing import Any
+
+import polars as pl
+
+from harness.check.canonical import polars_dtype
+from harness.datasets.hostile.kind import KEY, OF_TABLES, ORDINARY, Kind, Own, Rows
+from harness.systems import SYSTEMS
+from harness.systems.system import System
+
+ROW_KEY = (KEY,)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A kind in a database that has such values: what is true everywhere and what is the database's own, as one.
+
+    `types` are the SQL types of all columns of the table but the key, `kinds` the kinds of what is to stand in them.
+    `own` has what else is only the database's: hidden and shown columns, and why its server may refuse the columns.
+    """
+
+    kind: Kind
+    system: System
+    own: Own
+    values: Rows
+    types: dict[str, str]
+    kinds: dict[str, str]
+
+    @property
+    def forbidden(self) -> str:
+        """Why the database can hold none of the values (the right outcome of a write is a refusal), or nothing."""
+        narrow = " and ".join(self.types[name] for name in self.kind.beyond)
+        return self.own.forbidden or (narrow and (self.kind.reason or f"{narrow} cannot hold all of these values"))
+
+    @property
+    def no_read(self) -> str:
+        """Why nothing is to be learnt from reading the table, or nothing."""
+        return self.own.no_read or self.kind.no_read
+
+    @property
+    def about(self) -> set[str]:
+        """The columns that the kind is about."""
+        return {name for row in self.values for name in row}.union(self.kind.into, self.kind.beyond, self.own.types)
+
+    @property
+    def stored_kinds(self) -> dict[str, str]:
+        """All columns of the table, with the kinds of what is to stand in them."""
+        return kinds_of(self.kinds)
+
+    @property
+    def read_kinds(self) -> dict[str, str]:
+        """The columns that a read of the whole table gives: those of SELECT *."""
+        return {name: kind for name, kind in self.stored_kinds.items() if name not in self.own.hidden}
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """The rows as a canonical frame in the order of its key."""
+        values = [{**ORDINARY, **row} for row in self.values]
+        return frame(self.kind.columns, [[row[name] for name in self.kind.columns] for row in values])
+
+    @cached_property
+    def stored(self) -> pl.DataFrame:
+        """What is to stand in the table after the rows were written, as a canonical frame."""
+        made = self.kind.made | self.own.made
+        columns = (
+            pl.Series(name, made[name], polars_dtype(of)) if name in made else self.rows[name].cast(polars_dtype(of))
+            for name, of in self.stored_kinds.items()
+        )
+        return pl.DataFrame(list(columns))
+
+    @property
+    def definition(self) -> str:
+        """CREATE TABLE with `{table}` for `format` to fill in."""
+        columns = [f"{self.system.sql.identifier(name)} {of}" for name, of in self.types.items()]
+        return self.system.hostile.definition([text.replace("{", "{{").replace("}", "}}") for text in columns])
+
+    @property
+    def selection(self) -> str:
+        """What the reference client selects: all columns, also those that SELECT * leaves out."""
+        columns = {name: self.system.sql.identifier(name) for name in self.stored_kinds}
+        shown = self.own.shown
+        return ", ".join(f"{shown[name]} AS {column}" if name in shown else column for name, column in columns.items())
+
+    @property
+    def insertion(self) -> str | None:
+        """INSERT of the rows as texts and numbers of SQL, already cast, with `{table}` for the name.
+
+        None where the table is the usual one, which the reference client fills from a file. Here the server parses what
+        that client has no type for; that the values have arrived, the fetch shows.
+        """
+        if not (self.kind.into or self.kind.beyond or self.own.types):
+            return None
+        given, made = self.rows, self.stored
+        cast = [made[name] if made.schema[name] != dtype else given[name] for name, dtype in given.schema.items()]
+        values = ", ".join(f"({', '.join(map(self._literal, row))})" for row in zip(*cast, strict=True))
+        return f"INSERT INTO {{table}} ({self.system.sql.identifiers(given.columns)}) VALUES {values}"
+
+    def _literal(self, value: object) -> str:
+        return str(value) if isinstance(value, int | float | Decimal) else self.system.sql.literal(str(value))
+
+
+@cache
+def held(kind: Kind, system: str) -> Held | None:
+    """Return a kind as a database holds it; None where that has no such values, or no type for one of the columns."""
+    room = SYSTEMS[system].hostile
+    own = room.OWN.get(kind.name, Own())
+    values = kind.rows if own.rows is None else own.rows
+    usual = {name: room.TYPES.get(of) for name, of in {**kind.columns, **kind.into, **kind.beyond}.items()}
+    types = {name: own.types.get(name) or of for name, of in usual.items()}
+    known = {name: of for name, of in types.items() if of}
+    if own.without or values is None or len(known) < len(types):
+        return None
+    kinds = kind.columns | {name: OF_TABLES.get(of, of) for name, of in kind.into.items()}
+    return Held(kind, SYSTEMS[system], own, values, known, kinds)
+
+
+def one(kind: Kind, system: str) -> Held:
+    """Return a kind as a database holds it. Raises ValueError where that has no such values."""
+    if found := held(kind, system):
+        return found
+    raise ValueError(f"{system} has no values of the kind {kind.name}")
+
+
+def kinds_of(columns: dict[str, str]) -> dict[str, str]:
+    """Return all columns of a frame with their kinds: the key and these."""
+    return {KEY: "int32", **columns}
+
+
+def frame(columns: dict[str, str], values: Sequence[Sequence[Any]]) -> pl.DataFrame:
+    """Return rows of values as a canonical frame, numbered from 0. A date may be days since 1970-01-01."""
+    series = [pl.Series(KEY, range(len(values)), pl.Int32)]
+    for place, (name, kind) in enumerate(columns.items()):
+        column = [row[place] for row in values]
+        days = kind == "date" and any(isinstance(value, int) for value in column)
+        made = pl.Series(name, column, pl.Int32 if days else polars_dtype(kind), strict=True)
+        series.append(made.cast(pl.Date) if days else made)
+    return pl.DataFrame(series)

@@ -1,0 +1,80 @@
+"""Hostile values in ClickHouse."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.datasets.hostile.kind import KEY, LABELS, Own, column
+from harness.datasets.hostile.kinds import MOMENTS
+from harness.transports.clickhouse.sql import literal
+
+if TYPE_CHECKING:
+    from clickhouse_connect.driver.client import Client
+
+_LABELS = ", ".join(f"{literal(label)} = {number}" for number, label in enumerate(LABELS, 1))
+# An Array and a Tuple cannot be null here; what is in an Array can. Texts of fixed length are not nullable, as such
+# columns usually are; in a nullable one the server itself may store a null instead of what is too long.
+TYPES = {
+    "text": "Nullable(String)",
+    "uuid": "Nullable(UUID)",
+    "date": "Nullable(Date)",
+    "int32": "Nullable(Int32)",
+    "int64": "Nullable(Int64)",
+    "float64": "Nullable(Float64)",
+    "boolean": "Nullable(Bool)",
+    "timestamp": "Nullable(DateTime64(6))",
+    "timestamp_tz": "Nullable(DateTime64(6, 'UTC'))",
+    "decimal": "Nullable(Decimal(38, 10))",
+    "array": "Array(Nullable(Int32))",
+    "nested": "Tuple(a Int32, b String)",
+    "uint32": "Nullable(UInt32)",
+    "uint64": "Nullable(UInt64)",
+    "float32": "Nullable(Float32)",
+    "padded_text": "FixedString(4)",
+    "short_text": "FixedString(4)",
+    "label": f"Enum8({_LABELS})",
+    "json": "JSON",
+    "computed": "Nullable(Int32) MATERIALIZED int_value * 2",
+    "defaulted": "Nullable(Int32) DEFAULT int_value * 2",
+}
+_DOUBLED = {"double_value": [14, -16, 0]}
+_AS_TEXT = Own(shown={"text_value": "toString(text_value)"})  # in Arrow an Enum8 is its number
+_NO_FAR_YEARS = "DateTime64 has neither of these years"
+_INSTANTS = [moment for moment in MOMENTS if 1900 <= moment.year <= 2299]
+
+
+def _dates(*values: str) -> list[dict[str, dt.date]]:
+    return column("date_value", *map(dt.date.fromisoformat, values))
+
+
+OWN = {
+    "dates": Own(
+        rows=_dates("1970-01-01", "1970-01-02", "2000-02-29", "2149-06-06"), remark="the first and the last Date"
+    ),
+    "dates_beyond": Own(rows=_dates("2025-03-04", "1969-12-31", "2149-06-07")),
+    "timestamps": Own(rows=column("timestamp_value", *_INSTANTS), remark=_NO_FAR_YEARS),
+    "timestamps_tz": Own(
+        rows=column("timestamp_tz_value", *(moment.replace(tzinfo=dt.UTC) for moment in _INSTANTS)),
+        remark=_NO_FAR_YEARS,
+    ),
+    "padded_text": Own(made={"text_value": ["ab\0\0", "abcd"]}, remark="U+0000"),
+    "enum": _AS_TEXT,
+    "unknown_label": _AS_TEXT,
+    "generated": Own(hidden=("double_value",), remark="not in SELECT *"),
+    "column_default": Own(made=_DOUBLED),
+}
+
+
+def definition(columns: Sequence[str]) -> str:
+    """Return CREATE TABLE with `{table}` for the name, of the key and these columns."""
+    return f"CREATE TABLE {{table}} ({', '.join([f'{KEY} Int32', *columns])}) ENGINE = MergeTree ORDER BY {KEY}"
+
+
+def make_types(client: Client) -> None:
+    """Make nothing: the labels of an enum stand in its column."""
+
+
+def drop_types(client: Client) -> None:
+    """Drop nothing."""

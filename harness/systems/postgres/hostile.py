@@ -1,0 +1,71 @@
+"""Hostile values in Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.datasets.hostile.kind import KEY, LABELS, Own
+from harness.systems.postgres import client
+
+if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Connection
+
+_ENUM = "hostile_labels"
+TYPES = {
+    "text": "text",
+    "uuid": "uuid",
+    "date": "date",
+    "int32": "integer",
+    "int64": "bigint",
+    "float64": "double precision",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+    "timestamp_tz": "timestamptz",
+    "decimal": "numeric(38, 10)",
+    "array": "integer[]",
+    "float32": "real",
+    "padded_text": "char(4)",
+    "short_text": "varchar(4)",
+    "label": _ENUM,
+    "json": "json",
+    "jsonb": "jsonb",
+    "computed": "integer GENERATED ALWAYS AS (int_value * 2) STORED",
+    "defaulted": "integer DEFAULT 5",
+}
+# The next larger type holds these values, and reading it is nothing new.
+_NOT_UNSIGNED = "no type of Postgres is unsigned: this is a table of an ordinary type"
+_MADE = Own(remark="a type made for it")
+OWN = {
+    "nul_character": Own(forbidden="text of Postgres has no U+0000"),
+    "far_dates": Own(
+        rows=[{"date_value": -2_440_588}, {"date_value": 2_145_042_905}],  # days since 1970
+        remark="4714-11-24 BC and 5874897-12-31",
+    ),
+    "uint32": Own(types={"uint32_value": "bigint"}, no_read=_NOT_UNSIGNED),
+    "uint64": Own(types={"uint64_value": "numeric"}, no_read=_NOT_UNSIGNED),
+    # The reference client does not know a composite type, which would have to be made beside the table.
+    "nested": Own(without="a composite type has to be made beside the table"),
+    "negative_into_unsigned": Own(without="no type is unsigned"),
+    "enum": _MADE,
+    "unknown_label": _MADE,
+    "padded_text": Own(made={"text_value": ["ab  ", "abcd"]}, remark="spaces"),
+    "boolean_into_int32": Own(may_refuse="boolean does not become integer without a cast"),
+    "int32_into_date": Own(may_refuse="integer does not become date"),
+    "timestamp_into_int64": Own(may_refuse="timestamp does not become bigint"),
+}
+
+
+def definition(columns: Sequence[str]) -> str:
+    """Return CREATE TABLE with `{table}` for the name, of the key and these columns."""
+    return f"CREATE TABLE {{table}} ({', '.join([f'{KEY} integer PRIMARY KEY', *columns])})"
+
+
+def make_types(connection: Connection) -> None:
+    """Create the enum of the labels."""
+    client.create_enum(connection, _ENUM, LABELS)
+
+
+def drop_types(connection: Connection) -> None:
+    """Drop it again; no table may use it any more."""
+    client.drop_enum(connection, _ENUM)
