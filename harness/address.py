@@ -12,11 +12,11 @@ CONNECT_SECONDS = 5  # an unreachable server is reported within this time
 
 @dataclass(frozen=True)
 class Address:
-    """An address of a database server.
+    """An address of a database.
 
     `name` is what transports call it, `setting` the variable (`LAB_...`, in lower case and without that) in which a
     person names theirs, `meaning` the line that explains it, `variable` where a printed script expects it. `schemes`
-    are those of its URIs, `port` is the one of a URI that has none.
+    are those of its URIs, `port` is the one of a URI that has none; files have no port.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Address:
     meaning: str
     variable: str
     schemes: tuple[str, ...]
-    port: int
+    port: int = 0
 
 
 def split(uri: str, address: Address) -> SplitResult:

@@ -1,5 +1,6 @@
 """The generated pages: the catalogue, columns and settings from code, the tables of README from the reference run."""
 
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -17,7 +18,7 @@ from harness.report.summary import Summary
 from harness.results import folder as folders
 from harness.results import row
 from harness.results.folder import Facts
-from harness.settings import COMPOSE, ROOT, Settings
+from harness.settings import ROOT, Settings
 from harness.suites import suite_files
 from harness.suites.suite import Suite
 from harness.systems import SYSTEMS
@@ -136,9 +137,15 @@ def _setting_rows() -> Iterator[tuple[str, str, str]]:
         yield f"LAB_{name.upper()}", "" if default is None else str(default), field.description or ""
 
 
+def compose_settings() -> dict[str, str]:
+    """Return the variables of the Compose lab with their defaults."""
+    return {name: default for name, default, _ in _compose_rows()}
+
+
 def _compose_rows() -> Iterator[tuple[str, str, str]]:
-    for setting in COMPOSE:
-        yield setting.name, setting.default, setting.meaning
+    settings = tomllib.loads((ROOT / "compose" / "settings.toml").read_text(encoding="utf-8"))
+    for name, setting in settings.items():
+        yield name, setting["default"], setting["meaning"]
 
 
 def _settings() -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-NAMESPACE = "dataframe_io_lab"  # the one schema (Postgres) or database (ClickHouse) the lab works in
+NAMESPACE = "dataframe_io_lab"  # the one schema or database of a server that the lab works in
 CONTROL = "_control"  # ends the id of an A/A control; before it stands the id of the transport that it repeats
 MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
 OR = " or "  # between several outcomes that are all right
@@ -65,12 +65,12 @@ class Transport:
     """One way to move a dataframe: a plain function and what it declares about itself.
 
     `id` is `<system>.<client>.<function>`, taken from folder, module and function name.
-    `endpoint` names the address that `connect` is given where that is a server's: `postgres`, `clickhouse_http` or
-    `clickhouse_native`. Transports of files and stores are given a folder instead.
+    `endpoint` names the address that `connect` is given where that is a database's (see `harness.address.Address`).
+    Transports of files and stores are given a folder instead.
     `frame` is what the data are in memory: `polars`, `pandas`, `pyarrow`, `dicts`, `tuples`, `bytes`; `table` and
     `sorted table` where they are in the server already; empty where nothing is.
     `requires` are the Python modules the worker imports before the clock starts.
-    `needs` are what the lab must offer beyond the endpoint: `pg_parquet`, `shared_io`, `s3`.
+    `needs` are what the lab must offer beyond the endpoint: `shared_io`, `s3`, or what a server may offer.
     `published` is the description of the row it reproduces, letter by letter; None when there is none.
     `lossy` are the kinds of values (see `harness.datasets.hostile`) that it is known not to bring through, and how they
     fare: `changed`, `refused`, `hangs` or `crashes`.

@@ -13,7 +13,7 @@ from harness.report import markdown, summary
 from harness.results import runs_csv
 from harness.results.row import NAMES as COLUMN_NAMES
 from harness.results.row import ok_rows
-from harness.settings import COMPOSE, Settings
+from harness.settings import Settings
 
 NAMES = ("catalogue.md", "columns.md", "settings.md", ".env.example", "results.md", "README.md")
 
@@ -58,7 +58,7 @@ def test_every_column_of_both_files_stands_in_the_page_of_columns():
 
 def test_every_setting_stands_in_the_page_and_in_the_example_file():
     of_harness = [f"LAB_{name.upper()}" for name in Settings.model_fields]
-    of_compose = [setting.name for setting in COMPOSE]
+    of_compose = list(docs.compose_settings())
     assert re.findall(r"^\| `(\w+)`", page("settings.md"), re.MULTILINE) == of_harness + of_compose
     assert re.findall(r"^(\w+)=$", page(".env.example"), re.MULTILINE) == of_compose + of_harness
 

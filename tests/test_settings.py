@@ -72,7 +72,7 @@ def test_reading_the_settings_changes_nothing(monkeypatch):
 
 def test_a_command_switches_every_proxy_off_and_forgets_what_clients_read(monkeypatch):
     monkeypatch.setattr(os, "environ", {"http_proxy": "http://x:1", "PGHOST": "elsewhere", "HOME": "/home"})
-    variables.forget_clients()
+    variables.forget_clients(["PG"])
     assert getproxies_environment()["no"] == "*"
     assert "PGHOST" not in os.environ
     assert os.environ["HOME"] == "/home"

@@ -11,6 +11,7 @@ import sys
 from harness.cli import catalogue, labs, pages, runs, several, verifying  # noqa: F401
 from harness.cli.app import app
 from harness.machine import variables
+from harness.systems import SYSTEMS
 
 __all__ = ["app", "main"]
 
@@ -20,5 +21,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without † is no reason to lose a table
-    variables.forget_clients()
+    variables.forget_clients(name for system in SYSTEMS.values() for name in system.variables)
     app()

@@ -13,7 +13,7 @@ from harness.model import Origin
 
 @app.command("list")
 @explained
-def list_(pattern: Annotated[str, typer.Argument(help="glob over ids, e.g. 'clickhouse.*.write_*'")] = "*") -> None:
+def list_(pattern: Annotated[str, typer.Argument(help="glob over ids, e.g. '*.write_polars_*'")] = "*") -> None:
     """Print the catalogue of transports, or a part of it."""
     if not sys.stdout.isatty():
         for entry in registry.select(pattern):

@@ -42,9 +42,9 @@ def new_lab_folder(root: Path, release: Callable[[Path], None], programs: Collec
 
 
 def end_processes_in(folder: Path, programs: Collection[str], at_once: bool = False) -> None:
-    """End the services that still work inside a folder: a keeper or a postmaster that was killed leaves some.
+    """End the services that still work inside a folder: a keeper or a server that was killed leaves some.
 
-    A busy Postgres backend outlives its killed postmaster until its query ends, and a new postmaster refuses to start
+    A busy process of a server may outlive its killed parent until its query ends, and a new server refuse to start
     beside it. SIGTERM, then after GRACE_SECONDS SIGKILL; or only that, `at_once`, for services that hang.
 
     Services are known by their HOME, which lies in the folder; `programs`, whose titles overwrite what they were given,

@@ -233,8 +233,8 @@ def _stop_asked(process: subprocess.Popen[bytes], bell: int, lab_pid: int) -> bo
 def _end(process: subprocess.Popen[bytes], steps: Sequence[tuple[str, float]]) -> None:
     """Send each signal in turn until the process has ended; SIGKILL is the last, and ends all that it started.
 
-    A process that somebody stopped takes no signal but SIGKILL before it goes on. Postgres' backends have sessions of
-    their own, so they are known as children, while their postmaster lives.
+    A process that somebody stopped takes no signal but SIGKILL before it goes on. Those it started may have sessions of
+    their own, so they are known as children, while it lives.
     """
     family = _descendants(process.pid)
     for name, seconds in steps:

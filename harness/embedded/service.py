@@ -1,4 +1,4 @@
-"""What the embedded lab has to know of a service that it starts."""
+"""What the embedded lab has to know of a service that it starts, or of a database in files that needs none."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class Service:
     `ready_file` exists and `is_ready(folder)` says so. `release(folder)` gives back what a killed one leaves outside
     its folder. `programs` are the names of its processes where those do not keep the HOME they were given, and
     `reachable(folder)` is the folder itself or, where the account of its processes cannot get there, another one.
+    `last_words` stand in the line of its log in which it says why it ends itself. `not_here` are words of an error that
+    is this service's alone: another server of its kind can do what was asked of it.
     """
 
     ports: int
@@ -27,3 +29,15 @@ class Service:
     release: Callable[[Path], None]
     programs: tuple[str, ...] = ()
     reachable: Callable[[Path], Path] = lambda folder: folder
+    last_words: str = ""
+    not_here: str = ""
+
+
+@dataclass(frozen=True)
+class Files:
+    """A database without a server: its clients open files in a folder that the lab makes and removes.
+
+    `endpoints(folder)` are its addresses. There is nothing to start, to watch or to bring back.
+    """
+
+    endpoints: Callable[[Path], dict[str, str]]

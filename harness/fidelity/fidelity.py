@@ -22,6 +22,7 @@ from harness.address import redact
 from harness.check import verify
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
+from harness.embedded.service import Service
 from harness.fidelity import tables, witness
 from harness.fidelity.examination import Examination, pairs
 from harness.fidelity.witness import Witness
@@ -31,7 +32,7 @@ from harness.machine import scratch
 from harness.model import OR, Fate, Finding, LabError, Operation, Status, Transport
 from harness.run.execution import Worker
 from harness.run.rigs.databases import addresses
-from harness.systems.clickhouse.gateway.blocks import NOT_HERE
+from harness.systems import SYSTEMS
 
 DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
 _CONTROL = KINDS["one_row"]  # a way that does not support an ordinary row is unavailable here, whatever the values
@@ -224,7 +225,7 @@ def _judged(
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(done, exam))
     if answer["status"] != Status.OK:
         fate = _FATES.get(answer["status"], Fate.REFUSED)
-        if NOT_HERE in answer["error"] or (kind is _CONTROL and answer["status"] == Status.UNSUPPORTED):
+        if _not_here(entry, answer["error"]) or (kind is _CONTROL and answer["status"] == Status.UNSUPPORTED):
             fate = Fate.UNAVAILABLE
         return Finding(entry, kind.name, fate, wanted, _short(answer["error"], exam))
     try:
@@ -236,6 +237,12 @@ def _judged(
     about = tables.one(kind, entry.system).about
     fate, detail = judge(about, expected, found, entry.frame, answer["converted"])
     return Finding(entry, kind.name, fate, wanted, _short(detail, exam))
+
+
+def _not_here(entry: Transport, error: str) -> bool:
+    """Say whether it is the embedded service that cannot take this, where a server could."""
+    service = SYSTEMS[entry.system].service
+    return isinstance(service, Service) and bool(service.not_here) and service.not_here in error
 
 
 def _short(text: str, exam: Examination) -> str:

@@ -22,13 +22,13 @@ def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server], n
         return None
     if entry.endpoint not in lab.endpoints:
         return f"this lab has no {entry.endpoint} address"
-    if "shared_io" in entry.needs and lab.io is None and "pg_parquet" in servers[entry.system].offers:
-        return "no folder is shared with the server; set LAB_IO_DIR"
     elsewhere = ("shared_io", "s3")
     missing = [need for need in entry.needs if need not in elsewhere and need not in servers[entry.system].offers]
     if missing:
         version = servers[entry.system].version
         return f"the {entry.system} {version} server does not offer {', '.join(missing)}"
+    if "shared_io" in entry.needs and lab.io is None:
+        return "no folder is shared with the server; set LAB_IO_DIR"
     return no_s3 if "s3" in entry.needs else None
 
 

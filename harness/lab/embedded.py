@@ -1,7 +1,7 @@
 """The embedded lab: starts its services together, watches them, revives them, and stops them in every case.
 
     with on_signals(), EmbeddedLab(Path(".lab")) as lab:
-        print(lab.endpoints["postgres"])
+        print(lab.endpoints)
 
 Every service runs under a keeper (`keeper.py`), which stops it when this process ends, however it ends. All files of a
 lab lie in one folder of its own (`folders.py`).
@@ -23,7 +23,7 @@ from typing import Self
 
 from harness.embedded.folders import end_processes_in, new_lab_folder
 from harness.embedded.keeper import LabError, Task, ask_to_stop, close, launch, remove_folder
-from harness.embedded.service import Service
+from harness.embedded.service import Files, Service
 from harness.systems import SYSTEMS
 
 __all__ = ["EmbeddedLab", "LabError"]
@@ -34,8 +34,9 @@ LOG_LINES = 15
 _NO_SPACE = os.strerror(errno.ENOSPC)
 _TAKEN = (os.strerror(errno.EADDRINUSE).lower(), "port is already in use")  # the latter are MinIO's words
 
-
-SERVICES = {name: system.service for name, system in SYSTEMS.items()}
+_OF_SYSTEMS = {name: system.service for name, system in SYSTEMS.items()}
+SERVICES = {name: service for name, service in _OF_SYSTEMS.items() if isinstance(service, Service)}
+FILES = {name: files for name, files in _OF_SYSTEMS.items() if isinstance(files, Files)}
 _PROGRAMS = [program for service in SERVICES.values() for program in service.programs]
 
 
@@ -53,22 +54,24 @@ class _Running:
 class EmbeddedLab:
     """Real services on free loopback ports with generated passwords, in a fresh folder below `folder`.
 
-    A context manager: up after `with`, gone after it. `services` are keys of SERVICES, `more` are others by name.
+    A context manager: up after `with`, gone after it. `services` are keys of SERVICES, or of FILES for databases that
+    have no server; `more` are other services by name.
     Raises LabError when a service cannot be started. Use it from one thread. After `start`, `folder` is the lab's own
     folder: it lies under the system's temporary one where the account of a service cannot reach the given one.
     """
 
     def __init__(
-        self, folder: Path, services: Iterable[str] = tuple(SERVICES), more: Mapping[str, Service] | None = None
+        self, folder: Path, services: Iterable[str] = tuple(_OF_SYSTEMS), more: Mapping[str, Service] | None = None
     ) -> None:
         self.folder = self._root = folder.absolute()
-        others = dict(more or {})
-        self._services, self._names = SERVICES | others, (*services, *others)
+        asked, others = tuple(services), dict(more or {})
+        self._services, self._files = SERVICES | others, {name: FILES[name] for name in asked if name in FILES}
+        self._names = (*(name for name in asked if name not in FILES), *others)
         self._password = secrets.token_urlsafe(24)
         self._running: dict[str, _Running] = {}
         self._lock: int | None = None
         if unknown := set(self._names) - set(self._services):
-            raise LabError(f"lab: expected services out of {sorted(SERVICES)}, found {sorted(unknown)}")
+            raise LabError(f"lab: expected services out of {sorted(_OF_SYSTEMS)}, found {sorted(unknown)}")
 
     def __enter__(self) -> Self:
         self.start()
@@ -79,15 +82,17 @@ class EmbeddedLab:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Addresses by name, passwords included: "postgres", "clickhouse_http", "clickhouse_native"; "s3" of MinIO."""
+        """Addresses by name, passwords included: those of the systems; "s3" of MinIO."""
         found = [
             self._services[name].endpoints(running.ports, self._password) for name, running in self._running.items()
         ]
+        if self._lock is not None:
+            found += [files.endpoints(self.folder / name) for name, files in self._files.items()]
         return {key: address for addresses in found for key, address in addresses.items()}
 
     @property
     def pids(self) -> dict[str, int]:
-        """Pid by service that has come up: the postmaster and the gateway process."""
+        """Pid by service that has come up."""
         return {name: running.pid for name, running in self._running.items() if running.pid}
 
     @property
@@ -102,6 +107,8 @@ class EmbeddedLab:
             for name in self._names:
                 root = self._services[name].reachable(root)
             self.folder, self._lock = new_lab_folder(root, _release, _PROGRAMS)
+            for name in self._files:
+                (self.folder / name).mkdir()
             for name in self._names:
                 self._launch(name)
             for name in self._names:
@@ -126,7 +133,7 @@ class EmbeddedLab:
         names = [name for name in self.dead() if only is None or name in only]
         for name in names:
             running = self._running[name]
-            if reason := _line_about_space(running):
+            if reason := _line_about_space(running, self._services[name].last_words):
                 raise LabError(f"{name} ended because no space is left for it in {self.folder} ({reason}); make room")
             close(running.keeper)
             end_processes_in(Path(running.task.folder), _PROGRAMS)
@@ -136,7 +143,12 @@ class EmbeddedLab:
         return names
 
     def end(self, name: str) -> None:
-        """Kill a service that hangs, with its keeper and all its processes; `revive` brings it back."""
+        """Kill a service that hangs, with its keeper and all its processes; `revive` brings it back.
+
+        Files have nothing that could be killed.
+        """
+        if name in self._files:
+            return
         running = self._running[name]
         running.keeper.kill()
         running.keeper.wait()
@@ -235,9 +247,10 @@ def _release(folder: Path) -> None:
         service.release(folder / name)
 
 
-def _line_about_space(running: _Running) -> str:
+def _line_about_space(running: _Running, last_words: str) -> str:
     """Return what a service that ended has said of a disk without space since it was started, if it has."""
-    return next((line for line in reversed(_lines(running)) if "PANIC" in line and _NO_SPACE in line), "")
+    said = _lines(running) if last_words else []
+    return next((line for line in reversed(said) if last_words in line and _NO_SPACE in line), "")
 
 
 def _port_taken(running: _Running) -> bool:

@@ -1,6 +1,7 @@
 """Which variables of the environment reach workers, servers and the clients of this process."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 # What a process needs to run at all on this machine, and what settles nothing that is measured.
@@ -10,8 +11,7 @@ _KEPT = {
     *("LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"),
     "NUMEXPR_MAX_THREADS",  # raises numexpr's own limit of 64, nothing else
 }
-# What clients read that this process uses too.
-_OF_CLIENTS = ("PG", "AWS_", "CLICKHOUSE_", "CHDB_", "DUCKDB_", "POLARS_")
+_OF_ENGINES = ("AWS_", "CHDB_", "DUCKDB_", "POLARS_")  # which this process uses too
 _ALWAYS = {
     "NO_PROXY": "*",
     "no_proxy": "*",
@@ -32,12 +32,13 @@ def environment_of_a_server(home: Path) -> dict[str, str]:
     return {"HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
 
 
-def forget_clients() -> None:
+def forget_clients(beginnings: Iterable[str]) -> None:
     """Take from the environment of this process what only clients read, and switch proxies off.
 
+    `beginnings` are those of the variables that clients of databases read.
     The lab talks to its databases directly: a proxy named in the environment would otherwise carry, and be measured
     with, the HTTP ways.
     """
-    for name in [name for name in os.environ if name.startswith(_OF_CLIENTS)]:
+    for name in [name for name in os.environ if name.startswith((*_OF_ENGINES, *beginnings))]:
         del os.environ[name]
     os.environ.update(_ALWAYS)

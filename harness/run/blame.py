@@ -10,15 +10,19 @@ from pathlib import Path
 
 from harness.machine.inventory import free_bytes
 from harness.model import Outcome, Status
+from harness.systems import SYSTEMS
 
-FULL_BYTES = 32_000_000  # two segments of Postgres' log: with less a server cannot go on, and may not say why
+FULL_BYTES = 32_000_000  # with less a database cannot go on (its log may grow by twice 16 MB), and may not say why
 STARVED = "the kernel ended a process for want of memory during this run"
-_NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "NOT_ENOUGH_SPACE", "disk is full")
+_NO_SPACE = (
+    *(os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "disk is full"),
+    *(words for system in SYSTEMS.values() for words in system.no_space),
+)
 _INNOCENT = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED, Status.AGAIN)
 
 
 def no_space(text: str) -> bool:
-    """Say whether an error is about a disk without space, in the words of the system, ClickHouse or SQLite."""
+    """Say whether an error is about a disk without space, in the words of the machine, SQLite or a database."""
     return any(words in text for words in _NO_SPACE)
 
 

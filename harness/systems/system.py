@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harness.datasets.hostile.kind import Own
     from harness.datasets.specification import Specification
-    from harness.embedded.service import Service
+    from harness.embedded.service import Files, Service
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class System:
 
     `source_profile` is the form of a table that costs the server least to read. `fixes` say what to do where the server
     does not offer what some transports need. `shares_folder`: it can read and write files of a folder that it shares
-    with this machine. The properties import the modules of
-    its room when they are asked for: what only needs the words loads no client.
+    with this machine. `variables` are beginnings of names in the environment that its clients read, `no_space` words
+    with which it says that its disk is full. The properties import the modules of its room when they are asked for:
+    what only needs the words loads no client.
     """
 
     name: str
@@ -36,6 +37,8 @@ class System:
     source_profile: str
     fixes: Mapping[str, str] = field(default_factory=dict)
     shares_folder: bool = False
+    variables: tuple[str, ...] = ()
+    no_space: tuple[str, ...] = ()
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -68,9 +71,9 @@ class System:
         return cast(Sql, importlib.import_module(f"harness.transports.{self.name}.sql"))
 
     @property
-    def service(self) -> Service:
-        """The server that the embedded lab starts."""
-        return self._module("service").SERVICE
+    def service(self) -> Service | Files:
+        """The server that the embedded lab starts, or the files it keeps where the database has none."""
+        return cast("Service | Files", self._module("service").SERVICE)
 
     def _module(self, name: str) -> Any:
         return importlib.import_module(f"harness.systems.{self.name}.{name}")

@@ -3,12 +3,12 @@ import re
 import pytest
 from checkout import FLAVOURS, REQUIRED, ROOT, compose, configuration
 
-from harness.settings import COMPOSE
+from harness.docs import compose_settings
 
 SERVICES = {"postgres", "clickhouse", "minio", "harness"}
 ENVIRONMENTS = {
     "only what is required": REQUIRED,
-    "everything empty, as in .env.example": {setting.name: "" for setting in COMPOSE} | REQUIRED,
+    "everything empty, as in .env.example": dict.fromkeys(compose_settings(), "") | REQUIRED,
     "limits, ports and another S3 server": REQUIRED
     | {
         "LAB_POSTGRES_CPUS": "1.5",
@@ -199,7 +199,7 @@ def test_no_password_reaches_a_build(flavour):
 def test_every_variable_of_the_compose_files_has_its_line_in_the_settings_with_the_same_default():
     text = "".join((ROOT / name).read_text() for name in FLAVOURS["debian"])
     used = dict(re.findall(r"\$\{(LAB_[A-Z0-9_]+)(?::[-?]([^}$]*))?", text))
-    settings = {setting.name: setting.default for setting in COMPOSE}
+    settings = compose_settings()
     of_harness = {"LAB_SEED", "LAB_TIME_LIMIT", "LAB_COMMIT"} | {name for name in used if name.startswith("LAB_S3_")}
     assert used.keys() - of_harness <= settings.keys()
     for name in used.keys() - of_harness - REQUIRED.keys() - {"LAB_SERVICE_UID", "LAB_SERVICE_GID"}:
@@ -208,6 +208,6 @@ def test_every_variable_of_the_compose_files_has_its_line_in_the_settings_with_t
 
 def test_env_example_explains_every_setting_in_the_line_above_it():
     lines = (ROOT / ".env.example").read_text().splitlines()
-    for setting in COMPOSE:
-        assert f"{setting.name}=" in lines
-        assert lines[lines.index(f"{setting.name}=") - 1].startswith("# ")
+    for name in compose_settings():
+        assert f"{name}=" in lines
+        assert lines[lines.index(f"{name}=") - 1].startswith("# ")

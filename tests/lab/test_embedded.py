@@ -16,6 +16,8 @@ import psutil
 import psycopg
 import pytest
 
+from harness.embedded.service import Files
+from harness.lab import embedded
 from harness.lab.embedded import EmbeddedLab, LabError
 
 DEADLINE_SECONDS = 20.0
@@ -285,3 +287,17 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(folder):
     (folder / "file").touch()
     with pytest.raises(LabError, match=r"expected to start in .*/file/lab, found .*Not a directory"):
         EmbeddedLab(folder / "file" / "lab").start()
+
+
+def test_a_database_in_files_has_a_folder_while_the_lab_is_up_and_nothing_to_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(embedded.FILES, "made", Files(lambda folder: {"made": f"file:{folder / 'lab.db'}"}))
+    with EmbeddedLab(tmp_path, ["made"]) as lab:
+        assert lab.endpoints == {"made": f"file:{lab.folder / 'made' / 'lab.db'}"}
+        (lab.folder / "made" / "lab.db").write_text("rows")
+        lab.end("made")
+        assert (lab.dead(), lab.revive(), lab.pids) == ([], [], {})
+        assert (lab.folder / "made" / "lab.db").read_text() == "rows"
+    assert lab.endpoints == {}
+    assert labs_in(tmp_path) == []

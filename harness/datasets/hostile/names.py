@@ -1,7 +1,7 @@
 """Names of columns and tables that break ways of moving dataframes, by the kind they are.
 
 A kind has six names of columns, one for each type of the plain table, and two names of tables: of one that is read and
-of one that is written. Both servers can hold every one of them: 63 bytes is the longest name of Postgres.
+of one that is written. Every database of the lab can hold every one of them: none is longer than 63 bytes.
 """
 
 from dataclasses import dataclass

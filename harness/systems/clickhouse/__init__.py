@@ -25,4 +25,6 @@ SYSTEM = System(
         ),
     ),
     source_profile="memory",
+    variables=("CLICKHOUSE_",),
+    no_space=("NOT_ENOUGH_SPACE",),
 )

@@ -22,4 +22,5 @@ SYSTEM = System(
         "(or CREATE EXTENSION pg_parquet where it is installed)"
     },
     shares_folder=True,
+    variables=("PG",),
 )

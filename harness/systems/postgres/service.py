@@ -204,6 +204,7 @@ SERVICE = Service(
     release,
     programs=("postgres", "initdb"),
     reachable=lambda folder: reachable_folder(folder, service_account()),
+    last_words="PANIC",
 )
 
 
