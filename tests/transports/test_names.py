@@ -212,6 +212,12 @@ def test_all_names_of_a_kind_differ_and_fit_into_postgres(name: str) -> None:
     assert max(len(name.encode()) for name in (*columns, *both)) <= LONGEST
 
 
+def test_tables_of_two_kinds_differ_by_more_than_capital_letters() -> None:
+    """A database that does not tell those apart would take one table for the other."""
+    folded = [{name.casefold() for name in names.tables} for names in NAMES.values()]
+    assert len(set().union(*folded)) == sum(map(len, folded))
+
+
 def test_a_frame_with_names_that_are_patterns_is_read_as_it_was_written(tmp_path: Path) -> None:
     from harness.check.canonical import load_frame
 

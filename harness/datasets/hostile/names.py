@@ -77,7 +77,7 @@ NAMES = {
     "name_capitals": Names(
         "names with capital letters",
         ("A", "Name", "someName", "VALUE", "Select", "ID"),
-        ("Table", "SomeTable"),
+        ("Capitals", "SomeTable"),
     ),
     "name_case": Names(
         "names of columns that only capital letters tell apart",
