@@ -11,12 +11,13 @@ from harness.check.canonical import PANDAS_DTYPES, POLARS_DTYPES
 from harness.model import CONTROL, Operation, Origin
 from harness.registry import connect_of, one, select
 from harness.settings import ROOT
+from harness.systems import SYSTEMS
 from tests.every import every
 
 CATALOGUE = registry.catalogue()
 ENTRIES = tuple(CATALOGUE.values())
 ARTICLE = list(csv.DictReader((ROOT / "suites" / "published" / "matrix.csv").open(encoding="utf-8")))
-ENDPOINTS = {"postgres": {"postgres"}, "clickhouse": {"clickhouse_http", "clickhouse_native"}}
+ENDPOINTS = {name: set(system.endpoints) for name, system in SYSTEMS.items()}
 IN_DATABASES = [entry for entry in ENTRIES if entry.system in ENDPOINTS]
 BOUNDS = [entry for entry in ENTRIES if entry.origin is Origin.LIMIT and entry.operation is not Operation.JOB]
 DATABASES = [entry for entry in IN_DATABASES if entry not in BOUNDS]
@@ -36,8 +37,7 @@ FILE_ARGUMENTS[Operation.TRANSFORM] = ["source", "destination"]
 JOB_ARGUMENTS = {"source", "threads", "queries", "elements", "folder", "database", "path", "size", "destination"}
 # System -> what its data may be in memory; a scan has none but where it makes a frame of all rows.
 FRAMES = {
-    "postgres": {"pandas", "polars"},
-    "clickhouse": {"pandas", "polars"},
+    **{name: {"pandas", "polars"} for name in SYSTEMS},
     "machine": {"bytes"},
     "parquet": {"", "pandas"},
     "elt": {""},

@@ -12,6 +12,7 @@ import pytest
 from harness import registry
 from harness.model import Operation
 from harness.show import script
+from harness.systems import SYSTEMS
 from tests.every import every
 
 CATALOGUE = list(registry.catalogue().values())
@@ -175,7 +176,7 @@ def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     elif entry.frame.endswith("table"):
         expected = ["uri", "source", "table"]
     else:
-        expected = ARGUMENTS[entry.operation, entry.system in ("postgres", "clickhouse")] + folder
+        expected = ARGUMENTS[entry.operation, entry.system in SYSTEMS] + folder
     assert arguments == expected
     assert isinstance(main, ast.AsyncFunctionDef) == (entry.style == "async")
 

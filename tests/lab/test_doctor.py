@@ -11,6 +11,7 @@ import pytest
 from harness import registry
 from harness.lab import s3
 from harness.model import LabError
+from harness.systems import SYSTEMS
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -20,7 +21,7 @@ def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environme
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("lab: embedded\nok   postgres: 18.")
     assert "formats: ArrowStream, CSV, Native, Parquet, TabSeparated\n" in done.stdout
-    ways = [entry for entry in registry.catalogue().values() if entry.system in ("postgres", "clickhouse")]
+    ways = [entry for entry in registry.catalogue().values() if entry.system in SYSTEMS]
     lacking = sum("pg_parquet" in entry.needs for entry in ways)
     assert f"ok   ways: {len(ways) - lacking} of {len(ways)} can run here" in done.stdout
     assert done.stdout.count("unavailable: the postgres 18.") == done.stdout.count("; fix: ") == lacking >= 4
