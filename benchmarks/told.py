@@ -41,7 +41,7 @@ def parent() -> None:
 
         setattr(DatabaseRig, method, telling)
 
-    for method, phase in (("prepare", "prepare"), ("differences", "verify"), ("settle", "settle")):
+    for method, phase in (("prepare", "prepare"), ("check", "verify"), ("settle", "settle")):
         told(method, phase)
     write = writing.write
 

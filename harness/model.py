@@ -104,6 +104,23 @@ class SharedFolder:
 
 
 @dataclass(frozen=True)
+class ObjectStore:
+    """An S3 server and the keys for it: `endpoint` is http(s)://host:port; the secret is in no text made of this."""
+
+    endpoint: str
+    region: str
+    access_key: str
+    secret_key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Bucket(ObjectStore):
+    """A bucket on an S3 server."""
+
+    bucket: str
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A built dataset on disk: its name, size, seed, the Parquet file and the hash of its content."""
 

@@ -1,15 +1,16 @@
 """Transports that exist in one test only, run by a real worker; what they do they write to a file, with its time."""
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from harness import registry, transports
 from harness.run.execution import execute
+from harness.worker.messages import AnswerT, Failed, Job
 
 _LOG = """
 import os, time
@@ -49,9 +50,9 @@ class MadeUp:
         self.command = (sys.executable, str(folder / "start.py"))
         self.log, self.result = folder / "log", folder / "result.arrow"
 
-    def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Run a job in a worker and return its answer."""
-        return execute({"result": str(self.result), **job}, 30, self.log, command=self.command).answer
+    def run(self, job: Job[AnswerT]) -> AnswerT | Failed:
+        """Run a job in a worker, which leaves what it hands over at `result`, and return its answer."""
+        return execute(replace(job, result=str(self.result)), 30, self.log, command=self.command).answer
 
     def join(self, monkeypatch: pytest.MonkeyPatch, *starters: ModuleType) -> None:
         """Until the end of a test, put the transports into the catalogue and let modules start workers that know them.

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 import polars as pl
 
@@ -33,6 +32,8 @@ from harness.model import OR, Fate, Finding, LabError, Operation, Status, Transp
 from harness.run.execution import Worker
 from harness.run.rigs.databases import addresses
 from harness.systems import SYSTEMS
+from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
+from harness.worker.messages import Failed
 
 DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
 _CONTROL = KINDS["one_row"]  # a way that does not support an ordinary row is unavailable here, whatever the values
@@ -135,7 +136,7 @@ def _declared_to_hang(
         for worker in workers:
             stack.callback(worker.end)
 
-        def asked(kind: Kind, limit: float) -> list[str]:
+        def asked(kind: Kind, limit: float) -> list[Status]:
             jobs = [_job(exam, entry, kind, of_system, Path(folder)) for entry in entries]
             with ThreadPoolExecutor(len(entries)) as pool:
                 return list(pool.map(lambda worker, job: _status(worker, job, limit), workers, jobs))
@@ -179,8 +180,8 @@ def _cared_for(
     return Finding(entry, kind.name, fate, _wanted(entry, kind), detail)
 
 
-def _status(worker: Worker, job: dict[str, Any], limit: float) -> str:
-    return Status.ERROR if worker.ended else worker.ask(job, limit).answer["status"]
+def _status(worker: Worker, job: DatabaseJob, limit: float) -> Status:
+    return Status.ERROR if worker.ended else worker.ask(job, limit).answer.status
 
 
 def _wanted(entry: Transport, kind: Kind) -> str:
@@ -202,40 +203,43 @@ def _finding(
     return _judged(exam, entry, kind, of_system, job, answer)
 
 
-def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, folder: Path) -> dict[str, Any]:
+def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, folder: Path) -> DatabaseJob:
     writes = entry.operation is Operation.WRITE
-    return {
-        "stays": True,
-        "transport": entry.id,
-        "contract": "databases",
-        "table": of_system.empty(kind) if writes else of_system.loaded(kind),
-        "warmup_table": None,
-        "dataset": str(of_system.file(kind)),
-        "kinds": tables.kinds_of(kind.columns) if writes else tables.one(kind, entry.system).read_kinds,
-        "result": str(folder / "result.arrow"),
-        **addresses(entry, exam.lab, exam.objects, exam.bucket),
-    }
+    return DatabaseJob(
+        transport=entry.id,
+        result=str(folder / "result.arrow"),
+        stays=True,
+        table=of_system.empty(kind) if writes else of_system.loaded(kind),
+        dataset=str(of_system.file(kind)),
+        kinds=tables.kinds_of(kind.columns) if writes else tables.one(kind, entry.system).read_kinds,
+        addresses=addresses(entry, exam.lab, exam.objects, exam.bucket),
+    )
 
 
 def _judged(
-    exam: Examination, entry: Transport, kind: Kind, of_system: Witness, job: dict[str, Any], answer: dict[str, Any]
+    exam: Examination,
+    entry: Transport,
+    kind: Kind,
+    of_system: Witness,
+    job: DatabaseJob,
+    answer: DatabaseAnswer | Failed,
 ) -> Finding:
     wanted, writes = _wanted(entry, kind), entry.operation is Operation.WRITE
     if kind.tables and (done := of_system.executed()):
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(done, exam))
-    if answer["status"] != Status.OK:
-        fate = _FATES.get(answer["status"], Fate.REFUSED)
-        if _not_here(entry, answer["error"]) or (kind is _CONTROL and answer["status"] == Status.UNSUPPORTED):
+    if isinstance(answer, Failed):
+        fate = _FATES.get(answer.status, Fate.REFUSED)
+        if _not_here(entry, answer.error) or (kind is _CONTROL and answer.status == Status.UNSUPPORTED):
             fate = Fate.UNAVAILABLE
-        return Finding(entry, kind.name, fate, wanted, _short(answer["error"], exam))
+        return Finding(entry, kind.name, fate, wanted, _short(answer.error, exam))
     try:
-        found = of_system.fetch(kind, job["table"]) if writes else pl.read_ipc(job["result"])
+        found = of_system.fetch(kind, job.table) if writes else pl.read_ipc(job.result)
     except Exception as error:  # of any client: what stands in the table is not of this kind, or of no enum's labels
         return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(f"written: {error}", exam))
     # Of a read without what SELECT * leaves out; by name, for polars would take the name * for all columns.
     expected = pl.DataFrame([of_system.rows(kind)[name] for name in found.columns])
     about = tables.one(kind, entry.system).about
-    fate, detail = judge(about, expected, found, entry.frame, answer["converted"])
+    fate, detail = judge(about, expected, found, entry.frame, answer.converted or {})
     return Finding(entry, kind.name, fate, wanted, _short(detail, exam))
 
 

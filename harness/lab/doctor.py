@@ -11,8 +11,7 @@ from harness.lab import object_stores, s3
 from harness.lab.availability import reason_unavailable
 from harness.lab.labs import Lab
 from harness.lab.reference import answered
-from harness.lab.s3 import ObjectStore
-from harness.model import LabError, Server, SharedFolder
+from harness.model import LabError, ObjectStore, Server, SharedFolder
 from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.systems.system import System

@@ -14,9 +14,8 @@ from harness.lab import go_programs, minio, s3, toxiproxy
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.go_programs import NotThere
 from harness.lab.reference import GREETING_SECONDS, NoAnswer, within
-from harness.lab.s3 import ObjectStore
 from harness.machine.stopping import on_signals
-from harness.model import LabError, Server
+from harness.model import LabError, ObjectStore, Server
 from harness.settings import Settings
 
 _PATIENCE_SECONDS = 120.0  # for one call: emptying a bucket, fetching what a run wrote

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import address
-from harness.model import LabError, Server
+from harness.model import LabError, ObjectStore, Server
 
 _ADDRESS = address.Address("s3", "s3_endpoint", "", "", ("http", "https"), 9000)
-
-
-@dataclass(frozen=True)
-class ObjectStore:
-    """An S3 server and the keys for it: `endpoint` is http(s)://host:port; the secret is in no text made of this."""
-
-    endpoint: str
-    region: str
-    access_key: str
-    secret_key: str = field(repr=False)
 
 
 def check(store: ObjectStore) -> Server:

@@ -10,13 +10,18 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
+
+from pydantic import TypeAdapter, ValidationError
 
 from harness.machine import scratch, stopping
 from harness.machine.variables import clean_environment
 from harness.model import Status
+from harness.worker.lines import line
 from harness.worker.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
+from harness.worker.messages import AnswerT, Failed, Job
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = (sys.executable, "-m", "harness.worker")
@@ -25,20 +30,20 @@ GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so it
 
 
 @dataclass(frozen=True)
-class Execution:
-    """What came out of a worker: its answer (status and more) and the samples of memory and CPU taken meanwhile."""
+class Execution(Generic[AnswerT]):
+    """What came out of a worker: its answer, or how it failed, and the samples of memory and CPU taken meanwhile."""
 
-    answer: dict[str, Any]
+    answer: AnswerT | Failed
     samples: list[Sample]
 
 
 def execute(
-    job: dict[str, Any],
+    job: Job[AnswerT],
     time_limit: float,
     log: Path,
     server_died: Callable[[], bool] = lambda: False,
     command: tuple[str, ...] = COMMAND,
-) -> Execution:
+) -> Execution[AnswerT]:
     """Run a job in a fresh process; `log` receives its standard error.
 
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
@@ -67,17 +72,23 @@ class Worker:
         self.ended = False
         stopping.at_last(self._kill)
 
-    def ask(self, job: dict[str, Any], time_limit: float, server_died: Callable[[], bool] = lambda: False) -> Execution:
+    def ask(
+        self, job: Job[AnswerT], time_limit: float, server_died: Callable[[], bool] = lambda: False
+    ) -> Execution[AnswerT]:
         """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
-        output, ended, stays = b"", "", False
+        answer: AnswerT | Failed | None = None
         try:
-            samples, output, ended = _watch(self._process, job, time_limit, server_died)
-            stays = output.endswith(b"\n") and _parsed(output).get("stays", False)
+            asked = line({"contract": job.contract, "job": job})
+            samples, output, ended = _watch(self._process, asked, time_limit, server_died)
+            if output.endswith(b"\n"):
+                answer = _read(output, job.answered_by())
         finally:
-            ended_itself = False if stays else self.end()
-        if ended == "closed" and not ended_itself:
-            ended = "closed its output"
-        return Execution(_answer(output, ended, self._process.returncode, time_limit, self._log), samples)
+            ended_itself = False if answer and answer.stays else self.end()
+        if answer is None:
+            if ended == "closed" and not ended_itself:
+                ended = "closed its output"
+            answer = _no_answer(ended, self._process.returncode, time_limit, self._log)
+        return Execution(answer, samples)
 
     def end(self) -> bool:
         """End it, if it has not ended yet, and say whether it had ended itself."""
@@ -99,13 +110,13 @@ def _environment(scratch: str) -> dict[str, str]:
 
 
 def _watch(
-    process: subprocess.Popen[bytes], job: dict[str, Any], time_limit: float, server_died: Callable[[], bool]
+    process: subprocess.Popen[bytes], asked: bytes, time_limit: float, server_died: Callable[[], bool]
 ) -> tuple[list[Sample], bytes, str]:
     """Feed and sample the process until it closes its output; return samples, output and why watching ended."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.write(asked)
         process.stdin.flush()  # and left open: its closing tells the worker that we are gone
     except BrokenPipeError:
         return [], b"", "closed"  # it died at once; its exit code says how
@@ -155,30 +166,38 @@ def _end(process: subprocess.Popen[bytes]) -> bool:
     return ended_itself
 
 
-def _answer(output: bytes, ended: str, code: int, time_limit: float, log: Path) -> dict[str, Any]:
-    if output.endswith(b"\n"):
-        return _parsed(output)
+def _no_answer(ended: str, code: int, time_limit: float, log: Path) -> Failed:
     if ended == "closed its output":
-        return {"status": Status.ERROR, "error": "the worker closed its output without an answer and was ended"}
+        return Failed(Status.ERROR, "the worker closed its output without an answer and was ended")
     if ended == "timeout":
-        return {"status": Status.TIMEOUT, "error": f"ended after the time limit of {time_limit:g} s"}
+        return Failed(Status.TIMEOUT, f"ended after the time limit of {time_limit:g} s")
     if ended == "server died":
-        return {"status": Status.ERROR, "error": "the worker did not notice that its server died; it was ended"}
+        return Failed(Status.ERROR, "the worker did not notice that its server died; it was ended")
     if code < 0:
         name = _SIGNALS.get(-code, f"signal {-code}")
         if -code in _STOPPED_BY:
-            return {"status": Status.AGAIN, "error": f"somebody ended the worker by {name}"}
-        return {"status": Status.KILLED, "error": f"the worker was killed by {name}"}
+            return Failed(Status.AGAIN, f"somebody ended the worker by {name}")
+        return Failed(Status.KILLED, f"the worker was killed by {name}")
     lines = log.read_text(errors="replace").strip().splitlines()
     said = f': "{lines[-1]}"' if lines else ""
-    return {"status": Status.ERROR, "error": f"the worker ended with exit code {code} and no answer{said}"}
+    return Failed(Status.ERROR, f"the worker ended with exit code {code} and no answer{said}")
 
 
-def _parsed(output: bytes) -> dict[str, Any]:
+def _read(output: bytes, of: type[AnswerT]) -> AnswerT | Failed:
+    """Return the answer that a line of JSON is; where it is none, that is how the worker failed."""
     try:
-        answer = json.loads(output)
-    except ValueError:
-        answer = None
-    if isinstance(answer, dict) and answer.get("status") in list(Status):
-        return answer
-    return {"status": Status.ERROR, "error": f"expected one line of JSON as the worker's answer, found {output[:80]!r}"}
+        found = json.loads(output)
+        status = Status(found["status"])
+    except (ValueError, TypeError, KeyError):
+        return Failed(Status.ERROR, f"expected one line of JSON as the worker's answer, found {output[:80]!r}")
+    try:
+        of_it = of if status is Status.OK else Failed
+        return _reader(of_it).validate_python(found)  # type: ignore[arg-type]  # of mypy no class has a hash
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        return Failed(Status.ERROR, f"the worker's answer is no {error.title}: {wrong}")
+
+
+@cache
+def _reader(of: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(of)

@@ -24,7 +24,8 @@ from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row, label
 from harness.run import blame
 from harness.run.execution import Execution, execute
 from harness.run.rigs.rig import Rig, Stop, Unavailable
-from harness.worker.measure import cores_used, peaks_above_start
+from harness.worker.measure import Sample, cores_used, peaks_above_start
+from harness.worker.messages import Failed, Measured
 
 _BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
 _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
@@ -41,7 +42,7 @@ class Session:
 
     run_id: str
     suite: str
-    rig: Rig
+    rig: Rig[Any, Any]
     fingerprint: str
     folder: Path
     time_limit: float
@@ -92,7 +93,7 @@ def _identity(session: Session) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def require_room(folder: Path, rig: Rig, case: Case, then: str) -> None:
+def require_room(folder: Path, rig: Rig[Any, Any], case: Case, then: str) -> None:
     """Raise LabError when the disk of a results folder (made or not) has no room for a run's frame, rows and log.
 
     A full disk is no property of the transport that happens to meet it: the suite stops before, and can be resumed.
@@ -169,43 +170,46 @@ def _measured(session: Session, run: Run) -> Outcome:
     except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
-    job = {"transport": case.transport.id, "result": str(result), **prepared}
+    job = replace(prepared, result=str(result))
     try:
         execution = execute(job, session.time_limit, log, lambda: rig.died(case))
         _close_log(log, execution, session)
-        if execution.answer["status"] != Status.OK:
-            return Outcome(Status(execution.answer["status"]), execution.answer["error"])
-        if wrong := rig.differences(case, job, execution.answer):
+        answer = execution.answer
+        if isinstance(answer, Failed):
+            return Outcome(answer.status, answer.error)
+        checked = rig.check(case, job, answer)
+        if wrong := checked.wrong:
             more = f" (and {len(wrong) - 1} more columns)" if len(wrong) > 1 else ""
             return Outcome(Status.MISMATCH, wrong[0] + more)
         if session.traces:
             path = folders.trace_path(session.folder, run.order, case.transport.id)
-            folders.write_trace(path, cores_used(execution.answer["report"], execution.samples))
-        answer, fidelity = execution.answer, verify.fidelity(execution.answer["converted"])
-        return Outcome(Status.OK, "", fidelity, _measurement(execution), answer.get("details", {}))
+            folders.write_trace(path, cores_used(answer.measured.report, execution.samples))
+        measurement = _measurement(answer.measured, execution.samples)
+        details = answer.measured.details | answer.details | checked.details
+        return Outcome(Status.OK, "", verify.fidelity(checked.converted), measurement, details)
     finally:
         result.unlink(missing_ok=True)
 
 
-def _close_log(log: Path, execution: Execution, session: Session) -> None:
+def _close_log(log: Path, execution: Execution[Any], session: Session) -> None:
     """Keep what the worker said only where something went wrong, without passwords."""
-    if execution.answer["status"] == Status.OK:
+    if execution.answer.status is Status.OK:
         log.unlink()
     else:
         text = log.read_text(encoding="utf-8", errors="replace")
         log.write_text(redact(text, session.rig.secrets), encoding="utf-8")
 
 
-def _measurement(execution: Execution) -> Measurement:
-    report = execution.answer["report"]
-    rss, anon, file = peaks_above_start(report, execution.samples)
+def _measurement(measured: Measured, samples: list[Sample]) -> Measurement:
+    report = measured.report
+    rss, anon, file = peaks_above_start(report, samples)
     return Measurement(
-        seconds=report["seconds"],
-        cpu_user_seconds=report["cpu_user_seconds"],
-        cpu_system_seconds=report["cpu_system_seconds"],
-        connect_seconds=execution.answer["connect_seconds"],
-        steal_seconds=report["steal_seconds"],
-        throttled_seconds=report["throttled_seconds"],
+        seconds=report.seconds,
+        cpu_user_seconds=report.cpu_user_seconds,
+        cpu_system_seconds=report.cpu_system_seconds,
+        connect_seconds=measured.connect_seconds,
+        steal_seconds=report.steal_seconds,
+        throttled_seconds=report.throttled_seconds,
         peak_rss_bytes=rss,
         peak_anon_bytes=anon,
         peak_file_bytes=file,

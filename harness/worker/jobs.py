@@ -18,12 +18,16 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from harness import phases, registry
 from harness.model import Status, Transport
 from harness.worker.contracts.calls import Calls
+from harness.worker.contracts.contract import Contract
+from harness.worker.lines import line, made
 from harness.worker.measure import Stopwatch, release_unused_memory
+from harness.worker.messages import Answer, Failed, Job, Measured, Numbers
 from harness.worker.meters import Meters
 
 _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
@@ -32,18 +36,18 @@ _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits fo
 def main() -> None:
     """Run a job, or several, and leave at once: interpreter teardown of large libraries is nobody's measurement."""
     _belong_to_the_parent()
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # what a client prints is in the log also after a kill
-    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     stays = True
     while stays:
         answer = _answer(jobs.get())
-        answers.write(json.dumps(answer) + "\n")
+        answers.write(line(answer))
         answers.flush()
-        stays = answer.get("stays", False)
+        stays = answer.stays
         if not gc.get_freeze_count():
             gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
     sys.stderr.flush()
@@ -57,51 +61,51 @@ def _belong_to_the_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _receive(jobs: queue.SimpleQueue[dict[str, Any]]) -> None:
+def _receive(jobs: queue.SimpleQueue[str]) -> None:
     """Take jobs in, and end this process when the parent is gone: then the other end of standard input closes."""
-    for line in sys.stdin:
-        jobs.put(json.loads(line))
+    for text in sys.stdin:
+        jobs.put(text)
     os._exit(1)
 
 
-def _answer(job: dict[str, Any]) -> dict[str, Any]:
-    """Run a job and return its answer, whatever happens; it also says where this process stays for another job."""
-    stays = {"stays": True} if job.get("stays") else {}
+def _answer(text: str) -> Answer | Failed:
+    """Run a job and return its answer, whatever happens; it also says whether this process stays for another job."""
+    stays = False
     try:
-        return run(job) | stays
+        asked = json.loads(text)
+        contract = cast(Contract, importlib.import_module(f"harness.worker.contracts.{asked['contract']}"))
+        job = made(contract.JOB, asked["job"])
+        stays = job.stays
+        return replace(run(contract, job), stays=stays)
     except registry.Unsupported as error:
-        return {"status": Status.UNSUPPORTED, "error": str(error)} | stays
+        return Failed(Status.UNSUPPORTED, str(error), stays)
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
         traceback.print_exc()
         # A panic of a client in Rust is no Exception, and leaves the client in a state that nobody knows.
-        answer = {"status": Status.ERROR, "error": f"{type(error).__name__}: {error}"}
-        return answer | stays if isinstance(error, Exception) else answer
+        return Failed(Status.ERROR, f"{type(error).__name__}: {error}", stays and isinstance(error, Exception))
 
 
-def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Execute a job and return the answer: status, connect_seconds, the stopwatch's report, converted columns.
+def run(contract: Contract, job: Job[Any]) -> Answer | Failed:
+    """Execute a job and return the answer; what it has of its own, and what is left at `job.result`, says the contract.
 
-    What else is in the answer, and what is left at `job["result"]`, is up to the contract that the job names.
+    Raises whatever the transport raises.
     """
-    entry = registry.one(job["transport"])
+    entry = registry.one(job.transport)
     for module in entry.requires:
         importlib.import_module(module)
-    contract = importlib.import_module(f"harness.worker.contracts.{job['contract']}")
     calls = contract.calls(entry, job)
-    meters = Meters(job.get("server_pids", []))
+    meters = Meters(job.server_pids or [])
     release_unused_memory()
     if entry.style == "async":
         stopwatch, connect_seconds, returned = _run_async(entry, calls, meters)
     else:
         stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters)
-    answer = {"status": Status.OK, "connect_seconds": connect_seconds, "report": stopwatch.report(), "converted": {}}
-    details = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
-    if "server_pids" in job:
+    details: Numbers = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
+    if job.server_pids is not None:
         details |= meters.details()
-    more = contract.hand_over(entry, returned, job)
-    return answer | more | {"details": details | more.get("details", {})}
+    return contract.hand_over(entry, returned, job, Measured(connect_seconds, stopwatch.report(), details))
 
 
 def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:

@@ -11,18 +11,19 @@ import os
 import resource
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+
+from harness.worker.lines import Message
 
 SAMPLE_SECONDS = 0.05
 _LINUX = sys.platform == "linux"
-CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): the clock of a process is made of its inverted id and this kind
+CPUCLOCK_SCHED = 2  # clock_getcpuclockid(3): the clock of a process is made of its inverted id and this
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(Message):
     """Resident memory in bytes; the split and the high-water mark are None where the system does not tell them."""
 
     rss: int
@@ -32,11 +33,28 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Memory, and CPU time so far, at one moment of the monotonic clock.
+class StopwatchReport(Message):
+    """What a stopwatch has read around a call, which lasted from `started_ns` to `ended_ns` of the monotonic clock.
 
-    The clock has nanoseconds and is the same in every process of a machine.
+    The clock has nanoseconds and is the same in every process of a machine. `high_water` is the kernel's mark of
+    resident memory in bytes; it and what others took are None where the system does not tell them.
     """
+
+    seconds: float
+    cpu_user_seconds: float
+    cpu_system_seconds: float
+    steal_seconds: float | None
+    throttled_seconds: float | None
+    started_ns: int
+    ended_ns: int
+    before: Memory
+    after: Memory
+    high_water: int | None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Memory, and CPU time so far, of another process, at one moment of the monotonic clock."""
 
     at_ns: int
     memory: Memory
@@ -134,18 +152,18 @@ def _throttled(stat: Path) -> float | None:
     return None
 
 
-def cores_used(report: dict[str, Any], samples: list[Sample]) -> list[tuple[float, float]]:
+def cores_used(report: StopwatchReport, samples: list[Sample]) -> list[tuple[float, float]]:
     """Return how many cores a call kept busy from sample to sample: seconds since its start, and cores.
 
-    `report` is what `Stopwatch.report` gave. A call of less than two samples has none.
+    A call of less than two samples has none.
     """
     inside = [
         (sample.at_ns, sample.cpu_seconds)
         for sample in samples
-        if sample.cpu_seconds is not None and report["started_ns"] <= sample.at_ns <= report["ended_ns"]
+        if sample.cpu_seconds is not None and report.started_ns <= sample.at_ns <= report.ended_ns
     ]
     return [
-        ((at - report["started_ns"]) / 1e9, (cpu - cpu_before) / ((at - before) / 1e9))
+        ((at - report.started_ns) / 1e9, (cpu - cpu_before) / ((at - before) / 1e9))
         for (before, cpu_before), (at, cpu) in pairwise(inside)
     ]
 
@@ -206,32 +224,32 @@ class Stopwatch:
         """Wall seconds of the body."""
         return (self.ended_ns - self.started_ns) / 1e9
 
-    def report(self) -> dict[str, Any]:
-        """Return everything the parent needs, as plain values for one JSON line."""
-        return {
-            "seconds": self.seconds,
-            "cpu_user_seconds": self.cpu_user_seconds,
-            "cpu_system_seconds": self.cpu_system_seconds,
-            "steal_seconds": self._taken[0],
-            "throttled_seconds": self._taken[1],
-            "started_ns": self.started_ns,
-            "ended_ns": self.ended_ns,
-            "before": asdict(self.before),
-            "after": asdict(self.after),
-            "high_water": self.after.high_water if self._mark_is_ours else None,
-        }
+    def report(self) -> StopwatchReport:
+        """Return everything the parent needs."""
+        return StopwatchReport(
+            seconds=self.seconds,
+            cpu_user_seconds=self.cpu_user_seconds,
+            cpu_system_seconds=self.cpu_system_seconds,
+            steal_seconds=self._taken[0],
+            throttled_seconds=self._taken[1],
+            started_ns=self.started_ns,
+            ended_ns=self.ended_ns,
+            before=self.before,
+            after=self.after,
+            high_water=self.after.high_water if self._mark_is_ours else None,
+        )
 
 
-def peaks_above_start(report: dict[str, Any], samples: list[Sample]) -> tuple[int, int | None, int | None]:
+def peaks_above_start(report: StopwatchReport, samples: list[Sample]) -> tuple[int, int | None, int | None]:
     """Return the peaks of (RSS, anonymous, file-backed) bytes above the start of the call.
 
-    `report` is what `Stopwatch.report` gave; of `samples` only those inside the call count. The RSS peak is the larger
-    of samples and high-water mark. A call that only releases memory has a peak of 0: its own start.
+    Of `samples` only those inside the call count. The RSS peak is the larger of samples and high-water mark. A call
+    that only releases memory has a peak of 0: its own start.
     """
-    before, after = Memory(**report["before"]), Memory(**report["after"])
-    inside = [sample.memory for sample in samples if report["started_ns"] <= sample.at_ns <= report["ended_ns"]]
-    seen = [before, after, *inside]
-    rss = max([memory.rss for memory in seen] + ([report["high_water"]] if report["high_water"] else []))
+    before = report.before
+    inside = [sample.memory for sample in samples if report.started_ns <= sample.at_ns <= report.ended_ns]
+    seen = [before, report.after, *inside]
+    rss = max([memory.rss for memory in seen] + ([report.high_water] if report.high_water else []))
     if before.anon is None or before.file is None:
         return rss - before.rss, None, None
     anon = max(memory.anon or 0 for memory in seen) - before.anon

@@ -18,6 +18,7 @@ from harness.model import NAMESPACE, Status
 from harness.results import runs_csv
 from harness.run.execution import execute
 from harness.systems.clickhouse import client as clickhouse
+from harness.worker.contracts.databases import Addresses, DatabaseJob
 from tests.commands import wait_for_rows
 from tests.run.test_faults import busy_worker
 
@@ -100,14 +101,20 @@ def test_an_interrupt_that_reaches_a_worker_changes_nothing(
     embedded_lab: EmbeddedLab, tmp_path: Path, interrupting: Callable[[], None]
 ) -> None:
     uri, table = embedded_lab.endpoints["postgres"], "read_while_interrupted"
-    job = {"transport": "postgres.adbc.read_polars_fetch", "contract": "databases", "kinds": {"n": "int64"}}
-    job |= {"uri": uri, "table": table, "warmup_table": None, "result": str(tmp_path / "result.arrow")}
+    job = DatabaseJob(
+        transport="postgres.adbc.read_polars_fetch",
+        result=str(tmp_path / "result.arrow"),
+        dataset="",
+        kinds={"n": "int64"},
+        addresses=Addresses(uri),
+        table=table,
+    )
     with psycopg.connect(uri, autocommit=True) as direct:
         direct.execute(f"CREATE TABLE {table} AS SELECT n::int8 FROM generate_series(1, 5000000) n")
         interrupting()
         answer = execute(job, 60, tmp_path / "log").answer
         direct.execute(f"DROP TABLE {table}")
-    assert answer["status"] == Status.OK, answer
+    assert answer.status is Status.OK, answer
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from harness.model import Case, LabError, Run, Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
 from harness.run import blame, runner
-from harness.run.rigs.rig import Unavailable
+from harness.run.rigs.rig import Checked, Unavailable
+from harness.worker.contracts.parquet import ParquetJob
 from tests.made_up import MadeUp
 
 UP = """
@@ -68,11 +69,14 @@ class Rig:
         return self._say("unavailable")
 
     def prepare(self, case):
-        return self._say("prepare", {"contract": "parquet", "folder": "", "files": [], "warmup_files": []})
+        folder = self.says.get("folder", "")
+        return self._say(
+            "prepare", ParquetJob(transport=case.transport.id, folder=str(folder), files=[], warmup_files=[])
+        )
 
-    def differences(self, case, job, answer):
-        assert answer["count"] == 7
-        return self._say("differences", [])
+    def check(self, case, job, answer):
+        assert answer.count == 7
+        return Checked(self._say("check", []))
 
     def died(self, case):
         return self.says.get("died", False)
@@ -116,7 +120,7 @@ def logs(tmp_path):
 
 def test_a_good_run_is_prepared_measured_verified_and_settled_in_this_order(perform, logs):
     row, words = perform()
-    assert words == ["room", "unavailable", "revive", "prepare", "differences", "revive", "settle"]
+    assert words == ["room", "unavailable", "revive", "prepare", "check", "revive", "settle"]
     assert (row.status, row.error, row.fidelity) == (Status.OK, "", "exact")
     assert row.rows_per_s == pytest.approx(12 / row.seconds, rel=1e-6)
     assert row.cpu_seconds == pytest.approx(row.cpu_user_seconds + row.cpu_system_seconds, abs=1e-6)
@@ -194,13 +198,13 @@ def test_a_run_that_cannot_be_prepared_is_an_error_and_settled(perform, raised, 
     ids=["one", "many", "not convertible"],
 )
 def test_a_wrong_value_is_a_mismatch_without_numbers(perform, found, said):
-    row, words = perform(differences=found)
+    row, words = perform(check=found)
     assert (row.status, row.error) == (Status.MISMATCH, said)
     assert words[-2:] == ["revive", "settle"]
 
 
 def test_a_verification_that_fails_is_an_error(perform):
-    row, _ = perform(differences=FileNotFoundError("expected one *.sqlite, found 0"))
+    row, _ = perform(check=FileNotFoundError("expected one *.sqlite, found 0"))
     assert (row.status, row.error) == (Status.ERROR, "FileNotFoundError: expected one *.sqlite, found 0")
 
 
@@ -210,7 +214,7 @@ def test_a_good_run_after_which_nothing_comes_to_rest_is_an_error_without_number
 
 
 def test_what_went_wrong_first_is_said_where_nothing_comes_to_rest_either(perform):
-    row, _ = perform(differences=["a: 1 of 3 values differ"], settle=TimeoutError("merges go on"))
+    row, _ = perform(check=["a: 1 of 3 values differ"], settle=TimeoutError("merges go on"))
     both = "a: 1 of 3 values differ; after the run: TimeoutError: merges go on"
     assert (row.status, row.error) == (Status.MISMATCH, both)
 
@@ -276,8 +280,7 @@ def small_group() -> Iterator[Path]:
 
 
 def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perform, small_group):
-    job = {"contract": "parquet", "folder": str(small_group), "files": [], "warmup_files": []}
-    row, _ = perform("greedy", prepare=job)
+    row, _ = perform("greedy", folder=small_group)
     assert (row.status, row.error) == (
         Status.AGAIN,
         "the kernel ended a process for want of memory during this run; the worker was killed by SIGKILL",
@@ -285,9 +288,8 @@ def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perf
 
 
 def test_a_run_that_the_kernel_ends_for_memory_twice_needs_too_much(perform, small_group):
-    job = {"contract": "parquet", "folder": str(small_group), "files": [], "warmup_files": []}
     key = ("made.up.greedy", "growing", "files=1; page_cache=warm", 2)
-    row, _ = perform("greedy", starved={key}, prepare=job)
+    row, _ = perform("greedy", starved={key}, folder=small_group)
     assert row.status is Status.KILLED
     assert row.error.startswith("the kernel ended a process for want of memory during this run, for the second time")
 
@@ -301,5 +303,5 @@ def test_a_results_folder_that_is_renamed_under_a_run_is_what_the_message_says(p
             return 0
 
     with pytest.raises(LabError, match=r"run was removed or renamed while this run wrote to it; put it back, then "):
-        perform(differences=Renaming())
+        perform(check=Renaming())
     assert not folder.exists()

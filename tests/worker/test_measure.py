@@ -14,6 +14,7 @@ from harness.worker.measure import (
     Memory,
     Sample,
     Stopwatch,
+    StopwatchReport,
     cores_used,
     peaks_above_start,
     read_cpu_seconds,
@@ -42,17 +43,12 @@ def known_peaks(stopwatch, samples):
 
 
 def report_of(before, after, high_water=None, started_ns=100, ended_ns=200):
-    return {
-        "started_ns": started_ns,
-        "ended_ns": ended_ns,
-        "before": memory(*before),
-        "after": memory(*after),
-        "high_water": high_water,
-    }
-
-
-def memory(rss, anon=None, file=None, high_water=None):
-    return {"rss": rss, "anon": anon, "file": file, "high_water": high_water}
+    clocks = {"seconds": 1e-7, "cpu_user_seconds": 0.0, "cpu_system_seconds": 0.0}
+    taken = {"steal_seconds": None, "throttled_seconds": None}
+    times = {"started_ns": started_ns, "ended_ns": ended_ns}
+    return StopwatchReport(
+        **clocks, **taken, **times, before=Memory(*before), after=Memory(*after), high_water=high_water
+    )
 
 
 def sample(at_ns, *sizes):
@@ -214,7 +210,7 @@ def test_the_cores_in_use_are_cpu_time_by_time_between_samples_within_the_call()
             (9_000_000_000, 9.0),
         )
     ]
-    report = {"started_ns": 1_000_000_000, "ended_ns": 3_000_000_000}
+    report = report_of((1,), (1,), started_ns=1_000_000_000, ended_ns=3_000_000_000)
     assert cores_used(report, samples) == [(0.5, 2.0), (1.5, 0.5)]
     assert cores_used(report, samples[:2]) == []
     assert cores_used(report, [Sample(2_000_000_000, Memory(1)), Sample(2_500_000_000, Memory(1))]) == []
@@ -259,4 +255,4 @@ def test_what_others_took_is_the_difference_over_the_body(monkeypatch):
     with Stopwatch() as stopwatch:
         pass
     report = stopwatch.report()
-    assert (report["steal_seconds"], report["throttled_seconds"]) == (0.25, None)
+    assert (report.steal_seconds, report.throttled_seconds) == (0.25, None)

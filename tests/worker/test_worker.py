@@ -1,20 +1,21 @@
 """The worker without any database: its events in order, what it says of failures; it outlives no parent."""
 
-import json
 import os
 import select
 import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from harness.model import Status
 from harness.run.execution import Worker
+from harness.worker.contracts.databases import Addresses, DatabaseAnswer, DatabaseJob
+from harness.worker.messages import Failed, Job
 from tests.made_up import MadeUp
 
 KINDS = {"k": "uuid", "i": "int32"}
@@ -107,6 +108,14 @@ async def read_watched(connection, table):
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class OfNoContract(Job[DatabaseAnswer]):
+    contract = "nothing"
+
+    def answered_by(self) -> type[DatabaseAnswer]:
+        return DatabaseAnswer
+
+
 class Lab(MadeUp):
     """Made-up transports of a database, and the frame that writes are given."""
 
@@ -115,19 +124,17 @@ class Lab(MadeUp):
         frame = pl.DataFrame({"k": [str(n) for n in range(1_500)], "i": range(1_500)}, schema_overrides={"i": pl.Int32})
         frame.write_parquet(folder / "data.parquet")
 
-    def job(self, function: str, module: str = "up") -> dict[str, Any]:
-        return {
-            "transport": f"made.{module}.{function}",
-            "contract": "databases",
-            "uri": "made://up",
-            "io": None,
-            "table": "measured",
-            "warmup_table": "warmup",
-            "dataset": str(self.folder / "data.parquet"),
-            "kinds": KINDS,
-        }
+    def job(self, function: str, module: str = "up") -> DatabaseJob:
+        return DatabaseJob(
+            transport=f"made.{module}.{function}",
+            dataset=str(self.folder / "data.parquet"),
+            kinds=KINDS,
+            addresses=Addresses("made://up"),
+            table="measured",
+            warmup_table="warmup",
+        )
 
-    def measure(self, function: str, module: str = "up") -> dict[str, Any]:
+    def measure(self, function: str, module: str = "up") -> DatabaseAnswer | Failed:
         return self.run(self.job(function, module))
 
 
@@ -146,8 +153,8 @@ def test_a_write_imports_connects_warms_up_with_1000_rows_and_measures_all_rows_
         "write connection 1500 measured",
         "close",
     ]
-    assert answer["status"] == Status.OK
-    assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
+    assert answer.status == Status.OK
+    assert times[2] < answer.measured.report.started_ns < times[3] < answer.measured.report.ended_ns < times[4]
 
 
 def test_a_pandas_transport_is_handed_a_pandas_frame(lab):
@@ -160,30 +167,30 @@ def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(l
     answer = lab.measure("read_polars", module)
     words, times = lab.events()
     assert words == ["import", "connect made://up", "read connection warmup", "read connection measured", "close"]
-    assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
-    assert answer["connect_seconds"] < 1
+    assert times[2] < answer.measured.report.started_ns < times[3] < answer.measured.report.ended_ns < times[4]
+    assert answer.measured.connect_seconds < 1
 
 
 def test_no_frame_is_printed_which_polars_cannot_do_with_every_date(lab):
-    assert lab.measure("read_watched", "up_async")["status"] == Status.OK
+    assert lab.measure("read_watched", "up_async").status == Status.OK
     assert lab.events()[0] == ["connect made://up", "close"]
 
 
 def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(lab):
     answer = lab.measure("read_polars")
-    assert answer["converted"] == {"i": "Int64"}
+    assert answer.converted == {"i": "Int64"}
     assert pl.read_ipc(lab.result).to_dicts() == [{"k": "a", "i": 7}]
 
 
 def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(lab):
     answer = lab.measure("read_arrow")
-    assert answer["status"] != Status.OK
-    assert "polars" in answer["error"]
+    assert answer.status != Status.OK
+    assert "polars" in answer.error
 
 
 def test_values_that_cannot_be_kept_are_a_mismatch(lab):
     answer = lab.measure("read_half")
-    assert (answer["status"], answer["error"]) == (
+    assert (answer.status, answer.error) == (
         Status.MISMATCH,
         "i: Float64 changes values when converted to int32",
     )
@@ -191,19 +198,17 @@ def test_values_that_cannot_be_kept_are_a_mismatch(lab):
 
 
 def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(lab):
-    assert lab.measure("read_unsupported") == {"status": Status.UNSUPPORTED, "error": "no such format"}
+    assert lab.measure("read_unsupported") == Failed(Status.UNSUPPORTED, "no such format")
 
 
 def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(lab):
-    assert lab.measure("read_error") == {"status": Status.ERROR, "error": "RuntimeError: server said: \udcff no"}
+    assert lab.measure("read_error") == Failed(Status.ERROR, "RuntimeError: server said: \udcff no")
     assert "in read_error" in lab.log.read_text()
 
 
 def test_a_transport_that_leaves_the_process_is_an_error(lab):
-    assert lab.measure("read_exit") == {
-        "status": Status.ERROR,
-        "error": 'the worker ended with exit code 1 and no answer: "left"',
-    }
+    said = 'the worker ended with exit code 1 and no answer: "left"'
+    assert lab.measure("read_exit") == Failed(Status.ERROR, said)
 
 
 @pytest.mark.parametrize(
@@ -211,18 +216,18 @@ def test_a_transport_that_leaves_the_process_is_an_error(lab):
 )
 def test_a_missing_package_or_transport_is_an_error_that_names_it(lab, function, said):
     answer = lab.measure(function)
-    assert answer["status"] == Status.ERROR
-    assert said in answer["error"]
+    assert answer.status == Status.ERROR
+    assert said in answer.error
 
 
 def test_a_contract_that_does_not_exist_is_an_error_that_names_it(lab):
-    answer = lab.run(lab.job("read_polars") | {"contract": "nothing"})
-    assert answer["status"] == Status.ERROR
-    assert "harness.worker.contracts.nothing" in answer["error"]
+    answer = lab.run(OfNoContract(transport="made.up.read_polars"))
+    assert answer.status == Status.ERROR
+    assert "harness.worker.contracts.nothing" in answer.error
 
 
 def test_what_a_client_prints_is_in_the_log_and_not_in_the_answer(lab):
-    assert lab.measure("read_noisy")["status"] == Status.OK
+    assert lab.measure("read_noisy").status == Status.OK
     log = lab.log.read_text()
     assert all(log.count(text) == 2 for text in ("from Python", "from a child", "from C"))
 
@@ -230,9 +235,10 @@ def test_what_a_client_prints_is_in_the_log_and_not_in_the_answer(lab):
 def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
     os.mkfifo(lab.folder / "alive")
     parent = textwrap.dedent(f"""
-        import json, pathlib
+        import pathlib
         from harness.run.execution import execute
-        job = json.loads({json.dumps(lab.job("read_forever") | {"result": ""})!r})
+        from harness.worker.contracts.databases import Addresses, DatabaseJob
+        job = DatabaseJob(transport="made.up.read_forever", dataset="", kinds={{}}, addresses=Addresses("made://up"))
         execute(job, 60, pathlib.Path({str(lab.log)!r}), command={lab.command!r})
     """)
     environment = os.environ | {"LAB_ALIVE": str(lab.folder / "alive")}
@@ -246,33 +252,33 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
 
 
 def test_a_read_without_a_warmup_table_is_called_once(lab):
-    answer = lab.run(lab.job("read_polars") | {"warmup_table": None})
-    assert answer["status"] == Status.OK
+    answer = lab.run(replace(lab.job("read_polars"), warmup_table=""))
+    assert answer.status == Status.OK
     assert lab.events()[0] == ["import", "connect made://up", "read connection measured", "close"]
 
 
 def test_a_write_without_a_warmup_table_is_called_once_with_all_rows(lab):
-    lab.run(lab.job("write_polars") | {"warmup_table": None})
+    lab.run(replace(lab.job("write_polars"), warmup_table=""))
     assert lab.events()[0] == ["import", "connect made://up", "write connection 1500 measured", "close"]
 
 
 def test_a_panic_that_is_no_exception_is_an_error_with_its_text(lab):
-    assert lab.measure("read_panic") == {"status": Status.ERROR, "error": "Panic: out of range"}
+    assert lab.measure("read_panic") == Failed(Status.ERROR, "Panic: out of range")
 
 
 def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(lab):
     worker = Worker(lab.log, lab.command)
-    job = {"result": str(lab.result), "stays": True, **lab.job("read_polars")}
+    job = replace(lab.job("read_polars"), result=str(lab.result), stays=True)
     try:
         answers = [
-            worker.ask(job | {"transport": f"made.up.{name}"}, 30).answer for name in ("read_polars", "read_error")
+            worker.ask(replace(job, transport=f"made.up.{name}"), 30).answer for name in ("read_polars", "read_error")
         ]
         answers.append(worker.ask(job, 30).answer)
-        assert [answer["status"] for answer in answers] == [Status.OK, Status.ERROR, Status.OK]
+        assert [answer.status for answer in answers] == [Status.OK, Status.ERROR, Status.OK]
         assert lab.events()[0].count("import") == 1
         assert not worker.ended
-        panicked = worker.ask(job | {"transport": "made.up.read_panic"}, 30)
-        assert panicked.answer == {"status": Status.ERROR, "error": "Panic: out of range"}
+        panicked = worker.ask(replace(job, transport="made.up.read_panic"), 30)
+        assert panicked.answer == Failed(Status.ERROR, "Panic: out of range")
         assert worker.ended  # nobody knows in what state a panic leaves a client
     finally:
         worker.end()

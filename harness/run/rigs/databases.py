@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,12 +19,12 @@ from harness.lab.object_stores import Objects
 from harness.lab.reference import PATIENCE_SECONDS, answered
 from harness.lab.tables import Tables
 from harness.machine.inventory import filesystem
-from harness.model import Case, Dataset, LabError, Operation, Server, Transport
+from harness.model import Bucket, Case, Dataset, LabError, Operation, Server, Transport
 from harness.run.lock import busy
-from harness.run.rigs.rig import Order, Rig, dataset_facts, only_parameters, stopping_where_not_ours
+from harness.run.rigs.rig import Checked, Order, Rig, dataset_facts, only_parameters, stopping_where_not_ours
 from harness.settings import Settings
 from harness.systems import SYSTEMS
-from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS
+from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, DatabaseAnswer, DatabaseJob
 
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
 PARAMETERS = frozenset({"rows"})
@@ -79,14 +79,15 @@ class DatabaseRig:
         no_s3 = self.objects if isinstance(self.objects, str) else None
         return reason_unavailable(case.transport, self.lab, self.servers, no_s3)
 
-    def prepare(self, case: Case) -> dict[str, Any]:
+    def prepare(self, case: Case) -> DatabaseJob:
         entry = case.transport
-        job: dict[str, Any] = {"contract": "databases", "dataset": self.dataset.path, "kinds": self.kinds}
+        job = DatabaseJob(transport=entry.id, dataset=self.dataset.path, kinds=self.kinds)
         if entry.operation is Operation.COPY:
             return job
         self._greet(entry)
-        job["server_pids"] = [pid for name, pid in self.lab.pids().items() if name == entry.system]
-        return job | addresses(entry, self.lab, self.objects, self.bucket) | self._tables(case)
+        pids = [pid for name, pid in self.lab.pids().items() if name == entry.system]
+        reached = addresses(entry, self.lab, self.objects, self.bucket)
+        return self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
 
     def _greet(self, entry: Transport) -> None:
         """See that what a transport talks to answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
@@ -99,29 +100,29 @@ class DatabaseRig:
     def _store(self, entry: Transport) -> Objects | None:
         return None if isinstance(self.objects, str) or "s3" not in entry.needs else self.objects
 
-    def _tables(self, case: Case) -> dict[str, Any]:
-        """Return the names of the tables that a case writes, reads or copies from, empty or filled as it needs them."""
+    def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
+        """Add the tables that a case writes, reads or copies from to its job, empty or filled as it needs them."""
         entry, system = case.transport, case.transport.system
         if entry.operation is Operation.CALL:
-            return {}
+            return job
         if entry.operation is Operation.READ:
             table, warmup_table = self.tables.for_read(system)
-            return {"table": table, "warmup_table": warmup_table}
-        found: dict[str, Any] = {}
+            return replace(job, table=table, warmup_table=warmup_table)
         if entry.frame in SOURCES:
             source, warmup_source = self.tables.for_copying(system, in_key_order=SOURCES[entry.frame])
-            found["sources"] = (warmup_source, source)
+            job = replace(job, source=source, warmup_source=warmup_source)
         table, warmup_table = self.tables.for_write(system, str(case.parameters.get("profile", PLAIN)))
-        return found | {"table": table, "warmup_table": warmup_table}
+        return replace(job, table=table, warmup_table=warmup_table)
 
-    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+    def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
+        """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
         entry = case.transport
         if entry.operation is Operation.WRITE:
-            return self.tables.differences_in_table(entry.system, job["table"])
-        if "answer" not in answer:
-            return self.tables.differences(pl.read_ipc(job["result"]))
+            return Checked(self.tables.differences_in_table(entry.system, job.table))
+        if answer.converted is not None:
+            return Checked(self.tables.differences(pl.read_ipc(job.result)), answer.converted)
         known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, self.dataset.rows)
-        return [] if answer["answer"] == known else [f"expected {known}, found {answer['answer']}"]
+        return Checked([] if answer.returned == known else [f"expected {known}, found {answer.returned}"], None)
 
     def died(self, case: Case) -> bool:
         store = self._store(case.transport)
@@ -145,19 +146,16 @@ class DatabaseRig:
             raise
 
 
-def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -> dict[str, Any]:
+def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -> Addresses:
     """Return the part of a job that says where the transport connects to."""
-    job: dict[str, Any] = {
-        "uri": SYSTEMS[entry.system].client.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint]),
-        "io": {"here": lab.io.here, "there": lab.io.there} if lab.io else None,
-    }
-    if "s3" in entry.needs and not isinstance(objects, str):
-        job["s3"] = asdict(objects.store) | {"bucket": bucket}
-    return job
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
+    if "s3" not in entry.needs or isinstance(objects, str):
+        return Addresses(uri, lab.io)
+    return Addresses(uri, lab.io, Bucket(**asdict(objects.store), bucket=bucket))
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig]:
+def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """Bring up the lab and its tables, and take them down again at the end.
 
     Raises LabError before anything is left behind: no server, another run on it, no disk, more than one dataset.

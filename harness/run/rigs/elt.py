@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ from harness.datasets.raw_csv import Tree
 from harness.lab import object_stores, s3
 from harness.lab.availability import missing_package
 from harness.lab.object_stores import Objects
-from harness.lab.s3 import ObjectStore
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk
-from harness.model import Case, LabError
+from harness.model import Case, LabError, ObjectStore
 from harness.run.rigs.objects import OnObjectStore
-from harness.run.rigs.rig import Order, Rig, only_parameters
+from harness.run.rigs.rig import Checked, Order, Rig, only_parameters
+from harness.worker.contracts.elt import EltAnswer, EltJob
+from harness.worker.messages import Numbers
 
 PARAMETERS = frozenset({"rows", "storage", "network"})
 STORAGE = ("local to local", "local to s3", "s3 to local", "s3 to s3")
@@ -87,7 +88,7 @@ class EltRig(OnObjectStore):
             return self.objects.no_links
         return None
 
-    def prepare(self, case: Case) -> dict[str, Any]:
+    def prepare(self, case: Case) -> EltJob:
         """Bring the source into the page cache, make room for what comes out, and name both."""
         tree, warmup = self.trees[int(case.parameters["rows"])], self.trees[_WARMUP_ROWS]
         if _places(case)[0] == "local":
@@ -95,29 +96,29 @@ class EltRig(OnObjectStore):
         self.settle(case)
         for name in ("out", "scratch"):
             (self.folder / name).mkdir()
-        store = self.store(case)
-        return {
-            "contract": "elt",
-            "folder": str(self.folder / "scratch"),
-            "s3": store and asdict(store),
-            "warmup": [self._source(case, warmup), self._destination(case, "warmup")],
-            "measured": [self._source(case, tree), self._destination(case, "result")],
-        }
+        return EltJob(
+            transport=case.transport.id,
+            folder=str(self.folder / "scratch"),
+            s3=self.store(case),
+            source=self._source(case, tree),
+            destination=self._destination(case, "result"),
+            warmup_source=self._source(case, warmup),
+            warmup_destination=self._destination(case, "warmup"),
+        )
 
-    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
-        """Compare every row of the file with what the tree means; adds its size and types to the answer."""
+    def check(self, case: Case, job: EltJob, answer: EltAnswer) -> Checked:
+        """Compare every row of the file with what the tree means, and say its types and size."""
         path = self.folder / "out" / "result.parquet"
         if _places(case)[1] == "s3":
             assert not isinstance(self.objects, str)
             self.objects.ask(s3.download, self.bucket, "out/result.parquet", path)
-        answer.setdefault("details", {})["output_bytes"] = path.stat().st_size
+        details: Numbers = {"output_bytes": path.stat().st_size}
         kinds = self._kinds(case)
         missing = kinds.keys() - set(pq.read_schema(path).names)
         if missing:
-            return [f"expected the columns {', '.join(kinds)}, found none called {', '.join(sorted(missing))}"]
-        answer["converted"] = _converted(path)
+            return Checked([f"expected the columns {', '.join(kinds)}, found none called {', '.join(sorted(missing))}"])
         found = self._read(case)([str(path)], kinds, "/raw/")
-        return row_sums.differences(self._expected(case), found)
+        return Checked(row_sums.differences(self._expected(case), found), _converted(path), details)
 
     def settle(self, case: Case) -> None:
         """Remove what came out and what an engine spilled."""
@@ -187,7 +188,7 @@ def _check(order: Order) -> None:
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig]:
+def opened(order: Order) -> Iterator[Rig[EltJob, EltAnswer]]:
     """Build the trees, bring up or find the S3 server, and put the trees there that are read from it.
 
     Everything is removed at the end but the trees in the datasets folder. Raises LabError: too little disk, an unknown

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.lab.object_stores import Objects
-from harness.lab.s3 import ObjectStore
-from harness.model import Case
+from harness.model import Case, ObjectStore
 from harness.run.rigs.rig import stopping_where_not_ours
 
 

@@ -16,7 +16,8 @@ from harness.lab.availability import missing_package
 from harness.machine import page_cache
 from harness.machine.inventory import available_memory, filesystem
 from harness.model import Case, LabError
-from harness.run.rigs.rig import NothingToRevive, Order, Rig, Unavailable, only_parameters
+from harness.run.rigs.rig import Checked, NothingToRevive, Order, Rig, Unavailable, only_parameters
+from harness.worker.contracts.parquet import ParquetAnswer, ParquetJob
 
 PARAMETERS = frozenset({"scale_factor", "parts", "files", "parts_per_file", "row_group_rows", "page_cache"})
 PAGE_CACHE = ("warm", "dropped", "as found")
@@ -63,24 +64,24 @@ class ParquetRig(NothingToRevive):
             return f"files cannot be dropped from the page cache on {sys.platform}"
         return missing_package(case.transport)
 
-    def prepare(self, case: Case) -> dict[str, Any]:
+    def prepare(self, case: Case) -> ParquetJob:
         """Bring the page cache into the state that the case asks for, and name the files."""
         files = self._files(case)
         paths = [Path(file.path) for file in files]
         _set_page_cache(str(case.parameters["page_cache"]), paths, sum(file.bytes for file in files))
         self.settle(case)
         self.scratch.mkdir(parents=True)
-        return {
-            "contract": "parquet",
-            "folder": str(self.scratch),
-            "files": [str(path) for path in paths],
-            "warmup_files": [self.files[_WARMUP].path],
-        }
+        return ParquetJob(
+            transport=case.transport.id,
+            folder=str(self.scratch),
+            files=[str(path) for path in paths],
+            warmup_files=[self.files[_WARMUP].path],
+        )
 
-    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+    def check(self, case: Case, job: ParquetJob, answer: ParquetAnswer) -> Checked:
         """Compare the number with the one known from the generator, before the rows became Parquet."""
         known = sum(file.matches for file in self._files(case))
-        return [] if answer["count"] == known else [f"expected {known} rows to pass, found {answer['count']}"]
+        return Checked([] if answer.count == known else [f"expected {known} rows to pass, found {answer.count}"])
 
     def settle(self, case: Case) -> None:
         """Remove what an engine spilled."""
@@ -124,7 +125,7 @@ def _set_page_cache(state: str, paths: list[Path], total: int) -> None:
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig]:
+def opened(order: Order) -> Iterator[Rig[ParquetJob, ParquetAnswer]]:
     """Build the files of all cases. Raises LabError: too little disk or memory, an unknown parameter or value."""
     only_parameters(order.cases, PARAMETERS)
     for case in order.cases:

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from harness.model import Case, Dataset, LabError
 from harness.settings import Settings
+from harness.worker.messages import Answer, Job, Numbers
+
+_Job = TypeVar("_Job", bound=Job[Any])
+_Answer = TypeVar("_Answer", bound=Answer, contravariant=True)
 
 
 class Unavailable(Exception):
@@ -30,8 +34,21 @@ class Order:
     say: Callable[[str], None]
 
 
-class Rig(Protocol):
-    """A rig that is ready."""
+@dataclass(frozen=True)
+class Checked:
+    """What a check found: what is wrong with the values of a run, one line each; none where every value is right.
+
+    `converted` are the columns of a frame that came back which were of other dtypes, with these; None where no frame
+    did. `details` are further facts of the run.
+    """
+
+    wrong: list[str]
+    converted: dict[str, str] | None = field(default_factory=dict)
+    details: Numbers = field(default_factory=dict)
+
+
+class Rig(Protocol[_Job, _Answer]):
+    """A rig that is ready; it makes the jobs of its contract, and checks the answers to them."""
 
     @property
     def kind(self) -> str:
@@ -57,14 +74,11 @@ class Rig(Protocol):
     def unavailable(self, case: Case) -> str | None:
         """Return why a case cannot run here, in one line, or None when it can."""
 
-    def prepare(self, case: Case) -> dict[str, Any]:
+    def prepare(self, case: Case) -> _Job:
         """Make a run ready and return its job for the worker. Raises Unavailable, NoAnswer (it hangs), Stop."""
 
-    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
-        """Return what is wrong with what a run wrote or returned; an empty list when every value is right.
-
-        What it finds besides it adds to the answer: `converted` and `details`, as a contract's `hand_over` does.
-        """
+    def check(self, case: Case, job: _Job, answer: _Answer) -> Checked:
+        """Compare every value that a run wrote or returned with what is known."""
 
     def died(self, case: Case) -> bool:
         """Say whether the server that a case uses has died, cheaply: it is asked many times a second."""

@@ -21,9 +21,11 @@ from harness.datasets.specification import Specification
 from harness.lab.availability import missing_package
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
-from harness.model import Case, Dataset, LabError, Operation, Status, Transport
+from harness.model import Case, Dataset, LabError, Operation, Transport
 from harness.run.execution import execute
-from harness.run.rigs.rig import NothingToRevive, Order, Rig, dataset_facts, only_parameters
+from harness.run.rigs.rig import Checked, NothingToRevive, Order, Rig, dataset_facts, only_parameters
+from harness.worker.contracts.stores import StoreAnswer, StoreJob
+from harness.worker.messages import Failed
 
 PARAMETERS = frozenset({"rows"})
 _QUERY = (pl.col("col1") > 100, pl.col("col97") < 1000)  # the published benchmark's
@@ -67,7 +69,7 @@ class StoreRig(NothingToRevive):
     def unavailable(self, case: Case) -> str | None:
         return missing_package(case.transport)
 
-    def prepare(self, case: Case) -> dict[str, Any]:
+    def prepare(self, case: Case) -> StoreJob:
         """Make an empty folder for a new store, or see to it that the verified store is there, read from memory."""
         entry, rows = case.transport, int(case.parameters["rows"])
         warmup = self._fresh("warmup") if entry.operation is Operation.CREATE else self._made(entry, WARMUP_ROWS)
@@ -75,31 +77,32 @@ class StoreRig(NothingToRevive):
         page_cache.warm([path for path in folder.rglob("*") if path.is_file()])
         return self._job(entry, rows, folder, warmup)
 
-    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+    def check(self, case: Case, job: StoreJob, answer: StoreAnswer) -> Checked:
+        """Compare every row of a store that was created, or of what a read or query returned."""
         entry, rows = case.transport, int(case.parameters["rows"])
         if entry.operation is Operation.CREATE:
-            wrong = self._differences_in_store(entry, rows, Path(job["folder"]))
+            wrong = self._differences_in_store(entry, rows, Path(job.folder))
             if not wrong and not self._place(entry, rows).exists():
-                Path(job["folder"]).rename(self._place(entry, rows))  # verified: good for reads and queries
-            return wrong
+                Path(job.folder).rename(self._place(entry, rows))  # verified: good for reads and queries
+            return Checked(wrong)
         expected = self._expected(rows, filtered=entry.operation is Operation.QUERY)
-        return differences(expected, pl.read_ipc(job["result"]), self.spec.row_key)
+        return Checked(differences(expected, pl.read_ipc(job.result), self.spec.row_key), answer.converted)
 
     def settle(self, case: Case) -> None:
         """Remove what a create left."""
         for name in ("created", "warmup"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def _job(self, entry: Transport, rows: int, folder: Path, warmup: Path) -> dict[str, Any]:
-        return {
-            "contract": "stores",
-            "folder": str(folder),
-            "warmup_folder": str(warmup),
-            "dataset": self.datasets[rows].path,
-            "warmup_dataset": self.datasets[WARMUP_ROWS].path,
-            "rows": rows,
-            "kinds": self.spec.kinds,
-        }
+    def _job(self, entry: Transport, rows: int, folder: Path, warmup: Path) -> StoreJob:
+        return StoreJob(
+            transport=entry.id,
+            folder=str(folder),
+            warmup_folder=str(warmup),
+            dataset=self.datasets[rows].path,
+            warmup_dataset=self.datasets[WARMUP_ROWS].path,
+            rows=rows,
+            kinds=self.spec.kinds,
+        )
 
     def _fresh(self, name: str) -> Path:
         folder = self.folder / name
@@ -117,10 +120,10 @@ class StoreRig(NothingToRevive):
             return folder
         making = self._fresh("made")
         create = registry.one(f"{entry.system}.{entry.client}.create")
-        job = {"transport": create.id, "result": "", **self._job(create, rows, making, self._fresh("warmup"))}
+        job = self._job(create, rows, making, self._fresh("warmup"))
         answer = execute(job, self.time_limit, self.folder / "log").answer
-        if answer["status"] != Status.OK:
-            raise LabError(f"the store could not be made by {create.id}: {answer['error']}")
+        if isinstance(answer, Failed):
+            raise LabError(f"the store could not be made by {create.id}: {answer.error}")
         if wrong := self._differences_in_store(create, rows, making):
             raise LabError(f"{create.id} made a store with wrong values: {wrong[0]}")
         return making.rename(folder)
@@ -141,7 +144,7 @@ class StoreRig(NothingToRevive):
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig]:
+def opened(order: Order) -> Iterator[Rig[StoreJob, StoreAnswer]]:
     """Build the datasets and a folder for stores, which is removed at the end with everything in it.
 
     Raises LabError: more than one dataset, too little disk or memory for the largest size.

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ from harness.lab.availability import missing_package
 from harness.lab.object_stores import Objects
 from harness.machine import page_cache
 from harness.machine.inventory import filesystem, require_disk, require_memory
-from harness.model import Case, LabError
+from harness.model import Case, LabError, Value
 from harness.run.rigs import tuning_answers
 from harness.run.rigs.objects import OnObjectStore
-from harness.run.rigs.rig import Order, Rig
+from harness.run.rigs.rig import Checked, Order, Rig
 from harness.run.rigs.tuning_answers import Done
+from harness.worker.contracts.tuning import TuningAnswer, TuningJob
+from harness.worker.messages import Numbers
 
 PARAMETERS = frozenset({"rows", "files", "source", "threads", "queries", "elements"})
 SOURCES = ("table", "parquet", "s3")
@@ -76,7 +78,7 @@ class TuningRig(OnObjectStore):
             return reason
         return self.objects if self.on_s3(case) and isinstance(self.objects, str) else None
 
-    def prepare(self, case: Case) -> dict[str, Any]:
+    def prepare(self, case: Case) -> TuningJob:
         """Bring the source into the page cache, make empty folders, and name what the transport asks for."""
         self.settle(case)
         for name in ("scratch", "warmup", "measured"):
@@ -86,33 +88,33 @@ class TuningRig(OnObjectStore):
         elif key and case.parameters.get("source") == "parquet":
             page_cache.warm(self.tables[key].paths)
         os.sync()  # what earlier runs left to be written is nobody's disk write any more
-        store = self.store(case)
-        return {
-            "contract": "tuning",
-            "folder": str(self.folder / "scratch"),
-            "s3": store and asdict(store),
-            "warmup_arguments": self._arguments(case, _WARMUP, "warmup") | _little(case),
-            "arguments": self._arguments(case, key, "measured"),
-        }
+        return TuningJob(
+            transport=case.transport.id,
+            folder=str(self.folder / "scratch"),
+            s3=self.store(case),
+            arguments=self._arguments(case, key, "measured"),
+            warmup_arguments=self._arguments(case, _WARMUP, "warmup") | _little(case),
+        )
 
-    def differences(self, case: Case, job: dict[str, Any], answer: dict[str, Any]) -> list[str]:
-        """Compare the answer and what was made with what is known; adds sizes and rates of it to the details."""
-        key, details = _key(case), answer.setdefault("details", {})
-        made, kept = self.folder / "measured", self.folder / "kept"
-        if "destination" in job["arguments"]:
+    def check(self, case: Case, job: TuningJob, answer: TuningAnswer) -> Checked:
+        """Compare the answer and what was made with what is known, and say sizes and rates of that."""
+        key, made, kept = _key(case), self.folder / "measured", self.folder / "kept"
+        if "destination" in job.arguments:
             assert not isinstance(self.objects, str)
             shutil.rmtree(made)  # what was written here before it was uploaded is no witness
             made.mkdir()
             for found in self.objects.ask(s3.sizes, self.bucket, "out/measured/"):
                 self.objects.ask(s3.download, self.bucket, found, made / Path(found).name)
         files = sorted(path for path in made.iterdir() if path.is_file())
-        if {"destination", "database"} & job["arguments"].keys():
-            details["output_bytes"] = sum(path.stat().st_size for path in files)
-            details["output_files"] = len(files)
-            details["output_bytes_per_s"] = details["output_bytes"] / answer["report"]["seconds"]
+        details: Numbers = {}
+        if {"destination", "database"} & job.arguments.keys():
+            size = sum(path.stat().st_size for path in files)
+            rate = size / answer.measured.report.seconds
+            details = {"output_bytes": size, "output_files": len(files), "output_bytes_per_s": rate}
         kept.mkdir(exist_ok=True)
         table = self.tables[key] if key else None
-        return tuning_answers.differences(Done(case, table, answer["answer"], job["arguments"], files, kept))
+        done = Done(case, table, answer.returned, job.arguments, files, kept)
+        return Checked(tuning_answers.differences(done), details=details)
 
     def settle(self, case: Case) -> None:
         """Remove what a run left."""
@@ -125,10 +127,10 @@ class TuningRig(OnObjectStore):
     def _measured_tables(self) -> list[Files]:
         return [table for key, table in sorted(self.tables.items()) if key != _WARMUP]
 
-    def _arguments(self, case: Case, key: tuple[int, int] | None, name: str) -> dict[str, Any]:
+    def _arguments(self, case: Case, key: tuple[int, int] | None, name: str) -> dict[str, Value]:
         """Return what a transport asks for by name."""
         made = self.folder / name
-        known: dict[str, Any] = {
+        known: dict[str, Value] = {
             **{name: case.parameters[name] for name in ("threads", "queries", "elements") if name in case.parameters},
             "folder": str(made),
             "database": str(made / "made.duckdb"),
@@ -157,7 +159,7 @@ def _prefix(key: tuple[int, int]) -> str:
     return f"in/{key[0]}-{key[1]}"
 
 
-def _little(case: Case) -> dict[str, int]:
+def _little(case: Case) -> dict[str, Value]:
     return {"elements": _WARMUP_ELEMENTS} if "elements" in _names(case) else {}
 
 
@@ -227,7 +229,7 @@ def _made_bytes(case: Case, own_store: bool) -> int:
 
 
 @contextmanager
-def opened(order: Order) -> Iterator[Rig]:
+def opened(order: Order) -> Iterator[Rig[TuningJob, TuningAnswer]]:
     """Build the tables, load those that are read from a database file, and bring up or find the S3 server.
 
     Everything is removed at the end but the Parquet files in the datasets folder. Raises LabError: too little disk or

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.check import row_sums
 from harness.datasets.benchmark_input import Files
-from harness.model import Case
+from harness.model import Case, Value
 
 KINDS = {"col_1": "VARCHAR", "col_2": "VARCHAR", "amount": "INTEGER"}
 TRIAD = [3.5]  # 2 + 3 * 0.5 everywhere
@@ -32,7 +32,7 @@ class Done:
     case: Case
     data: Files | None
     answer: Any
-    arguments: dict[str, Any]
+    arguments: dict[str, Value]
     made: list[Path]
     folder: Path
 

@@ -1,41 +1,86 @@
 """Transports of databases: a frame into a table, or a table into a frame."""
 
 import io
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise, library_of, load_frame
-from harness.model import Operation, SharedFolder, Status, Transport
+from harness.model import Bucket, Operation, SharedFolder, Status, Transport
 from harness.worker.contracts.calls import Calls
+from harness.worker.messages import Answer, Failed, Job, Measured
 
 WARMUP_ROWS = 1_000
 SOURCES = {"table": False, "sorted table": True}  # frame of a write from a table: whether that is in key order
 
 
-def calls(entry: Transport, job: dict[str, Any]) -> Calls:
+@dataclass(frozen=True)
+class Addresses:
+    """Where a transport connects to: the server, and the folder and the bucket that it shares with that."""
+
+    uri: str = field(repr=False)
+    io: SharedFolder | None = None
+    s3: Bucket | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseAnswer(Answer):
+    """`converted` are the columns of a frame that came back with the dtypes they had; None where none did.
+
+    `returned` is what a bound gives in place of a frame: rows thrown away, the 1 of a call, whether a copy is the same.
+    """
+
+    converted: dict[str, str] | None
+    returned: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseJob(Job[DatabaseAnswer]):
+    """A dataset as Parquet, the kinds of its columns, and the tables to write, read or (`source`) copy from.
+
+    Without addresses nothing is connected to; without `warmup_table` there is no warm-up.
+    """
+
+    contract = "databases"
+
+    dataset: str
+    kinds: dict[str, str]
+    addresses: Addresses | None = None
+    table: str = ""
+    warmup_table: str = ""
+    source: str = ""
+    warmup_source: str = ""
+
+    def answered_by(self) -> type[DatabaseAnswer]:
+        return DatabaseAnswer
+
+
+JOB = DatabaseJob
+
+
+def calls(entry: Transport, job: DatabaseJob) -> Calls:
     """Return the calls: a write's on the frame loaded here and on its first 1,000 rows, a read's on two tables.
 
     Where the job has no table for it there is no warm-up. Bounds differ: a write from table to table is given the names
     of both, a copy bytes, a call nothing.
     """
     if entry.operation is Operation.COPY:
-        frame = load_frame(job["dataset"], "polars", job["kinds"])
+        frame = load_frame(job.dataset, "polars", job.kinds)
         return Calls((), (_as_bytes(frame.head(WARMUP_ROWS)),), (_as_bytes(frame),))
-    connect: tuple[Any, ...] = (job["uri"],)
+    assert job.addresses
+    connect: tuple[Any, ...] = (job.addresses.uri,)
     if "shared_io" in entry.needs:
-        connect += (SharedFolder(**job["io"]),)
+        connect += (job.addresses.io,)
     if "s3" in entry.needs:
-        connect += (SimpleNamespace(**job["s3"]),)
+        connect += (job.addresses.s3,)
     if entry.operation is Operation.CALL:
         return Calls(connect, (), ())
     if entry.operation is Operation.READ:
-        return Calls(connect, (job["warmup_table"],) if job["warmup_table"] else None, (job["table"],))
+        return Calls(connect, (job.warmup_table,) if job.warmup_table else None, (job.table,))
     if entry.frame in SOURCES:
-        warmup, source = job["sources"]
-        return Calls(connect, (warmup, job["warmup_table"]), (source, job["table"]))
-    frame = load_frame(job["dataset"], entry.frame, job["kinds"])
-    warmup = (frame.head(WARMUP_ROWS), job["warmup_table"]) if job["warmup_table"] else None
-    return Calls(connect, warmup, (frame, job["table"]))
+        return Calls(connect, (job.warmup_source, job.warmup_table), (job.source, job.table))
+    frame = load_frame(job.dataset, entry.frame, job.kinds)
+    warmup = (frame.head(WARMUP_ROWS), job.warmup_table) if job.warmup_table else None
+    return Calls(connect, warmup, (frame, job.table))
 
 
 def _as_bytes(frame: Any) -> bytes:
@@ -45,23 +90,24 @@ def _as_bytes(frame: Any) -> bytes:
     return buffer.getvalue()
 
 
-def hand_over(entry: Transport, returned: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Leave the canonical frame of a read at `job["result"]`; nothing for a write.
+def hand_over(entry: Transport, returned: Any, job: DatabaseJob, measured: Measured) -> DatabaseAnswer | Failed:
+    """Leave the canonical frame of a read at `job.result`; nothing for a write.
 
     Of a bound that throws away what it reads the number of rows is handed over, of a copy whether it is the same.
     """
     if entry.operation is Operation.WRITE:
-        return {}
+        return DatabaseAnswer(measured=measured, converted={})
     if entry.operation is Operation.CALL or not entry.frame:
-        return {"answer": returned, "converted": None}
+        return DatabaseAnswer(measured=measured, converted=None, returned=returned)
     if entry.operation is Operation.COPY:
-        copied, data = returned, _as_bytes(load_frame(job["dataset"], "polars", job["kinds"]))
-        return {"answer": bytes(copied) == data, "converted": None, "details": {"copied_bytes": len(data)}}
+        copied, data = bytes(returned), _as_bytes(load_frame(job.dataset, "polars", job.kinds))
+        copied_bytes: dict[str, int | float] = {"copied_bytes": len(data)}
+        return DatabaseAnswer(measured=measured, converted=None, returned=copied == data, details=copied_bytes)
     try:
         if (found := library_of(returned)) != entry.frame:  # the way to the library it names was not timed
-            return {"status": Status.ERROR, "error": f"expected a {entry.frame} DataFrame, found one of {found}"}
-        frame, converted = canonicalise(returned, job["kinds"])
+            return Failed(Status.ERROR, f"expected a {entry.frame} DataFrame, found one of {found}")
+        frame, converted = canonicalise(returned, job.kinds)
     except NotConvertible as error:
-        return {"status": Status.MISMATCH, "error": str(error)}
-    frame.write_ipc(job["result"])
-    return {"converted": converted}
+        return Failed(Status.MISMATCH, str(error))
+    frame.write_ipc(job.result)
+    return DatabaseAnswer(measured=measured, converted=converted)

@@ -1,16 +1,44 @@
 """Transports of many files into one: a folder or prefix of CSV files becomes one Parquet file, here or on S3."""
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.model import Transport
+from harness.model import ObjectStore, Transport
 from harness.worker.contracts.calls import Calls
+from harness.worker.messages import Answer, Job, Measured
 
 
-def calls(entry: Transport, job: dict[str, Any]) -> Calls:
+@dataclass(frozen=True, kw_only=True)
+class EltAnswer(Answer):
+    """Nothing more: the parent finds the file where it was to be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EltJob(Job[EltAnswer]):
+    """A folder for what an engine spills, the S3 server where one is used, and from where to where."""
+
+    contract = "elt"
+
+    folder: str
+    s3: ObjectStore | None
+    source: str
+    destination: str
+    warmup_source: str
+    warmup_destination: str
+
+    def answered_by(self) -> type[EltAnswer]:
+        return EltAnswer
+
+
+JOB = EltJob
+
+
+def calls(entry: Transport, job: EltJob) -> Calls:
     """Return the calls on a small tree and on the tree; `connect` is given a scratch folder and the S3 server."""
-    return Calls((job["folder"], job["s3"]), tuple(job["warmup"]), tuple(job["measured"]))
+    connect = (job.folder, job.s3 and asdict(job.s3))
+    return Calls(connect, (job.warmup_source, job.warmup_destination), (job.source, job.destination))
 
 
-def hand_over(entry: Transport, returned: Any, job: dict[str, Any]) -> dict[str, Any]:
+def hand_over(entry: Transport, returned: Any, job: EltJob, measured: Measured) -> EltAnswer:
     """Add nothing: the parent finds the file where it was to be."""
-    return {}
+    return EltAnswer(measured=measured)

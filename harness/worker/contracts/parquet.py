@@ -1,18 +1,44 @@
 """Transports of Parquet files: a list of files into the number of their rows that pass a filter."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from harness.model import Status, Transport
 from harness.worker.contracts.calls import Calls
+from harness.worker.messages import Answer, Failed, Job, Measured
 
 
-def calls(entry: Transport, job: dict[str, Any]) -> Calls:
+@dataclass(frozen=True, kw_only=True)
+class ParquetAnswer(Answer):
+    """The number of rows that pass."""
+
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParquetJob(Job[ParquetAnswer]):
+    """A folder for what an engine spills, and the files."""
+
+    contract = "parquet"
+
+    folder: str
+    files: list[str]
+    warmup_files: list[str]
+
+    def answered_by(self) -> type[ParquetAnswer]:
+        return ParquetAnswer
+
+
+JOB = ParquetJob
+
+
+def calls(entry: Transport, job: ParquetJob) -> Calls:
     """Return the calls on the warm-up files and on the files; `connect` is given a scratch folder."""
-    return Calls((job["folder"],), (job["warmup_files"],), (job["files"],))
+    return Calls((job.folder,), (job.warmup_files,), (job.files,))
 
 
-def hand_over(entry: Transport, returned: Any, job: dict[str, Any]) -> dict[str, Any]:
+def hand_over(entry: Transport, returned: Any, job: ParquetJob, measured: Measured) -> ParquetAnswer | Failed:
     """Put the number itself into the answer."""
     if type(returned) is not int:
-        return {"status": Status.ERROR, "error": f"expected a number of rows, found {returned!r:.80}"}
-    return {"count": returned}
+        return Failed(Status.ERROR, f"expected a number of rows, found {returned!r:.80}")
+    return ParquetAnswer(measured=measured, count=returned)

@@ -1,36 +1,65 @@
 """Transports of stores: data in memory into a folder on disk, and back as all rows or those that pass a filter."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise
 from harness.model import Operation, Status, Transport
 from harness.worker.contracts.calls import Calls
+from harness.worker.messages import Answer, Failed, Job, Measured
 
 _BATCH_ROWS = 10_000  # turned into Python objects at a time: no second copy of everything as numpy or lists
 ADDED_COLUMN = "id"  # some stores number their rows
 
 
-def calls(entry: Transport, job: dict[str, Any]) -> Calls:
+@dataclass(frozen=True, kw_only=True)
+class StoreAnswer(Answer):
+    """`converted` are the columns of what came back that were of other dtypes, with these, and a change of order."""
+
+    converted: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreJob(Job[StoreAnswer]):
+    """Folders of the store and of a small one, what they are made of as Parquet, and its rows and kinds of columns."""
+
+    contract = "stores"
+
+    folder: str
+    warmup_folder: str
+    dataset: str
+    warmup_dataset: str
+    rows: int
+    kinds: dict[str, str]
+
+    def answered_by(self) -> type[StoreAnswer]:
+        return StoreAnswer
+
+
+JOB = StoreJob
+
+
+def calls(entry: Transport, job: StoreJob) -> Calls:
     """Return the calls on the store and on a small one; only `create` is given data, made here outside the clock."""
     warmup: tuple[Any, ...] = ()
     measured: tuple[Any, ...] = ()
     if entry.operation is Operation.CREATE:
-        warmup, measured = ((_LOAD[entry.frame](job[name]),) for name in ("warmup_dataset", "dataset"))
-    return Calls((job["folder"],), warmup, measured, (job["warmup_folder"],))
+        warmup, measured = ((_LOAD[entry.frame](path),) for path in (job.warmup_dataset, job.dataset))
+    return Calls((job.folder,), warmup, measured, (job.warmup_folder,))
 
 
-def hand_over(entry: Transport, returned: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Leave the rows of a read or query as a canonical frame at `job["result"]`, without a number the store added."""
+def hand_over(entry: Transport, returned: Any, job: StoreJob, measured: Measured) -> StoreAnswer | Failed:
+    """Leave the rows of a read or query as a canonical frame at `job.result`, without a number the store added."""
     if entry.operation is Operation.CREATE:
-        return {}
+        return StoreAnswer(measured=measured, converted={})
     try:
-        table, moved = _in_order(_RETURNED[entry.frame](returned, list(job["kinds"])), job)
-        frame, converted = canonicalise(table, job["kinds"])
+        table, moved = _in_order(_RETURNED[entry.frame](returned, list(job.kinds)), job)
+        frame, converted = canonicalise(table, job.kinds)
     except NotConvertible as error:
-        return {"status": Status.MISMATCH, "error": str(error)}
-    frame.write_ipc(job["result"])
-    return {"converted": converted | moved}
+        return Failed(Status.MISMATCH, str(error))
+    frame.write_ipc(job.result)
+    return StoreAnswer(measured=measured, converted=converted | moved)
 
 
 def _arrow(path: str) -> Any:
@@ -83,12 +112,12 @@ def _of_arrow(returned: Any, names: list[str]) -> Any:
 _RETURNED: dict[str, Callable[[Any, list[str]], Any]] = {"tuples": _of_tuples, "pyarrow": _of_arrow}
 
 
-def _in_order(table: Any, job: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def _in_order(table: Any, job: StoreJob) -> tuple[Any, dict[str, str]]:
     """Bring the columns into the order they were stored in, and say so where a store changed it."""
-    names = list(job["kinds"])
+    names = list(job.kinds)
     if not hasattr(table, "column_names"):
         return table, {}
-    table = _without_numbers(table, job["rows"])
+    table = _without_numbers(table, job.rows)
     if table.column_names == names or sorted(table.column_names) != sorted(names):
         return table, {}
     return table.select(names), {"columns": "in another order"}

@@ -1,27 +1,53 @@
 """Transports of jobs: each is called with the arguments it names, and returns an answer that the parent knows."""
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.model import Status, Transport
+from harness.model import ObjectStore, Status, Transport, Value
 from harness.worker.contracts.calls import Calls
+from harness.worker.messages import Answer, Failed, Job, Measured
 
 
-def calls(entry: Transport, job: dict[str, Any]) -> Calls:
+@dataclass(frozen=True, kw_only=True)
+class TuningAnswer(Answer):
+    """What the transport returned, which the parent knows: a number, or a list of groups."""
+
+    returned: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningJob(Job[TuningAnswer]):
+    """A folder for what an engine spills, the S3 server where one is used, and the arguments by name."""
+
+    contract = "tuning"
+
+    folder: str
+    s3: ObjectStore | None
+    arguments: dict[str, Value]
+    warmup_arguments: dict[str, Value]
+
+    def answered_by(self) -> type[TuningAnswer]:
+        return TuningAnswer
+
+
+JOB = TuningJob
+
+
+def calls(entry: Transport, job: TuningJob) -> Calls:
     """Return the calls on little data and on the data; `connect` is given a scratch folder and the S3 server."""
-    return Calls(
-        (job["folder"], job["s3"]), (), (), warmup_named=job["warmup_arguments"], measured_named=job["arguments"]
-    )
+    connect = (job.folder, job.s3 and asdict(job.s3))
+    return Calls(connect, (), (), warmup_named=job.warmup_arguments, measured_named=job.arguments)
 
 
-def hand_over(entry: Transport, returned: Any, job: dict[str, Any]) -> dict[str, Any]:
+def hand_over(entry: Transport, returned: Any, job: TuningJob, measured: Measured) -> TuningAnswer | Failed:
     """Put the answer itself and the details of the call into the worker's answer.
 
     A transport returns the answer, or a dict of `answer` and `details` (names with their units, and numbers).
     """
     if not isinstance(returned, dict):
-        return {"answer": returned}
+        return TuningAnswer(measured=measured, returned=returned)
     details = returned.get("details", {})
     numbers = all(type(value) in (int, float) for value in details.values())
     if returned.keys() - {"answer", "details"} or "answer" not in returned or not numbers:
-        return {"status": Status.ERROR, "error": f"expected an answer and details in numbers, found {returned!r:.200}"}
-    return {"answer": returned["answer"], "details": details}
+        return Failed(Status.ERROR, f"expected an answer and details in numbers, found {returned!r:.200}")
+    return TuningAnswer(measured=measured, returned=returned["answer"], details=details)

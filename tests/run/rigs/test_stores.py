@@ -125,12 +125,12 @@ def prepared(settings, name):
     """A case with its rig and job, ready for the worker, as the runner does it."""
     chosen = case(name)
     with stores.opened(order(settings, chosen)) as rig:
-        yield rig, chosen, {"transport": name, "result": "", **rig.prepare(chosen)}
+        yield rig, chosen, rig.prepare(chosen)
 
 
 def measured(job, tmp_path):
     answer = stores.execute(job, 30.0, tmp_path / "log").answer
-    assert answer["status"] == Status.OK, answer
+    assert answer.status is Status.OK, answer
     return answer
 
 
@@ -170,7 +170,7 @@ def test_one_value_that_changed_on_disk_after_a_create_is_found(settings, tmp_pa
         answer = measured(job, tmp_path)
         (path,) = (tmp_path / "state" / "stores" / "created").rglob(pattern)
         change(path)
-        (line,) = rig.differences(chosen, job, answer)
+        (line,) = rig.check(chosen, job, answer).wrong
         assert line.startswith("col7: 1 of 20 values differ")
         assert path.exists()  # and was not put where reads look for it
 
@@ -181,7 +181,7 @@ def test_a_file_of_a_store_that_is_cut_off_after_a_create_does_not_pass(settings
         (path,) = (tmp_path / "state" / "stores" / "created").rglob("*.parquet")
         path.write_bytes(path.read_bytes()[:-100])
         with pytest.raises(duckdb.Error):
-            rig.differences(chosen, job, answer)
+            rig.check(chosen, job, answer)
 
 
 def test_a_store_that_was_created_and_verified_is_the_one_that_reads_and_queries_use(settings, tmp_path):
@@ -189,11 +189,11 @@ def test_a_store_that_was_created_and_verified_is_the_one_that_reads_and_queries
         answer = measured(job, tmp_path)
         (path,) = (tmp_path / "state" / "stores" / "created").rglob("*.sqlite")
         made = path.stat().st_ino
-        assert rig.differences(chosen, job, answer) == []
+        assert rig.check(chosen, job, answer).wrong == []
         rig.settle(chosen)
-        folders = {rig.prepare(case(f"stores_equal.sqlite.{name}"))["folder"] for name in ("read", "query")}
+        folders = {rig.prepare(case(f"stores_equal.sqlite.{name}")).folder for name in ("read", "query")}
         assert [(folder / path.name).stat().st_ino for folder in map(Path, folders)] == [made]
-        assert (rig.prepare(chosen)["folder"], list(path.parent.iterdir())) == (str(path.parent), [])
+        assert (rig.prepare(chosen).folder, list(path.parent.iterdir())) == (str(path.parent), [])
 
 
 def test_every_create_starts_with_empty_folders_and_every_read_with_the_same_store(settings):

@@ -10,6 +10,9 @@ from harness.model import LabError, Status
 from harness.results import folder as folders
 from harness.run.rigs import tuning
 from harness.settings import Settings
+from harness.worker.contracts.tuning import TuningAnswer
+from harness.worker.measure import Stopwatch
+from harness.worker.messages import Measured
 from tests.run.rigs import orders, tuning_runs
 from tests.run.rigs.tuning_runs import TABLE, case, fine
 
@@ -167,9 +170,13 @@ def test_the_peak_of_the_disk_is_announced_before_the_start_and_is_one(settings,
         bound = tuning._made_bytes(cases[0], False)
         job = rig.prepare(cases[0])
         connect = registry.connect_of(cases[0].transport)
-        with connect(job["folder"], None) as connection:
-            answer = cases[0].transport.function(connection, **job["arguments"])
-        assert rig.differences(cases[0], job, answer | {"report": {"seconds": 1.0}}) == []
+        with connect(job.folder, None) as connection, Stopwatch() as stopwatch:
+            returned = cases[0].transport.function(connection, **job.arguments)
+        measured = Measured(0.0, stopwatch.report(), {})
+        answer = TuningAnswer(measured=measured, returned=returned["answer"], details=returned["details"])
+        checked = rig.check(cases[0], job, answer)
+        assert checked.wrong == []
+        assert checked.details["output_bytes_per_s"] == checked.details["output_bytes"] / stopwatch.seconds
         rig.settle(cases[0])
     assert said[0].startswith("tuning: up to 0.0 GB of disk, 0.0 GB of it removed at the end")
     assert 1_000_000 < max(largest) < bound + 2 * tuning._FILE_BYTES

@@ -3,6 +3,8 @@
 import pytest
 
 from harness.model import Status
+from harness.worker.contracts.parquet import ParquetJob
+from harness.worker.messages import Failed
 from tests.made_up import MadeUp
 
 UP = """
@@ -50,13 +52,7 @@ def made(tmp_path):
 
 
 def job(function):
-    return {
-        "transport": f"made.up.{function}",
-        "contract": "parquet",
-        "folder": "scratch",
-        "files": FILES,
-        "warmup_files": ["tiny.parquet"],
-    }
+    return ParquetJob(transport=f"made.up.{function}", folder="scratch", files=FILES, warmup_files=["tiny.parquet"])
 
 
 def test_a_scan_warms_up_on_the_small_files_over_the_same_connection_and_measures_one_scan_of_all(made):
@@ -69,13 +65,13 @@ def test_a_scan_warms_up_on_the_small_files_over_the_same_connection_and_measure
         "scan connection one.parquet it's two.parquet one.parquet",
         "close",
     ]
-    assert times[2] < answer["report"]["started_ns"] < times[3] < answer["report"]["ended_ns"] < times[4]
-    assert (answer["status"], answer["count"], answer["converted"]) == (Status.OK, 7, {})
+    assert times[2] < answer.measured.report.started_ns < times[3] < answer.measured.report.ended_ns < times[4]
+    assert (answer.status, answer.count) == (Status.OK, 7)
 
 
 def test_no_row_that_passes_is_an_answer(made):
     answer = made.run(job("none_pass"))
-    assert (answer["status"], answer["count"]) == (Status.OK, 0)
+    assert (answer.status, answer.count) == (Status.OK, 0)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +88,8 @@ def test_no_row_that_passes_is_an_answer(made):
 )
 def test_what_is_no_whole_number_is_an_error_that_shows_it(made, function, found):
     answer = made.run(job(function))
-    assert answer["status"] == Status.ERROR
-    assert answer["error"] == f"expected a number of rows, found {found}"
-    assert "count" not in answer
+    assert answer == Failed(Status.ERROR, f"expected a number of rows, found {found}")
 
 
 def test_an_engine_that_cannot_do_it_says_so(made):
-    assert made.run(job("refused")) == {"status": Status.UNSUPPORTED, "error": "no decimals"}
+    assert made.run(job("refused")) == Failed(Status.UNSUPPORTED, "no decimals")

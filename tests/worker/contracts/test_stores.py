@@ -9,6 +9,9 @@ import pytest
 from harness import registry
 from harness.model import Status
 from harness.worker.contracts import stores
+from harness.worker.contracts.stores import StoreJob
+from harness.worker.measure import Stopwatch
+from harness.worker.messages import Measured
 from tests.made_up import MadeUp
 
 KINDS = {"a": "int64", "b": "int64"}
@@ -67,17 +70,20 @@ def made(tmp_path):
 
 
 def measure(made, function, module="up"):
-    job = {
-        "transport": f"made.{module}.{function}",
-        "contract": "stores",
-        "folder": "store",
-        "warmup_folder": "small",
-        "dataset": str(made.folder / "data.parquet"),
-        "warmup_dataset": str(made.folder / "warmup.parquet"),
-        "rows": 3,
-        "kinds": KINDS,
-    }
-    return made.run(job)
+    return made.run(job(made.folder, f"made.{module}.{function}"))
+
+
+def job(folder, transport, result=""):
+    return StoreJob(
+        transport=transport,
+        result=str(result),
+        folder="store",
+        warmup_folder="small",
+        dataset=str(folder / "data.parquet"),
+        warmup_dataset=str(folder / "warmup.parquet"),
+        rows=3,
+        kinds=KINDS,
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,8 +98,8 @@ def test_a_create_warms_up_on_a_store_of_its_own_and_measures_one_create_of_all_
     answer = measure(made, f"create_{frame}")
     words, times = made.events()
     assert words == ["import", "connect small", small, "close small", "connect store", whole, "close store"]
-    assert times[4] < answer["report"]["started_ns"] < times[5] < answer["report"]["ended_ns"] < times[6]
-    assert (answer["status"], answer["converted"]) == (Status.OK, {})
+    assert times[4] < answer.measured.report.started_ns < times[5] < answer.measured.report.ended_ns < times[6]
+    assert (answer.status, answer.converted) == (Status.OK, {})
     assert not made.result.exists()
 
 
@@ -106,16 +112,16 @@ def test_a_read_or_query_warms_up_on_the_small_store_over_a_connection_of_its_ow
         *("connect small", f"{function} small", "close small"),
         *("connect store", f"{function} store", "close store"),
     ]
-    assert times[4] < answer["report"]["started_ns"] < times[5] < answer["report"]["ended_ns"] < times[6]
-    assert (answer["status"], answer["converted"]) == (Status.OK, {})
-    assert answer["connect_seconds"] < 1
+    assert times[4] < answer.measured.report.started_ns < times[5] < answer.measured.report.ended_ns < times[6]
+    assert (answer.status, answer.converted) == (Status.OK, {})
+    assert answer.measured.connect_seconds < 1
     assert pl.read_ipc(made.result).rows() == {"read": [(1, 4), (2, 5), (3, 6)], "query": [(2, 5)]}[function]
 
 
 def test_an_answer_of_a_wrong_type_is_a_mismatch_and_leaves_no_frame(made):
     answer = measure(made, "read_lists")
-    assert answer["status"] == Status.MISMATCH
-    assert "expected a list of tuples of 2 values" in answer["error"]
+    assert answer.status == Status.MISMATCH
+    assert "expected a list of tuples of 2 values" in answer.error
     assert not made.result.exists()
 
 
@@ -125,11 +131,15 @@ def hand_over(tmp_path):
 
     def call(frame, returned):
         entry = replace(registry.one("stores_published.sqlite.read"), frame=frame)
-        job = {"kinds": KINDS, "rows": 3, "result": str(tmp_path / "result.arrow")}
-        answer = stores.hand_over(entry, returned, job)
-        if not (tmp_path / "result.arrow").exists():
+        result = tmp_path / "result.arrow"
+        with Stopwatch() as stopwatch:
+            pass
+        measured = Measured(0.0, stopwatch.report(), {})
+        answer = stores.hand_over(entry, returned, job(tmp_path, entry.id, result), measured)
+        if not result.exists():
             return answer, None
-        left = pl.read_ipc(job["result"])
+        assert answer.measured is measured
+        left = pl.read_ipc(result)
         assert left.schema == {"a": pl.Int64, "b": pl.Int64}
         return answer, left.rows()
 
@@ -159,7 +169,8 @@ def with_id(*numbers):
 def test_what_a_store_returned_is_left_as_a_canonical_frame_without_the_numbers_of_its_rows(
     hand_over, frame, returned, rows, converted
 ):
-    assert hand_over(frame, returned) == ({"converted": converted}, rows)
+    answer, left = hand_over(frame, returned)
+    assert (answer.status, answer.converted, left) == (Status.OK, converted, rows)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +208,6 @@ def test_what_a_store_returned_is_left_as_a_canonical_frame_without_the_numbers_
 )
 def test_what_is_not_the_rows_of_the_store_is_a_mismatch_and_leaves_no_frame(hand_over, frame, returned, said):
     answer, left = hand_over(frame, returned)
-    assert answer["status"] == Status.MISMATCH
-    assert said in answer["error"]
+    assert answer.status == Status.MISMATCH
+    assert said in answer.error
     assert left is None

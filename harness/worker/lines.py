@@ -1,0 +1,47 @@
+"""Lines of JSON between the parent and a worker, and the types that they are made of. Standard library only.
+
+Importing pydantic would cost every worker 100 ms. What a worker is handed was made by the same code, of the same types:
+it looks at the names of fields alone (`made`). The parent, to which whatever runs in a worker may write, looks at the
+values too, with pydantic (`harness.run.execution`). Either way a field that is unknown or missing is an error.
+"""
+
+import json
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
+
+_Made = TypeVar("_Made")
+
+
+class Message:
+    """What crosses: a frozen dataclass of plain values, of lists and dicts of such, and of other messages."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # where pydantic looks for it
+
+
+def line(message: object) -> bytes:
+    """Return a message as one line of JSON. Raises TypeError for what has no JSON."""
+    return json.dumps(message, default=_fields).encode() + b"\n"
+
+
+def _fields(value: object) -> object:
+    if is_dataclass(value):
+        return vars(value)
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def made(of: type[_Made], found: dict[str, object]) -> _Made:
+    """Make a message, and those within it, of its fields. Raises ValueError that names fields unknown or missing."""
+    known = {each.name: each for each in fields(of)}  # type: ignore[arg-type]  # every message is a dataclass
+    needed = {name for name, each in known.items() if each.default is MISSING and each.default_factory is MISSING}
+    wrong = [f"no {name}" for name in sorted(needed - found.keys())]
+    wrong += [f"an unknown {name}" for name in sorted(found.keys() - known.keys())]
+    if wrong:
+        raise ValueError(f"expected the fields of {of.__name__} ({', '.join(known)}), found {', '.join(wrong)}")
+    types = get_type_hints(of)
+    return of(**{name: _value(types[name], value) for name, value in found.items()})
+
+
+def _value(of: Any, found: object) -> object:
+    """Return a field's value as what it was in the other process; `of` is a type, or a type or None."""
+    inner = [each for each in (*get_args(of), of) if isinstance(each, type) and is_dataclass(each)]
+    return made(inner[0], found) if inner and isinstance(found, dict) else found

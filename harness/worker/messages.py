@@ -1,0 +1,61 @@
+"""What the parent and a worker say to each other: a job, and an answer or how it failed.
+
+Every contract has a job and an answer of its own; what stands here is in all of them.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Literal, TypeVar
+
+from harness.model import Status
+from harness.worker.lines import Message
+from harness.worker.measure import StopwatchReport
+
+Numbers = dict[str, int | float]  # by names with their units
+AnswerT = TypeVar("AnswerT", bound="Answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Message, Generic[AnswerT]):
+    """What every job says: which transport, where what it returns is left, whether the worker stays for another job.
+
+    `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it.
+    """
+
+    contract: ClassVar[str]
+
+    transport: str
+    result: str = ""
+    stays: bool = False
+    server_pids: list[int] | None = None
+
+    def answered_by(self) -> type[AnswerT]:
+        """Return the type of its answer."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Measured(Message):
+    """What the worker measured of a call; `details` are what meters and phases tell."""
+
+    connect_seconds: float
+    report: StopwatchReport
+    details: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Message):
+    """What every answer says of a call that ended well; `details` are what the call tells beside its result."""
+
+    measured: Measured
+    details: Numbers = field(default_factory=dict)
+    status: Literal[Status.OK] = Status.OK
+    stays: bool = False
+
+
+@dataclass(frozen=True)
+class Failed(Message):
+    """The answer where there is nothing to measure or to verify: how it ended, and why."""
+
+    status: Status
+    error: str
+    stays: bool = False
