@@ -23,9 +23,9 @@ def doctor(
     well = True
     with labs.OPENED["external" if external else chosen.kind](chosen) as lab:
         typer.echo(f"lab: {lab.kind}")
-        for finding in examination.examine(chosen, lab):
-            well = well and finding.well
-            typer.echo(f"{'ok  ' if finding.well else 'FAIL'} {finding.subject}: {finding.found}")
+        for diagnosis in examination.examine(chosen, lab):
+            well = well and diagnosis.well
+            typer.echo(f"{'ok  ' if diagnosis.well else 'FAIL'} {diagnosis.subject}: {diagnosis.found}")
     if not well:
         raise typer.Exit(1)
 

@@ -18,7 +18,7 @@ from harness.systems.system import System
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One line of the doctor: what was looked at, whether it is well, what was found and (if not well) what to do."""
 
     subject: str
@@ -26,18 +26,18 @@ class Finding:
     found: str
 
 
-def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
+def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
     """Look at every service of a lab, the shared folder, the S3 server, and the ways that cannot run here."""
     servers: dict[str, Server] = {}
     for name, system in SYSTEMS.items():
         if name not in lab.systems:
-            yield Finding(name, False, "no address; set it in the environment (docs/settings.md)")
+            yield Diagnosis(name, False, "no address; set it in the environment (docs/settings.md)")
             continue
         try:
             servers[name] = answered(name, partial(system.client.check, lab.endpoints))
-            yield Finding(name, True, f"{servers[name].version}; {system.client.offers(servers[name], lab.endpoints)}")
+            yield Diagnosis(name, True, f"{servers[name].version}; {system.client.offers(servers[name], lab.endpoints)}")
         except LabError as error:
-            yield Finding(name, False, str(error))
+            yield Diagnosis(name, False, str(error))
     for name in servers:
         if lab.io is not None and SYSTEMS[name].shares_folder:
             yield _shared_folder(SYSTEMS[name], lab.endpoints, lab.io)
@@ -45,33 +45,33 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Finding]:
     yield from _unavailable(lab, servers, None if settings.s3_endpoint else object_stores.none_here(settings))
 
 
-def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Finding:
+def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Diagnosis:
     try:
         system.folder.check(endpoints, io)
     except LabError as error:
-        return Finding("shared folder", False, str(error))
-    return Finding("shared folder", True, f"{io.here}: each side reads what the other writes")
+        return Diagnosis("shared folder", False, str(error))
+    return Diagnosis("shared folder", True, f"{io.here}: each side reads what the other writes")
 
 
-def _s3(settings: Settings) -> Finding:
+def _s3(settings: Settings) -> Diagnosis:
     if not (settings.s3_endpoint and settings.s3_access_key and settings.s3_secret_key):
-        return Finding("s3", True, object_stores.without_a_name(settings))
+        return Diagnosis("s3", True, object_stores.without_a_name(settings))
     try:
         keys = settings.s3_region, settings.s3_access_key, settings.s3_secret_key
         server = s3.check(ObjectStore(settings.s3_endpoint, *keys))
     except LabError as error:
-        return Finding("s3", False, str(error))
-    return Finding("s3", True, f"{server.version}; the keys are accepted")
+        return Diagnosis("s3", False, str(error))
+    return Diagnosis("s3", True, f"{server.version}; the keys are accepted")
 
 
-def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None) -> Iterator[Finding]:
+def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None) -> Iterator[Diagnosis]:
     all_of_databases = [entry for entry in registry.select("*") if entry.system in SYSTEMS]
     entries = [entry for entry in all_of_databases if entry.system in servers]
     reasons = {entry.id: reason_unavailable(entry, lab, servers, no_s3) for entry in entries}
     missing = {name: reason for name, reason in reasons.items() if reason}
-    yield Finding("ways", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
+    yield Diagnosis("ways", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
     for name, reason in sorted(missing.items()):
-        yield Finding(name, True, f"unavailable: {reason}{_fix(reason)}")
+        yield Diagnosis(name, True, f"unavailable: {reason}{_fix(reason)}")
 
 
 def _fix(reason: str) -> str:
