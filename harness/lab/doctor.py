@@ -35,7 +35,9 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
             continue
         try:
             servers[name] = answered(name, partial(system.client.check, lab.endpoints))
-            yield Diagnosis(name, True, f"{servers[name].version}; {system.client.offers(servers[name], lab.endpoints)}")
+            yield Diagnosis(
+                name, True, f"{servers[name].version}; {system.client.offers(servers[name], lab.endpoints)}"
+            )
         except LabError as error:
             yield Diagnosis(name, False, str(error))
     for name in servers:

@@ -32,7 +32,7 @@ _NETWORK = re.compile(r"direct|link(?: (?P<latency>\d+) ms)?(?: (?P<rate>\d+) MB
 _WARMUP_ROWS = 2_000
 _OUTPUT_BYTES_A_ROW = 120  # upper bound of a row in the Parquet file that comes out
 _SQL = {"int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "timestamp[us]": "TIMESTAMP"}
-KINDS = {name: _SQL[str(kind)] for name, kind in raw_csv.TYPES.items()}
+_SQL_TYPES = {name: _SQL[str(dtype)] for name, dtype in raw_csv.TYPES.items()}
 _READERS: dict[str, row_sums.Reader] = {"duckdb": row_sums.by_polars}  # by the client under test; for all others DuckDB
 
 
@@ -113,11 +113,11 @@ class EltRig(OnObjectStore):
             assert not isinstance(self.objects, str)
             self.objects.ask(s3.download, self.bucket, "out/result.parquet", path)
         details: Numbers = {"output_bytes": path.stat().st_size}
-        kinds = self._kinds(case)
-        missing = kinds.keys() - set(pq.read_schema(path).names)
+        types = self._types(case)
+        missing = types.keys() - set(pq.read_schema(path).names)
         if missing:
-            return Checked([f"expected the columns {', '.join(kinds)}, found none called {', '.join(sorted(missing))}"])
-        found = self._read(case)([str(path)], kinds, "/raw/")
+            return Checked([f"expected the columns {', '.join(types)}, found none called {', '.join(sorted(missing))}"])
+        found = self._read(case)([str(path)], types, "/raw/")
         return Checked(row_sums.differences(self._expected(case), found), _converted(path), details)
 
     def settle(self, case: Case) -> None:
@@ -141,15 +141,15 @@ class EltRig(OnObjectStore):
     def _read(self, case: Case) -> row_sums.Reader:
         return _READERS.get(case.transport.client, row_sums.by_duckdb)
 
-    def _kinds(self, case: Case) -> dict[str, str]:
-        return {name: KINDS[name] for name in self.trees[int(case.parameters["rows"])].columns}
+    def _types(self, case: Case) -> dict[str, str]:
+        return {name: _SQL_TYPES[name] for name in self.trees[int(case.parameters["rows"])].columns}
 
     def _expected(self, case: Case) -> row_sums.RowSums:
         rows, read = int(case.parameters["rows"]), self._read(case)
         key = (rows, read.__name__)
         if key not in self.expected:
             files = sorted(str(path) for path in self.trees[rows].meant.iterdir())
-            self.expected[key] = read(files, self._kinds(case), "/raw/")
+            self.expected[key] = read(files, self._types(case), "/raw/")
         return self.expected[key]
 
 
@@ -161,8 +161,8 @@ def _places(case: Case) -> list[str]:
 def _converted(path: Path) -> dict[str, str]:
     """Return the columns of a file whose type is not the canonical one, with the type they have."""
     found = {field.name: str(field.type).removeprefix("large_") for field in pq.read_schema(path)}
-    wanted = {name: str(kind) for name, kind in raw_csv.TYPES.items()}
-    return {name: kind for name, kind in found.items() if kind != wanted.get(name, kind) and kind != "string_view"}
+    wanted = {name: str(dtype) for name, dtype in raw_csv.TYPES.items()}
+    return {name: dtype for name, dtype in found.items() if dtype not in (wanted.get(name, dtype), "string_view")}
 
 
 def _limits(network: str) -> tuple[int, int]:

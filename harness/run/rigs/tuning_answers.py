@@ -17,7 +17,7 @@ from harness.check import row_sums
 from harness.datasets.benchmark_input import Files
 from harness.model import Case, Value
 
-KINDS = {"col_1": "VARCHAR", "col_2": "VARCHAR", "amount": "INTEGER"}
+_SQL_TYPES = {"col_1": "VARCHAR", "col_2": "VARCHAR", "amount": "INTEGER"}
 TRIAD = [3.5]  # 2 + 3 * 0.5 everywhere
 _TOLERANCE = 1e-9  # of a sum of millions of floats in any order
 
@@ -92,7 +92,7 @@ def _rows(done: Done) -> list[str]:
         return [f"expected {done.rows} rows said to be written, found {done.answer!r:.100}"]
     if not done.made:
         return ["expected Parquet files, found none"]
-    return row_sums.differences(_expected(done), row_sums.by_polars([str(path) for path in done.made], KINDS, ""))
+    return row_sums.differences(_expected(done), row_sums.by_polars([str(path) for path in done.made], _SQL_TYPES, ""))
 
 
 def _database(done: Done) -> list[str]:
@@ -109,7 +109,7 @@ def _database(done: Done) -> list[str]:
         with pq.ParquetWriter(copied, reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
-    found = row_sums.by_polars([str(copied)], KINDS, "")
+    found = row_sums.by_polars([str(copied)], _SQL_TYPES, "")
     copied.unlink()
     if done.answer != done.rows:
         return [f"expected {done.rows} rows said to be created, found {done.answer!r:.100}"]
@@ -124,7 +124,7 @@ def _expected(done: Done) -> row_sums.RowSums:
 @cache
 def _sums_of(files: tuple[str, ...], size: int) -> row_sums.RowSums:
     """Return the sums of files that stay as they are; they are read once a run of a suite."""
-    return row_sums.by_polars(files, KINDS, "")
+    return row_sums.by_polars(files, _SQL_TYPES, "")
 
 
 CHECKS: dict[str, Callable[[Done], list[str]]] = {

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.model import Value
+
 
 @dataclass(frozen=True)
 class Calls:
@@ -16,5 +18,5 @@ class Calls:
     warmup: tuple[Any, ...] | None
     measured: tuple[Any, ...]
     connect_warmup: tuple[Any, ...] | None = None
-    warmup_named: dict[str, Any] = field(default_factory=dict)
-    measured_named: dict[str, Any] = field(default_factory=dict)
+    warmup_named: dict[str, Value] = field(default_factory=dict)
+    measured_named: dict[str, Value] = field(default_factory=dict)
