@@ -15,6 +15,7 @@ from pathlib import Path
 from harness import registry
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
+from harness.model import Experiment
 from harness.run import runner
 from harness.run.plan import Plan
 from harness.run.suite_run import Request, open_run
@@ -100,12 +101,14 @@ def gateway(folder: Path) -> None:
 def overhead_per_run(folder: Path) -> None:
     """Wall time of a whole run without the transport and its imports, at the suite's default size."""
     settings = Settings(datasets_dir=folder, results_dir=folder / "results", state_dir=folder / "lab")
-    plan = Plan("matrix", ",".join(OVERHEAD_OF), "analytics_metrics", 100_000, 3, 1, 120.0)
+    ways = ",".join(OVERHEAD_OF)
+    experiment = Experiment("overhead", ways, "analytics_metrics", {"rows": [100_000]})
+    plan = Plan("matrix", "default", ways, (experiment,), 3, 1, 120.0)
     rows: list[dict] = []
     walls: dict[str, list[float]] = {}
-    with open_run(settings, Request(plan, "embedded")) as suite_run:
+    with open_run(settings, Request(plan, "databases", "embedded"), print) as suite_run:
         for system in ("postgres", "clickhouse"):
-            suite_run.session.tables.for_read(system)  # loading the tables happens once, not in every run
+            suite_run.session.rig.tables.for_read(system)  # loading the tables happens once, not in every run
         for run in suite_run.todo:
             wall = timed(lambda: runner.perform(suite_run.session, [run], rows.append))  # noqa: B023 - called at once
             walls.setdefault(run.case.transport.id, []).append(wall - rows[-1].seconds - rows[-1].connect_seconds)
