@@ -29,7 +29,7 @@ def describe(
     """
     facts = {
         "plan": asdict(plan),
-        "lab": rig.kind,
+        "lab": rig.lab_name,
         **rig.facts(),
         "machine": describe_machine(),
         "disk": disk(folder),

@@ -124,7 +124,7 @@ def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> Row
         fidelity=outcome.fidelity,
         lossy=entry.lossy,
         details=outcome.details,
-        lab=session.rig.kind,
+        lab=session.rig.lab_name,
         started_at=started_at,
         **{name: getattr(entry, name) for name in OF_TRANSPORT},
     )

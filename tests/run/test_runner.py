@@ -47,7 +47,7 @@ NUMBERS = (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
 class Rig:
     """Everything that a rig offers; writes down what it is asked, and says or raises what a test wants."""
 
-    kind, secrets, headline = "local", ("postgresql://user:geheim99@host/db",), ""
+    lab_name, secrets, headline = "local", ("postgresql://user:geheim99@host/db",), ""
 
     def __init__(self, says):
         self.words, self.says = [], says

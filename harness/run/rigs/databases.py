@@ -44,7 +44,7 @@ class DatabaseRig:
     bucket: str
 
     @property
-    def kind(self) -> str:
+    def lab_name(self) -> str:
         return self.lab.kind
 
     @property

@@ -23,7 +23,7 @@ class OnObjectStore(ABC):
         return self.objects.store if self.on_s3(case) and not isinstance(self.objects, str) else None
 
     @property
-    def kind(self) -> str:
+    def lab_name(self) -> str:
         return "local" if isinstance(self.objects, str) else self.objects.kind
 
     @property

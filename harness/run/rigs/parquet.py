@@ -34,7 +34,7 @@ class ParquetRig(NothingToRevive):
     datasets_folder: Path
     scratch: Path
 
-    kind = "local"
+    lab_name = "local"
     secrets: Sequence[str] = ()
 
     @property

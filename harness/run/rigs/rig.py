@@ -23,7 +23,7 @@ class Stop(LabError):
 
 @dataclass(frozen=True)
 class Order:
-    """What a rig is opened for: the cases of a run, the kind of lab asked for, and whom to tell what takes time."""
+    """What a rig is opened for: the cases of a run, the lab asked for by name, and whom to tell what takes time."""
 
     settings: Settings
     run_id: str
@@ -51,8 +51,8 @@ class Rig(Protocol[_Job, _Answer]):
     """A rig that is ready; it makes the jobs of its contract, and checks the answers to them."""
 
     @property
-    def kind(self) -> str:
-        """The kind of lab: embedded, compose or external; `local` where no server is involved."""
+    def lab_name(self) -> str:
+        """The lab: embedded, compose or external; `local` where no server is involved."""
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -91,12 +91,12 @@ class Rig(Protocol[_Job, _Answer]):
 
 
 @contextmanager
-def stopping_where_not_ours(kind: str) -> Iterator[None]:
-    """Raise Stop where a server of such a lab cannot be used and nobody here can bring it back."""
+def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
+    """Raise Stop where a server of this lab cannot be used and nobody here can bring it back."""
     try:
         yield
     except LabError as error:
-        if kind == "embedded":
+        if lab_name == "embedded":
             raise
         raise Stop(f"{error}; nothing can be measured on it") from None
 

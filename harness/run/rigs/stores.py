@@ -45,7 +45,7 @@ class StoreRig(NothingToRevive):
     time_limit: float
     expected: dict[tuple[int, bool], Any] = field(default_factory=dict)
 
-    kind = "local"
+    lab_name = "local"
     secrets: Sequence[str] = ()
 
     @property
