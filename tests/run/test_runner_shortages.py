@@ -1,0 +1,72 @@
+"""Runs on a made-up rig that find no disk, no memory or no folder: done again, or stopped with what to do about it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.model import LabError, Status
+from harness.run import blame
+
+
+def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_before_it(perform, tmp_path):
+    with pytest.raises(LabError, match=r'GB of free disk in .*/run, found .*then "lab run --resume the-run" goes on'):
+        perform(room=10**18)
+    assert not (tmp_path / "run" / "runs.csv").exists()
+
+
+def test_a_run_that_met_a_full_disk_is_to_be_done_again(perform):
+    row, words = perform("without_space")
+    assert row.status is Status.AGAIN
+    assert "no space left during this run; OSError: [Errno 28] No space left on device: '/somewhere'" in row.error
+    assert words[-2:] == ["revive", "settle"]
+
+
+def test_a_disk_with_room_for_no_segment_of_a_log_is_full_whatever_the_server_says(perform, monkeypatch):
+    """Postgres says of it only that its checkpoint failed, and frees some megabytes when its table is dropped."""
+    monkeypatch.setattr(blame, "free_bytes", lambda place: 20_000_000)
+    with pytest.raises(LabError, match=r"no space left on the disk of .*/run \(a disk .*checkpoint request failed"):
+        perform(settle=RuntimeError("checkpoint request failed"))
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """A control group whose processes may have 200 MB of memory together."""
+    root = Path("/sys/fs/cgroup/memory" if Path("/sys/fs/cgroup/memory").is_dir() else "/sys/fs/cgroup")
+    group, limit = root / f"lab-test-{os.getpid()}", "memory.limit_in_bytes" if root.name == "memory" else "memory.max"
+    try:
+        group.mkdir()
+        (group / limit).write_text("200000000")
+    except OSError as error:
+        pytest.skip(f"this user may not make a control group with a limit of memory: {error}")
+    yield group
+    group.rmdir()
+
+
+def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perform, small_group):
+    row, _ = perform("greedy", folder=small_group)
+    assert (row.status, row.error) == (
+        Status.AGAIN,
+        "the kernel ended a process for want of memory during this run; the worker was killed by SIGKILL",
+    )
+
+
+def test_a_run_that_the_kernel_ends_for_memory_twice_needs_too_much(perform, small_group):
+    key = ("made.up.greedy", "growing", "files=1; page_cache=warm", 2)
+    row, _ = perform("greedy", starved={key}, folder=small_group)
+    assert row.status is Status.KILLED
+    assert row.error.startswith("the kernel ended a process for want of memory during this run, for the second time")
+
+
+def test_a_results_folder_that_is_renamed_under_a_run_is_what_the_message_says(perform, tmp_path):
+    folder = tmp_path / "run"
+
+    class Renaming(list):
+        def __len__(self) -> int:  # asked for when the values are compared
+            folder.rename(tmp_path / "elsewhere")
+            return 0
+
+    with pytest.raises(LabError, match=r"run was removed or renamed while this run wrote to it; put it back, then "):
+        perform(check=Renaming())
+    assert not folder.exists()

@@ -1,0 +1,70 @@
+"""A size of a suite becomes a plan, with what a person wants otherwise."""
+
+import pytest
+
+from harness.model import LabError
+from harness.run import plan as plans
+from harness.suites import suite_files
+from tests.suites.small import FIRST, GOOD, SECOND
+
+
+def plan(suite, size="default", only="*", seed=7, **wanted):
+    return plans.of_size(suite, size, only, seed, **wanted)
+
+
+def test_a_plan_takes_all_of_its_size(small):
+    made = plan(small)
+    assert (made.suite, made.size, made.select, made.seed) == ("small", "default", "*", 7)
+    assert (made.passes, made.time_limit, made.experiments) == (3, 5, (FIRST, SECOND))
+
+
+def test_what_the_person_wants_comes_before_what_the_suite_says(small):
+    made = plan(small, "smoke", "postgres.*", rows=99, passes=7, time_limit=60.0)
+    assert (made.select, made.passes, made.time_limit) == ("postgres.*", 7, 60.0)
+    assert [experiment.parameters for experiment in made.experiments] == [{"rows": [99]}]
+    assert small.size("smoke").experiments[0].parameters == {"rows": [10]}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(None, (FIRST, SECOND)), ("second", (SECOND,)), ("second, first", (FIRST, SECOND)), ("first,first", (FIRST,))],
+)
+def test_only_the_experiments_asked_for_are_in_a_plan_in_the_order_of_the_suite(small, names, expected):
+    assert plan(small, experiments=names).experiments == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            {"size": "defult"},
+            'no size of suite small is called "defult"; nearest: "default"; there are: smoke, default',
+        ),
+        ({"size": ""}, 'no size of suite small is called ""'),
+        ({"size": "full"}, "there are: smoke, default$"),
+        ({"experiments": "secnd"}, 'no experiment is called "secnd"; nearest: "second"; there are: first, second'),
+        ({"experiments": "first,"}, 'no experiment is called ""'),
+        ({"size": "smoke", "experiments": "first"}, 'no experiment is called "first"; nearest: "only"'),
+        ({"rows": 10}, "experiment second has no parameter rows; choose its amount of data with --size"),
+        ({"experiments": "first", "rows": 0}, "expected rows to be a whole number of at least 1, found 0"),
+        ({"passes": 0}, "expected passes to be a whole number of at least 1, found 0"),
+    ],
+)
+def test_what_a_suite_does_not_have_is_one_line_that_says_what_there_is(small, wanted, said):
+    with pytest.raises(LabError, match=said) as caught:
+        plan(small, **wanted)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cores", "values"),
+    [(1, [1, 2]), (2, [1, 2, 4]), (6, [1, 2, 4, 6, 12]), (128, [1, 2, 4, 8, 16, 32, 64, 128, 256])],
+)
+def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_made(
+    folder, monkeypatch, cores, values
+):
+    monkeypatch.setattr(suite_files, "cores", lambda: cores)
+    text = GOOD.replace("{ rows = [10, 20] }", '{ rows = [10, 20], threads = "1..cores", all = "cores" }')
+    (folder / "small.toml").write_text(text)
+    (first, _) = plan(suite_files.load(folder, "small")).experiments
+    assert first.parameters == {"rows": [10, 20], "threads": values, "all": [cores]}
