@@ -85,6 +85,13 @@ def read_forever(connection, table):
     pipe = open(os.environ["LAB_ALIVE"], "w")
     print(os.getpid(), file=pipe, flush=True)
     time.sleep(60)
+
+@transport("read", frame="polars", path="", payload="")
+def read_in_phases(connection, table):
+    import polars
+    from harness.phases import phase
+    with phase("encode" if table == "warmup" else "decode"):
+        return polars.DataFrame({"k": ["a"], "i": [7]})
 """
 UP_ASYNC = """
 @asynccontextmanager
@@ -105,6 +112,13 @@ async def read_watched(connection, table):
     import polars
     polars.DataFrame.__repr__ = lambda frame: log("printed") or "a frame"
     return polars.DataFrame({"k": ["a"], "i": [7]})
+
+@transport("read", frame="polars", path="", payload="")
+async def read_in_phases(connection, table):
+    import polars
+    from harness.phases import phase
+    with phase("encode" if table == "warmup" else "decode"):
+        return polars.DataFrame({"k": ["a"], "i": [7]})
 """
 
 
@@ -169,6 +183,13 @@ def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(l
     assert words == ["import", "connect made://up", "read connection warmup", "read connection measured", "close"]
     assert times[2] < answer.measured.report.started_ns < times[3] < answer.measured.report.ended_ns < times[4]
     assert answer.measured.connect_seconds < 1
+
+
+@pytest.mark.parametrize("module", ["up", "up_async"])
+def test_of_the_phases_only_those_of_the_measured_call_are_told(lab, module):
+    details = lab.measure("read_in_phases", module)["details"]
+    assert [name for name in ("encode_seconds", "decode_seconds") if name in details] == ["decode_seconds"]
+    assert details["decode_seconds"] >= 0
 
 
 def test_no_frame_is_printed_which_polars_cannot_do_with_every_date(lab):

@@ -1,0 +1,42 @@
+"""Phases of a call: what is told of each, and that parts of one phase add up, also where one ends with an error."""
+
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from harness import phases
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test sets; no phase of another test is left."""
+    now = [0.0]
+    monkeypatch.setattr(phases, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    phases.forget()
+    yield now
+    phases.forget()
+
+
+def test_parts_of_a_phase_add_up_in_the_order_in_which_phases_first_ended(clock):
+    for name, at in (("encode", 1.0), ("send", 3.0), ("encode", 7.0)):
+        with phases.phase(name):
+            clock[0] = at
+    assert list(phases.seconds().items()) == [("encode", 1.0 + 4.0), ("send", 2.0)]
+
+
+def test_a_phase_that_overlaps_another_counts_in_both(clock):
+    with phases.phase("receive"):
+        clock[0] = 1.0
+        with phases.phase("decode"):
+            clock[0] = 3.0
+    assert phases.seconds() == {"decode": 2.0, "receive": 3.0}
+
+
+def test_a_phase_that_fails_counts_and_what_is_forgotten_does_not(clock):
+    with suppress(KeyError), phases.phase("send"):
+        clock[0] = 2.0
+        raise KeyError
+    assert phases.seconds() == {"send": 2.0}
+    phases.forget()
+    assert phases.seconds() == {}
