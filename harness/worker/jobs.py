@@ -42,14 +42,15 @@ def main() -> None:
         sys.stdout.reconfigure(line_buffering=True)  # what a client prints is in the log also after a kill
     jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
-    stays = True
+    stays, first = True, True
     while stays:
         answer = _answer(jobs.get())
         answers.write(line(answer))
         answers.flush()
         stays = answer.stays
-        if not gc.get_freeze_count():
+        if stays and first:
             gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
+        first = False
     sys.stderr.flush()
     os._exit(0)
 
