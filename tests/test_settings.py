@@ -35,6 +35,14 @@ def test_an_empty_variable_means_the_default(monkeypatch):
     assert settings.load() == default
 
 
+def test_a_path_may_begin_at_the_persons_home(monkeypatch):
+    monkeypatch.setenv("HOME", "/somebody")
+    monkeypatch.setenv("LAB_STATE_DIR", "~/state")
+    chosen = settings.load()
+    assert chosen.state_dir == Path("/somebody/state")
+    assert chosen.cache_dir == Path("/somebody/.cache/dataframe-io-lab")
+
+
 def test_variables_are_read_with_their_types(monkeypatch):
     monkeypatch.setenv("LAB_SEED", "7")
     monkeypatch.setenv("LAB_TIME_LIMIT", "0.5")

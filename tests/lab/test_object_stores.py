@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +14,8 @@ from harness.lab import embedded as lab_module
 from harness.lab import go_programs, minio, object_stores, s3
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.object_stores import Objects
-from harness.model import LabError
+from harness.lab.reference import NoAnswer
+from harness.model import LabError, Server
 from harness.settings import Settings
 from tests import object_store
 
@@ -185,3 +187,43 @@ def test_an_endpoint_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     ):
         pass
     assert "secret-text" not in str(caught.value)
+
+
+class Services:
+    """Services that live, of which a test wants to know which were ended."""
+
+    pids: ClassVar[dict[str, int]] = {"minio": 1, "toxiproxy": 2}
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def dead(self) -> list[str]:
+        return []
+
+    def end(self, name: str) -> None:
+        self.ended.append(name)
+
+    def revive(self) -> list[str]:
+        return []
+
+
+def test_after_a_call_that_hung_our_services_are_ended_once_and_after_one_that_failed_not() -> None:
+    services = Services()
+    store = s3.ObjectStore("http://127.0.0.1:1", "us-east-1", "lab", "lab-secret")
+    one = Objects(store, Server("", frozenset(), {}), "embedded", None, "", cast(EmbeddedLab, services))
+
+    def fails(store: s3.ObjectStore) -> None:
+        raise KeyError(store.region)
+
+    def hangs(store: s3.ObjectStore) -> None:
+        raise NoAnswer("the s3 server did not answer")
+
+    with pytest.raises(KeyError):
+        one.ask(fails)
+    one.revive()
+    assert services.ended == []
+    with pytest.raises(NoAnswer):
+        one.ask(hangs)
+    one.revive()
+    one.revive()
+    assert sorted(services.ended) == ["minio", "toxiproxy"]

@@ -1,12 +1,14 @@
 """The block walker against blocks that the real engine made, and against damaged ones."""
 
 import contextlib
+import struct
 
 import chdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.systems.clickhouse.gateway import blocks
 from harness.systems.clickhouse.gateway.blocks import UnknownTypeError, header_block, read_block, read_blocks
 from harness.systems.clickhouse.gateway.wire import ProtocolError, Reader, receiver, string, varint
 
@@ -70,12 +72,36 @@ def test_the_end_of_a_block_is_found_for_each_type(engine, expression, rows):
     assert reader.exact(len(behind)) == behind
 
 
+PARAMETERS = dict.fromkeys(("Decimal32", "Decimal64", "Decimal128", "Decimal256"), "2")
+PARAMETERS |= dict.fromkeys(("DateTime64", "Time64"), "3") | dict.fromkeys(("Enum8", "Enum16"), "'a' = 0")
+
+
+@pytest.mark.parametrize("name", sorted(blocks._WIDTHS.keys() - {"Nothing"}))  # of which there are no values
+def test_the_width_of_each_type_is_the_one_that_the_engine_writes(engine, name):
+    full = f"{name}({PARAMETERS[name]})" if name in PARAMETERS else name
+    made = f"SELECT materialize(defaultValueOfTypeName($${full}$$)) AS x FROM numbers(3)"
+    data = engine.query(f"{made} SETTINGS enable_time_time64_type = 1", "Native").bytes()
+    (block,) = read_blocks(data)
+    assert len(data) - len(header_block(block.columns)) == 3 * blocks._WIDTHS[name]
+
+
+@pytest.mark.parametrize(("size", "width"), [(0, 1), (1, 2), (2, 4), (3, 8)])
+def test_the_places_in_a_dictionary_are_of_the_size_that_its_column_says(size, width):
+    """The engine makes no dictionary of more than 65,409 values, so the larger ones are made here."""
+    head = b"\x01\x02" + string("x") + string("LowCardinality(String)") + struct.pack("<QQQ", 1, 1 << 9 | size, 1)
+    data = head + string("only value") + struct.pack("<Q", 2) + bytes(2 * width)
+    behind = b"the next packet"
+    reader = Reader(receiver([data, behind]))
+    assert read_block(reader).data == data
+    assert reader.exact(len(behind)) == behind
+
+
 def test_several_blocks_are_taken_apart(engine):
     query = "SELECT number, toString(number) FROM numbers(10) SETTINGS max_block_size = 3"
     data = engine.query(query, "Native").bytes()
-    blocks = read_blocks(data)
-    assert sum(block.rows for block in blocks) == 10
-    assert b"".join(block.data for block in blocks) == data
+    found = read_blocks(data)
+    assert sum(block.rows for block in found) == 10
+    assert b"".join(block.data for block in found) == data
 
 
 @pytest.mark.parametrize("type_name", ["JSON", "Dynamic", "Variant(String)", "AggregateFunction(sum, UInt8)", "NoSuch"])
