@@ -1,15 +1,19 @@
 """Fixtures for tests that need real engines: one embedded lab for the whole session."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from harness.lab.embedded import EmbeddedLab
+from harness.lab.labs import Lab
 
 # A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
 # the like would then test the script that started them.
@@ -20,11 +24,33 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+_PART = re.compile(r"@\d+(?=\]$)")
+
+
+class _FileOrPart(LoadFileScheduling):
+    """The tests of a file go to one process, which makes their fixtures once; where ids end with @N, each N."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        part = _PART.search(nodeid)
+        return nodeid.partition("::")[0] + (part[0] if part else "")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FileOrPart | None:
+    """Return what deals out tests under `--dist loadfile`."""
+    return _FileOrPart(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 @pytest.fixture(scope="session")
 def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
     """A running embedded lab, shared by all tests of the session."""
     with EmbeddedLab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
+
+
+@pytest.fixture(scope="session")
+def lab_of_tests(embedded_lab: EmbeddedLab) -> Lab:
+    """The same as what an examination is made on; whether its servers live is not looked at, nor are they revived."""
+    return Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
 
 
 @pytest.fixture(scope="session")

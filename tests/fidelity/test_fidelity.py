@@ -3,9 +3,10 @@
 The failure of a transport names the kinds that deviate, in either direction, and the `lossy` that would be right.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import polars as pl
@@ -17,40 +18,56 @@ from harness.fidelity import fidelity, tables
 from harness.fidelity.examination import Examination, pairs, select
 from harness.fidelity.fidelity import judge
 from harness.lab import labs
-from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
 from harness.model import Fate, Finding, Transport
 from harness.report.fidelity import corrections
 from tests.made_up import MadeUp
 
 ENTRIES = select("*")
+SHARES = 4  # of the ways, each examined by one of the processes of `make test-long` on its own lab
 
 
-def _lab(embedded_lab: EmbeddedLab) -> Lab:
-    return Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
+def in_shares(entries: Sequence[Transport]) -> dict[str, int]:
+    """Return the share of each transport: the modules, which take a process each, dealt out by their pairs."""
+    shares: dict[str, int] = {}
+    for system in ("postgres", "clickhouse"):
+        of_system = [entry for entry in entries if entry.system == system]
+        modules = [list(of_one) for _, of_one in groupby(of_system, key=lambda entry: entry.function.__module__)]
+        heights = [0] * SHARES
+        for module in sorted(modules, key=_pairs_of, reverse=True):
+            lowest = heights.index(min(heights))
+            heights[lowest] += _pairs_of(module)
+            shares |= dict.fromkeys((entry.id for entry in module), lowest)
+    return shares
 
 
+def _pairs_of(module: list[Transport]) -> int:
+    return sum(len(pairs(entry)) for entry in module)
+
+
+SHARE = in_shares(ENTRIES)
 Found = Callable[[Transport], list[Finding]]
 
 
 @pytest.fixture(scope="module")
-def found(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Found:
-    """The findings on a transport, which is examined with all others that tests of this session ask for."""
+def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
+    """The findings on a transport, which is examined with all others of its share that this session asks for."""
     specs = (getattr(item, "callspec", None) for item in request.session.items if item.path == request.path)
     asked = {spec.params["entry"].id for spec in specs if spec and "entry" in spec.params}
-    lab = _lab(embedded_lab)
 
     @cache
-    def of_all() -> list[Finding]:
-        chosen = [entry for entry in ENTRIES if entry.id in asked]
-        return fidelity.examine(Examination(lab, labs.check(lab), "no S3 server in this test", "", chosen))
+    def of_share(share: int) -> list[Finding]:
+        chosen = [entry for entry in ENTRIES if entry.id in asked and SHARE[entry.id] == share]
+        ready = labs.check(lab_of_tests)
+        exam = Examination(lab_of_tests, ready, "no S3 server in this test", "", chosen, time_limit=60.0)
+        return fidelity.examine(exam)
 
-    return lambda entry: [finding for finding in of_all() if finding.transport.id == entry.id]
+    return lambda entry: [finding for finding in of_share(SHARE[entry.id]) if finding.transport.id == entry.id]
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3_600)  # the first waits for all ways
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+@pytest.mark.timeout(3_600)  # the first waits for all ways of its share
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.id}@{SHARE[entry.id]}")
 def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found, entry: Transport) -> None:
     findings = found(entry)
     assert {finding.kind for finding in findings} == {kind.name for kind in pairs(entry, tuple(KINDS.values()))}
@@ -93,15 +110,16 @@ FRIENDS = ("one", "two", "three")
 
 
 @pytest.fixture
-def made_up(tmp_path: Path, embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch) -> Examination:
+def made_up(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) -> Examination:
     """A way into Postgres that hangs, dies, panics, refuses, or says nothing and writes nothing."""
     (tmp_path / "met").mkdir()
     where = f"MET = {str(tmp_path / 'met')!r}\n"
     made = MadeUp(tmp_path / "made", up=where + MADE_UP + "".join(map(MEETING.format, FRIENDS)))
     made.join(monkeypatch)
     entry = replace(registry.one("made.up.write_badly"), system="postgres", endpoint="postgres")
-    lab = _lab(embedded_lab)
-    return Examination(lab, labs.check(lab), "none", "", [entry], command=made.command, time_limit=5.0)
+    return Examination(
+        lab_of_tests, labs.check(lab_of_tests), "none", "", [entry], command=made.command, time_limit=5.0
+    )
 
 
 def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up: Examination) -> None:

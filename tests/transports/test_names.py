@@ -189,14 +189,13 @@ def read_carelessly(connection, table):
 
 
 def test_a_way_that_executes_sql_in_a_name_is_found_out(
-    tmp_path: Path, embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = MadeUp(tmp_path / "made", up=CARELESS)
     made.join(monkeypatch)
     entry = replace(registry.one("made.up.read_carelessly"), system="postgres", endpoint="postgres")
-    lab = Lab("embedded", embedded_lab.folder, embedded_lab.endpoints, None, list, list, dict)
     kinds = [KINDS[name] for name in ("one_row", "name_statement", "name_backtick_statement")]
-    exam = Examination(lab, labs.check(lab), "none", "", [entry], command=made.command, kinds=kinds)
+    exam = Examination(lab_of_tests, labs.check(lab_of_tests), "none", "", [entry], command=made.command, kinds=kinds)
     found = {finding.kind: finding for finding in fidelity.examine(exam)}
     assert found["name_statement"].fate is Fate.CHANGED
     assert "SQL that stands in a name was executed" in found["name_statement"].detail
