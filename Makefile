@@ -14,13 +14,15 @@ EXPERIMENT ?=
 ORIGIN ?=
 # make up BASE=debian: where no image registry can be reached; make up S3=1: with MinIO
 export BASE S3
+# Many images set it; each of the processes that a lab consists of would then compile the lab anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--passes '$(PASSES)') \
   $(if $(ONLY),--only '$(ONLY)') $(if $(EXPERIMENT),--experiment '$(EXPERIMENT)') \
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install serve test test-long test-all check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install serve test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,15 +55,19 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 	@$(LAB) serve
 
 # Beside one another, with four labs (1.5 GB each), whatever times nothing; then the rest, one after the other. The tests
-# of a file stay in one process, which makes their fixtures once.
+# of a file stay in one process, which makes their fixtures once; see tests/conftest.py.
 BESIDE = -n 4 --dist loadfile
 
 test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every way of the article once
 	$(VENV)/bin/pytest $(BESIDE) -m 'not long and not alone'
 	$(VENV)/bin/pytest -m 'not long and alone'
 
-test-long: $(STAMP) ## Run the others: every transport with every kind of values, every script, faults, large answers
+test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults
+
+test-long-beside: $(STAMP)
 	$(VENV)/bin/pytest $(BESIDE) -m 'long and not alone'
+
+test-long-alone: $(STAMP)
 	$(VENV)/bin/pytest -m 'long and alone'
 
 test-all: test test-long ## Run all tests
