@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.long
 
-BYTES = 2 << 30
+BYTES = 1 << 30
 MOST_GROWTH = 300 << 20
 # As wide as the lab's rows: the engine works on blocks of 65,409 rows, and holds some of them.
 SELECT = f"SELECT number, randomPrintableASCII(100) AS x FROM numbers({BYTES // 100})"
@@ -54,7 +54,7 @@ def drain_slowly(receive, least):
 @pytest.mark.parametrize(
     ("format", "most"), [("TabSeparated", MOST_GROWTH), ("ArrowStream", MOST_GROWTH), ("Parquet", BYTES // 2)]
 )
-def test_a_slow_reader_of_two_gigabytes_over_http_costs_little_memory(launch, format, most):
+def test_a_slow_reader_of_a_gigabyte_over_http_costs_little_memory(launch, format, most):
     gateway = launch()
     gateway.query("SELECT 1")
     settings = "enable_http_compression=0&output_format_arrow_compression_method=none"
@@ -69,7 +69,7 @@ def test_a_slow_reader_of_two_gigabytes_over_http_costs_little_memory(launch, fo
     assert peak_growth(gateway, read_slowly) < most
 
 
-def test_a_slow_reader_of_two_gigabytes_over_native_costs_little_memory(launch):
+def test_a_slow_reader_of_a_gigabyte_over_native_costs_little_memory(launch):
     gateway = launch()
     gateway.query("SELECT 1")
 
