@@ -3,27 +3,10 @@
 deltalake 1.6.6 takes a path for a URL: a folder with a square bracket or a text such as %20 in its name is refused.
 """
 
-import os
-from contextlib import contextmanager
-
 from harness.registry import transport
+from harness.transports.stores_equal.disk import flush, folder_of_store
 
-
-@contextmanager
-def connect(folder):
-    """Yield the folder: every operation opens the store itself, inside the clock."""
-    yield folder
-
-
-def _flush(folder):
-    """Force every file below the folder to disk, and the folders' own entries."""
-    for directory, _, names in os.walk(folder):
-        for name in (".", *names):
-            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+connect = folder_of_store
 
 
 @transport(
@@ -42,7 +25,7 @@ def create(store, data):
     from deltalake import write_deltalake
 
     write_deltalake(store, data)
-    _flush(store)
+    flush(store)
 
 
 @transport(

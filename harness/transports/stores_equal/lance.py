@@ -1,26 +1,9 @@
 """Lance, a columnar format for random access, the package pylance: https://lance.org"""
 
-import os
-from contextlib import contextmanager
-
 from harness.registry import transport
+from harness.transports.stores_equal.disk import flush, folder_of_store
 
-
-@contextmanager
-def connect(folder):
-    """Yield the folder: every operation opens the store itself, inside the clock."""
-    yield folder
-
-
-def _flush(folder):
-    """Force every file below the folder to disk, and the folders' own entries."""
-    for directory, _, names in os.walk(folder):
-        for name in (".", *names):
-            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+connect = folder_of_store
 
 
 @transport(
@@ -39,7 +22,7 @@ def create(store, data):
     import lance
 
     lance.write_dataset(data, f"{store}/store.lance")
-    _flush(store)
+    flush(store)
 
 
 @transport(

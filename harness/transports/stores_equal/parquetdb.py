@@ -7,27 +7,10 @@ Importing it writes a configuration file into the user's configuration folder an
 working directory, and reads a `.env` file above its own folder into the environment.
 """
 
-import os
-from contextlib import contextmanager
-
 from harness.registry import transport
+from harness.transports.stores_equal.disk import flush, folder_of_store
 
-
-@contextmanager
-def connect(folder):
-    """Yield the folder: every operation opens the store itself, inside the clock."""
-    yield folder
-
-
-def _flush(folder):
-    """Force every file below the folder to disk, and the folders' own entries."""
-    for directory, _, names in os.walk(folder):
-        for name in (".", *names):
-            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+connect = folder_of_store
 
 
 def _open(folder):
@@ -52,7 +35,7 @@ def create(store, data):
     groups of 50,000 to 100,000 rows. It leaves the files to the operating system; the flush is ours.
     """
     _open(store).create(data)
-    _flush(store)
+    flush(store)
 
 
 @transport(

@@ -1,26 +1,11 @@
 """SQLite through Python's own sqlite3, with its default guarantees: https://www.sqlite.org/pragma.html"""
 
-import os
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from harness.registry import transport
+from harness.transports.stores_equal.disk import flush, folder_of_store
 
-
-@contextmanager
-def connect(folder):
-    """Yield the folder: every operation opens the store itself, inside the clock."""
-    yield folder
-
-
-def _flush(folder):
-    """Force every file below the folder to disk, and the folders' own entries."""
-    for directory, _, names in os.walk(folder):
-        for name in (".", *names):
-            descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+connect = folder_of_store
 
 
 def _fetch(folder, query):
@@ -60,7 +45,7 @@ def create(store, data):
         rows = zip(*(column.to_pylist() for column in data.columns), strict=True)
         connection.executemany(f"INSERT INTO benchmark VALUES ({', '.join('?' * data.num_columns)})", rows)
         connection.commit()
-    _flush(store)
+    flush(store)
 
 
 @transport(

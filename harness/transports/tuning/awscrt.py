@@ -8,11 +8,7 @@ directly, so that nothing else can run in its place.
 from contextlib import contextmanager
 
 from harness.registry import transport
-
-TOP = """
-SELECT col_1, col_2, count(*) AS cnt FROM read_parquet($source)
-GROUP BY col_1, col_2 ORDER BY cnt DESC, col_1, col_2 LIMIT 10
-"""
+from harness.transports.tuning.queries import TOP, write_files
 
 
 @contextmanager
@@ -35,14 +31,6 @@ def connect(folder, s3):
         yield connection, client, (runtime, BotocoreCRTRequestSerializer(Session(), place))
 
 
-def _write(connection, source, folder, threads):
-    """Copy a table into Parquet files of a new local folder, one a thread; return its rows."""
-    database, new = ("'" + text.replace("'", "''") + "'" for text in (source, folder))
-    connection.execute(f"SET threads = {int(threads)}")
-    connection.execute(f"ATTACH OR REPLACE {database} AS given (READ_ONLY)")
-    return connection.execute(f"COPY given.benchmark_input TO {new} (FORMAT parquet, PER_THREAD_OUTPUT)").fetchone()[0]
-
-
 @transport(
     "job",
     path="COPY TO local files, upload",
@@ -60,7 +48,7 @@ def upload(session, source, folder, destination, threads):
     connection, _, runtime = session
     bucket, _, prefix = destination.removeprefix("s3://").partition("/")
     started = time.perf_counter()
-    rows = _write(connection, source, f"{folder}/out", threads)
+    rows = write_files(connection, source, f"{folder}/out", threads)
     files = sorted(Path(folder, "out").iterdir())
     written = time.perf_counter()
     with CRTTransferManager(*runtime) as manager:

@@ -3,11 +3,8 @@
 from contextlib import contextmanager
 
 from harness.registry import Unsupported, transport
+from harness.transports.tuning.queries import TOP
 
-TOP = """
-SELECT col_1, col_2, count(*) AS cnt FROM read_parquet($source)
-GROUP BY col_1, col_2 ORDER BY cnt DESC, col_1, col_2 LIMIT 10
-"""
 EVENTS = ("uncore_imc/cas_count_read/", "uncore_imc/cas_count_write/")
 
 
