@@ -64,7 +64,7 @@ class Fate(StrEnum):
 class Transport:
     """One way to move a dataframe: a plain function and what it declares about itself.
 
-    `id` is `<system>.<client>.<function>`, taken from folder, module and function name.
+    `id` is `<system>.<client>.<function>`: the system's folder, in it the client's module or folder, and the function.
     `endpoint` names the address that `connect` is given where that is a database's (see `harness.address.Address`).
     Transports of files and stores are given a folder instead.
     `frame` is what the data are in memory: `polars`, `pandas`, `pyarrow`, `dicts`, `tuples`, `bytes`; `table` and

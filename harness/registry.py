@@ -3,6 +3,7 @@
 import difflib
 import fnmatch
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import sys
@@ -10,10 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness import renamed
 from harness.model import CONTROL, LabError, Operation, Origin, Transport
 from harness.phases import phase
 
-__all__ = ["Unsupported", "catalogue", "connect_of", "one", "phase", "select", "transport"]
+__all__ = ["Unsupported", "catalogue", "client_of", "connect_of", "one", "phase", "select", "transport"]
 
 
 class Unsupported(Exception):
@@ -40,15 +42,18 @@ def transport(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as one way to move a dataframe; the function itself is returned unchanged.
 
-    The module around it has `connect`, a (sync or async) context manager that is given an address (databases) or a
-    folder (files, stores) and yields what the functions are called with first. What follows depends on the operation:
+    Its id is `<system>.<client>.<function>`: the folder of the system, and in it the module of the client, or the
+    client's folder, whatever the module in that is called.
+
+    The module around it, or else `client.py` in its client's folder, has `connect`, a (sync or async) context manager
+    that is given an address (databases) or a folder (files, stores) and yields what the functions are called with
+    first. What follows depends on the operation:
     `write(connection, frame, table)`, `read(connection, table) -> frame`, `scan(connection, files) -> number of rows`,
     `transform(connection, source, destination)`, `job(connection, **arguments) -> answer`, and of stores
     `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. Bounds are `call(connection)`,
     `copy(connection, data) -> data`, `write(connection, source, table)` from one table into another (frame `table`) and
     `read(connection, table) -> number of rows` thrown away (no frame).
-    A module may name its address with `ENDPOINT` (default: the name of its system folder) and its client with `CLIENT`
-    (default: its own name).
+    Both may name their address with `ENDPOINT` (default: the name of the system's folder).
     `settings` are the server settings that the transport pins and that change its result; they are recorded with every
     run.
     `lossy` says how the kinds of values fare that are known not to come through: `{"changed": "nulls nan", "refused":
@@ -59,11 +64,11 @@ def transport(
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        system, client = function.__module__.split(".")[-2:]
+        system, client = function.__module__.removeprefix(f"{_PACKAGE}.").split(".")[:2]
         entry = Transport(
             id=f"{system}.{client}.{function.__name__}",
             system=system,
-            client=function.__globals__.get("CLIENT", client),
+            client=client,
             operation=Operation(operation),
             frame=frame,
             path=path,
@@ -71,7 +76,7 @@ def transport(
             style="async" if inspect.iscoroutinefunction(function) else "sync",
             origin=Origin(origin) if origin else Origin.PUBLISHED if published else Origin.BEYOND,
             published=published,
-            endpoint=function.__globals__.get("ENDPOINT", system),
+            endpoint=_beside(function, "ENDPOINT") or system,
             requires=tuple(requires),
             needs=tuple(needs),
             settings=dict(settings or {}),
@@ -115,29 +120,41 @@ def catalogue() -> dict[str, Transport]:
     return dict(sorted(_CATALOGUE.items()))
 
 
-def one(transport_id: str) -> Transport:
-    """Return the transport with this id, importing its module only. Raises LabError naming the nearest id."""
-    module = f"{_PACKAGE}.{transport_id.rpartition('.')[0]}"
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if not module.startswith(error.name or "-"):
-            raise
+def one(transport_id: str, module: str = "") -> Transport:
+    """Return the transport with this id, or that had it before. Raises LabError naming the nearest id.
+
+    Only `module`, in which it stands, is imported; where the caller does not know it, the modules of its client.
+    """
+    transport_id = renamed.current(transport_id)
+    for name in [module] if module else _modules(transport_id):
+        importlib.import_module(name)
     if transport_id not in _CATALOGUE:
         raise _unknown(transport_id, catalogue())
     return _CATALOGUE[transport_id]
 
 
+def _modules(transport_id: str) -> list[str]:
+    """Return the modules of a transport's client; none where there is no such client."""
+    client = f"{_PACKAGE}.{transport_id.rpartition('.')[0]}"
+    try:
+        found = importlib.import_module(client)
+    except ModuleNotFoundError as error:
+        if not client.startswith(error.name or "-"):
+            raise
+        return []
+    return [f"{client}.{module.name}" for module in pkgutil.iter_modules(getattr(found, "__path__", ()))]
+
+
 def select(pattern: str = "*", among: str = "*") -> list[Transport]:
     """Return the transports whose id matches a glob, or one of several separated by commas, in the order of their ids.
 
-    `among` (globs likewise) says which transports there are to choose from. Raises LabError when a pattern matches
-    none of them, naming the nearest id.
+    An id that a transport had before matches as well as the one it has. `among` (globs likewise) says which transports
+    there are to choose from. Raises LabError when a pattern matches none of them, naming the nearest id.
     """
     entries = {name: entry for name, entry in catalogue().items() if _matches(name, among)}
     chosen: set[str] = set()
     for part in (piece.strip() for piece in pattern.split(",")):
-        matches = fnmatch.filter(entries, part) if part else []
+        matches = [name for name in entries if part and _matches(name, part)]
         if not matches:
             raise _unknown(part, entries)
         chosen.update(matches)
@@ -145,12 +162,29 @@ def select(pattern: str = "*", among: str = "*") -> list[Transport]:
 
 
 def _matches(name: str, patterns: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, part.strip()) for part in patterns.split(","))
+    ids = (name, *renamed.former(name))
+    return any(fnmatch.fnmatchcase(known, part.strip()) for part in patterns.split(",") for known in ids)
 
 
 def connect_of(entry: Transport) -> Callable[..., Any]:
-    """Return the `connect` function that stands beside the transport in its module."""
-    return getattr(sys.modules[entry.function.__module__], "connect")  # noqa: B009 - the name is the contract
+    """Return the `connect` of a transport: that of its module, else that of its client's folder."""
+    connect: Callable[..., Any] | None = getattr(sys.modules[entry.function.__module__], "connect", None)
+    return connect or _beside(entry.function, "connect")
+
+
+def _beside(function: Callable[..., Any], name: str) -> Any:
+    """Return what a name stands for in a transport's module, else in `client.py` of its client's folder, else None."""
+    client = client_of(function.__module__)
+    if name in function.__globals__ or not client:
+        return function.__globals__.get(name)
+    return getattr(importlib.import_module(client), name, None)
+
+
+def client_of(module: str) -> str:
+    """Return the module `client` of the folder in which a module of a client stands, or nothing where there is none."""
+    folder = module.rpartition(".")[0]
+    inside = module.startswith(f"{_PACKAGE}.") and folder.count(".") > _PACKAGE.count(".") + 1
+    return f"{folder}.client" if inside and importlib.util.find_spec(f"{folder}.client") else ""
 
 
 def _unknown(pattern: str, among: Iterable[str]) -> LabError:

@@ -1,12 +1,11 @@
 """A transport as a complete script: its connect function, itself, all they refer to, and a main that runs them."""
 
-import ast
-import importlib
 import inspect
 import sys
 from dataclasses import dataclass
 from textwrap import dedent
 
+from harness.excerpt import definitions, imports
 from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
 
@@ -44,36 +43,23 @@ def script(entry: Transport) -> str:
 
     It needs the packages of `entry.requires` and nothing of this project.
     """
-    source = _with_siblings(entry.function.__module__)
-    tree = ast.parse(source)
-    wanted = _reachable(tree, {"connect", entry.function.__name__})
-    kept = [node for node in tree.body if _is_kept_import(node, tree, wanted)]
-    imports = [ast.unparse(node) for node in kept]
+    needed = definitions(entry)
+    used = {name for definition in needed for name in definition.used}
+    more = [("", "sys")]
     if entry.style == "async":
-        imports.append("import asyncio")
-    used = {name for node in tree.body if _defined_names(node) & wanted for name in _used_names(node)}
+        more.append(("", "asyncio"))
     if "phase" in used:
-        imports.append("import time")
-        if "contextmanager" not in {alias.name for node in kept for alias in getattr(node, "names", ())}:
-            imports.append("from contextlib import contextmanager")
-    parts = [_docstring(entry), "\n".join(sorted({*imports, "import sys"}, key=_import_order))]
-    parts += [_source(source, node) for node in tree.body if _defined_names(node) & wanted]
+        more += [("", "time"), ("contextlib", "contextmanager")]
+    parts = [_docstring(entry), "\n".join(imports(needed, more))]
+    if "phase" in used:
+        parts.append(_PHASE)
     if "Unsupported" in used:
-        parts.insert(2, _UNSUPPORTED)
-    if "phase" in used:
-        parts.insert(2, _PHASE)
+        parts.append(_UNSUPPORTED)
+    parts += [definition.text for definition in needed]
     if "shared_io" in entry.needs:
         parts.append(_SHARED_FOLDER)
     parts.append(_main(entry))
     return "\n\n\n".join(parts) + "\n"
-
-
-def _with_siblings(module: str) -> str:
-    """Return the source of a transport's module behind those of the siblings from which it imports."""
-    source = inspect.getsource(sys.modules.get(module) or importlib.import_module(module))
-    imported = [node.module or "" for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
-    siblings = [name for name in imported if name.startswith("harness.transports.")]
-    return "\n".join([*map(_with_siblings, siblings), source])
 
 
 _UNSUPPORTED = dedent('''\
@@ -198,52 +184,3 @@ def _main(entry: Transport) -> str:
         "    asyncio.run(main(*sys.argv[1:]))" if is_async else "    main(*sys.argv[1:])",
     ]
     return "\n".join(lines)
-
-
-def _import_order(line: str) -> tuple[bool, str]:
-    return line.startswith("from "), line
-
-
-def _is_kept_import(node: ast.stmt, tree: ast.Module, wanted: set[str]) -> bool:
-    """Keep the imports whose names the wanted definitions use; none of this project."""
-    if not isinstance(node, (ast.Import, ast.ImportFrom)) or (getattr(node, "module", "") or "").startswith("harness"):
-        return False
-    bound = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    used = {name for item in tree.body if _defined_names(item) & wanted for name in _used_names(item)}
-    return bool(bound & used)
-
-
-def _defined_names(node: ast.stmt) -> set[str]:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return {node.name}
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-
-
-def _used_names(node: ast.stmt) -> set[str]:
-    """Return the names a definition refers to; what stands in its @transport(...) is not part of the script."""
-    ours = [decorator for decorator in getattr(node, "decorator_list", []) if _is_transport(decorator)]
-    skipped = {id(child) for decorator in ours for child in ast.walk(decorator)}
-    return {child.id for child in ast.walk(node) if isinstance(child, ast.Name) and id(child) not in skipped}
-
-
-def _is_transport(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "transport"
-
-
-def _reachable(tree: ast.Module, start: set[str]) -> set[str]:
-    """Return the module-level names that the given ones refer to, directly or through others."""
-    definitions = {name: node for node in tree.body for name in _defined_names(node)}
-    found: set[str] = set()
-    waiting = start & definitions.keys()
-    while waiting:
-        name = waiting.pop()
-        found.add(name)
-        waiting |= (_used_names(definitions[name]) & definitions.keys()) - found
-    return found
-
-
-def _source(source: str, node: ast.stmt) -> str:
-    decorators = [d for d in getattr(node, "decorator_list", []) if not _is_transport(d)]
-    lines = [f"@{ast.get_source_segment(source, d)}" for d in decorators]
-    return "\n".join([*lines, *source.splitlines()[node.lineno - 1 : node.end_lineno]])

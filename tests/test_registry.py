@@ -37,23 +37,38 @@ def test_the_catalogue_lists_without_importing_any_client_or_dataframe_library()
     assert done.stdout.split() == [str(len(CATALOGUE))]
 
 
-def test_one_imports_no_other_transport_module_but_the_sibling_of_its_system():
+def modules_imported_by(call):
+    """The modules of the catalogue that a call imports in a fresh process, from their system's folder on."""
     code = (
-        "import sys; from harness import registry; registry.one('postgres.psycopg.read_polars_rows'); "
-        "print(*[n for n in sys.modules if n.startswith('harness.transports.') and n.count('.') == 3])"
+        f"import sys; from harness import registry; registry.{call}; "
+        "print(*[n.removeprefix('harness.transports.') for n in sys.modules if n.startswith('harness.transports.')])"
     )
     done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
-    assert sorted(done.stdout.split()) == ["harness.transports.postgres.psycopg", "harness.transports.postgres.sql"]
+    return sorted(done.stdout.split())
+
+
+def test_a_worker_that_knows_the_module_imports_that_and_its_siblings_only():
+    call = "one('postgres.psycopg.read_polars_copy_text_format', 'harness.transports.postgres.psycopg.copy_text')"
+    own = [f"postgres.psycopg{name}" for name in ("", ".client", ".copy_text")]
+    assert modules_imported_by(call) == ["postgres", *own, "postgres.sql", "postgres.tables"]
+
+
+def test_one_imports_the_modules_of_its_client_and_siblings_only():
+    imported = modules_imported_by("one('postgres.psycopg.read_polars_rows')")
+    assert [name for name in imported if not name.startswith("postgres.psycopg")] == [
+        "postgres", "postgres.sql", "postgres.tables"
+    ]  # fmt: skip
+    assert "postgres.psycopg.published" in imported
 
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
         ("postgres.psycopg.read_polars_rows", {"postgres.psycopg.read_polars_rows"}),
-        ("postgres.psycopg.*_rows", {"postgres.psycopg.read_pandas_rows", "postgres.psycopg.read_polars_rows"}),
+        ("postgres.psycopg.*s_rows", {"postgres.psycopg.read_pandas_rows", "postgres.psycopg.read_polars_rows"}),
         ("*.psycopg.read_p[ao]*s_rows", {"postgres.psycopg.read_pandas_rows", "postgres.psycopg.read_polars_rows"}),
         (
-            "postgres.psycopg.read_polars_rows, postgres.psycopg.read_pol*_rows ,*psycopg.write_polars*",
+            "postgres.psycopg.read_polars_rows, postgres.psycopg.read_pol*s_rows ,*psycopg.write_polars*_text",
             {"postgres.psycopg.read_polars_rows", "postgres.psycopg.write_polars_copy_text"},
         ),
     ],

@@ -92,11 +92,15 @@ def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]
     if ready:
         hanging: dict[str, list[Transport]] = {}
         with witness.opened(entries[0].system, exam.lab.endpoints) as of_system:
-            for _, module in groupby(ready, key=lambda entry: entry.function.__module__):
+            for _, module in groupby(sorted(ready, key=_module), key=_module):
                 yield from _of_module(exam, list(module), of_system, hanging)
             for name, of_kind in hanging.items():
                 for first in range(0, len(of_kind), _AT_ONCE):
                     yield from _declared_to_hang(exam, of_kind[first : first + _AT_ONCE], KINDS[name], of_system)
+
+
+def _module(entry: Transport) -> str:
+    return entry.function.__module__
 
 
 def _of_module(
@@ -207,6 +211,7 @@ def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, fo
     writes = entry.operation is Operation.WRITE
     return DatabaseJob(
         transport=entry.id,
+        module=entry.function.__module__,
         result=str(folder / "result.arrow"),
         stays=True,
         table=of_system.empty(kind) if writes else of_system.loaded(kind),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import renamed
 from harness.model import LabError, Status
 from harness.results import runs_csv
 from harness.results.row import Row
@@ -145,8 +146,9 @@ def adopt(folder: Path, place: Path) -> None:
 
 
 def trace_path(folder: Path, order: int, transport: str) -> Path:
-    """Return where a run's folder has the trace of one run."""
-    return folder / "traces" / f"{order:04d}-{transport}.csv"
+    """Return where a run's folder has the trace of one run, under the id that the transport had then."""
+    paths = [folder / "traces" / f"{order:04d}-{name}.csv" for name in (transport, *renamed.former(transport))]
+    return next((path for path in paths if path.is_file()), paths[0])
 
 
 def write_trace(path: Path, trace: Iterable[tuple[float, float]]) -> None:

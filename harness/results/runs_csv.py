@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from harness import renamed
 from harness.model import LabError
 from harness.results.row import COLUMNS, NAMES, Row, label
 
@@ -36,7 +37,8 @@ def as_text(value: Any) -> str:
 def load(path: Path) -> list[Row]:
     """Read runs.csv back.
 
-    What a column that is younger than the file would say is missing. Raises LabError: missing, foreign or damaged file.
+    What a column that is younger than the file would say is missing, and a transport has the id of today. Raises
+    LabError: missing, foreign or damaged file.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -57,9 +59,15 @@ def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
             "is the file damaged?"
         )
     try:
-        return Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in row.items() if text})
+        return Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in _today(row).items() if text})
     except (TypeError, ValueError) as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None
+
+
+def _today(row: dict[str, str]) -> dict[str, str]:
+    """Return a row with the id and client that its transport has today."""
+    now = renamed.current(row["transport"])
+    return row if now == row["transport"] else row | {"transport": now, "client": now.split(".")[1]}
 
 
 def drop_torn_line(path: Path) -> None:

@@ -170,7 +170,7 @@ def _measured(session: Session, run: Run) -> Outcome:
     except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
-    job = replace(prepared, result=str(result))
+    job = replace(prepared, result=str(result), module=case.transport.function.__module__)
     try:
         execution = execute(job, session.time_limit, log, lambda: rig.died(case))
         _close_log(log, execution, session)

@@ -93,7 +93,7 @@ def run(contract: Contract, job: Job[Any]) -> Answer | Failed:
 
     Raises whatever the transport raises.
     """
-    entry = registry.one(job.transport)
+    entry = registry.one(job.transport, job.module)
     for module in entry.requires:
         importlib.import_module(module)
     calls = contract.calls(entry, job)

@@ -16,7 +16,7 @@ AnswerT = TypeVar("AnswerT", bound="Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Message, Generic[AnswerT]):
-    """What every job says: which transport, where what it returns is left, whether the worker stays for another job.
+    """What every job says: which transport in which module, where what it returns is left, whether the worker stays for another job.
 
     `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it.
     """
@@ -24,6 +24,7 @@ class Job(Message, Generic[AnswerT]):
     contract: ClassVar[str]
 
     transport: str
+    module: str = ""
     result: str = ""
     stays: bool = False
     server_pids: list[int] | None = None
