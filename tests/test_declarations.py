@@ -1,7 +1,6 @@
 """Every transport of the catalogue: ids, declarations, signatures, and the published rows of the article."""
 
 import csv
-import importlib
 import inspect
 
 import pytest
@@ -92,12 +91,11 @@ def test_every_store_of_the_published_protocol_also_stands_in_the_equal_one():
 
 @every(ENTRIES)
 def test_the_id_is_system_client_and_function_and_finds_the_transport(entry):
-    system, module, function = entry.id.split(".")
-    assert (system, function.removesuffix(CONTROL)) == (entry.system, entry.function.__name__)
+    system, client, function = entry.id.split(".")
+    assert (system, client, function.removesuffix(CONTROL)) == (entry.system, entry.client, entry.function.__name__)
     assert function.endswith(CONTROL) == (entry.origin is Origin.CONTROL)
-    assert entry.function.__module__ == f"harness.transports.{system}.{module}"
-    assert entry.client in (module, entry.function.__globals__.get("CLIENT"))
-    assert one(entry.id) is CATALOGUE[entry.id] is entry
+    assert entry.function.__module__.split(".")[:4] == ["harness", "transports", system, client]
+    assert one(entry.id) is one(entry.id, entry.function.__module__) is CATALOGUE[entry.id] is entry
 
 
 @every(DATABASES)
@@ -190,11 +188,3 @@ def test_each_database_has_an_a_a_control_of_a_read(system):
 
 def test_both_dataframe_libraries_have_a_dtype_for_every_kind():
     assert POLARS_DTYPES.keys() == PANDAS_DTYPES.keys()
-
-
-def test_every_transport_module_registers_something():
-    for path in (ROOT / "harness" / "transports").glob("*/*.py"):
-        if path.stem not in ("__init__", "sql"):  # quoting, which the transports of a system share
-            name = f"harness.transports.{path.parent.name}.{path.stem}"
-            importlib.import_module(name)
-            assert any(entry.function.__module__ == name for entry in CATALOGUE.values()), name

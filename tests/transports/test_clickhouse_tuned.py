@@ -68,7 +68,7 @@ def call(embedded_lab: EmbeddedLab, server: clickhouse_driver.Client) -> Callabl
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
 
     def run(name: str, *arguments: Any) -> Any:
-        module = importlib.import_module(f"harness.transports.clickhouse.tuned_{name.partition('_')[0]}")
+        module = importlib.import_module(f"harness.transports.clickhouse.http_client.{name.partition('_')[0]}")
         with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as connection:
             return getattr(module, f"{name}_tuned")(connection, *arguments)
 
@@ -120,7 +120,7 @@ def test_a_frame_of_no_or_one_row_comes_through_and_back(table, call, count, lib
 
 
 def test_a_frame_of_many_slices_partitions_and_blocks_comes_through_and_back(server, call, monkeypatch):
-    module = importlib.import_module("harness.transports.clickhouse.tuned_write")
+    module = importlib.import_module("harness.transports.clickhouse.http_client.write")
     monkeypatch.setattr(module, "SLICE_ROWS", 7_000)
     make(server, "n UInt32, d Date, s String", "ENGINE = MergeTree PARTITION BY toYear(d) ORDER BY n")
     numbers = pl.select(n=pl.int_range(100_000, dtype=pl.UInt32)).select("n", d=(pl.col("n") % 30_000).cast(pl.Date))
@@ -197,7 +197,7 @@ def test_a_string_that_is_no_utf_8_is_refused(server, call, text):
 
 
 def test_a_connection_serves_again_after_a_failure(embedded_lab, server):
-    module = importlib.import_module("harness.transports.clickhouse.tuned_write")
+    module = importlib.import_module("harness.transports.clickhouse.http_client.write")
     make(server, "a Int32, CONSTRAINT small CHECK a < 99000")
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
     with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as connection:

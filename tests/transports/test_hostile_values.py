@@ -12,15 +12,15 @@ from tests.every import every
 COMES_THROUGH = (Fate.EXACT, Fate.CONVERTED)
 # Way -> kind of values -> how it may fare.
 ONCE_CHANGED = {
-    "clickhouse.httpx_lossless.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
-    "clickhouse.urllib_lossless.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
-    "clickhouse.asynch_columns.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
-    "postgres.asyncpg_copy.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
-    "postgres.asyncpg_copy.read_polars_copy_csv_lossless": {"generated": COMES_THROUGH},
-    "postgres.asyncpg_copy.read_pandas_copy_csv_lossless": {"generated": COMES_THROUGH},
-    "postgres.asyncpg_binary.read_polars_copy_binary": {"generated": COMES_THROUGH},
-    "postgres.duckdb_binary.read_polars_postgres_binary": {"generated": COMES_THROUGH},
-    "postgres.psycopg_binary.write_polars_copy_binary": {
+    "clickhouse.httpx.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
+    "clickhouse.urllib.write_pandas_parquet_lossless": {"float32_nan": COMES_THROUGH},
+    "clickhouse.asynch.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
+    "postgres.asyncpg.write_pandas_executemany": {"float32_nan": COMES_THROUGH},
+    "postgres.asyncpg.read_polars_copy_csv_lossless": {"generated": COMES_THROUGH},
+    "postgres.asyncpg.read_pandas_copy_csv_lossless": {"generated": COMES_THROUGH},
+    "postgres.asyncpg.read_polars_copy_binary": {"generated": COMES_THROUGH},
+    "postgres.duckdb.read_polars_postgres_binary": {"generated": COMES_THROUGH},
+    "postgres.psycopg.write_polars_copy_binary": {
         "int64_beyond_int32": (Fate.REFUSED,),
         "uint32_beyond_int32": (Fate.REFUSED,),
         "uint64_beyond_int64": (Fate.REFUSED,),
@@ -28,7 +28,7 @@ ONCE_CHANGED = {
         "json": COMES_THROUGH,
         "jsonb": COMES_THROUGH,
     },
-    "postgres.psycopg_binary.write_pandas_copy_binary": {
+    "postgres.psycopg.write_pandas_copy_binary": {
         "int64_beyond_int32": (Fate.REFUSED,),
         "uint32_beyond_int32": (Fate.REFUSED,),
         "uint64_beyond_int64": (Fate.REFUSED,),
@@ -37,11 +37,11 @@ ONCE_CHANGED = {
         "jsonb": COMES_THROUGH,
     },
     **{
-        f"clickhouse.{way}": {"float64_beyond_float32": (Fate.REFUSED,), "timestamp_into_int64": (Fate.REFUSED,)}
-        for way in ("formats_native.write_polars_native", "formats_rowbinary.write_polars_rowbinary")
+        f"clickhouse.httpx.{way}": {"float64_beyond_float32": (Fate.REFUSED,), "timestamp_into_int64": (Fate.REFUSED,)}
+        for way in ("write_polars_native", "write_polars_row_binary")
     },
-    "postgres.tuned_write.write_polars_tuned": {"float64_beyond_float32": (Fate.REFUSED,)},
-    "postgres.tuned_write.write_pandas_tuned": {
+    "postgres.psycopg.write_polars_tuned": {"float64_beyond_float32": (Fate.REFUSED,)},
+    "postgres.psycopg.write_pandas_tuned": {
         "float64_beyond_float32": (Fate.REFUSED,),
         "timestamp_into_int64": (Fate.REFUSED, *COMES_THROUGH),  # the server would do either
     },
@@ -60,7 +60,7 @@ def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_re
 
 def test_what_the_gateway_cannot_take_is_unavailable_here_and_costs_one_pair_only(lab_of_tests: Lab) -> None:
     """ClickHouse's own native handler takes JSON in blocks: no way is to blame that the gateway does not."""
-    chosen = [registry.one("clickhouse.asynch_columns.write_polars_columnar_lz4")]
+    chosen = [registry.one("clickhouse.asynch.write_polars_columnar_lz4")]
     kinds = [KINDS["json"], KINDS["generated"]]
     exam = Examination(lab_of_tests, labs.check(lab_of_tests), "no S3 server in this test", "", chosen, kinds=kinds)
     found = {finding.kind: finding for finding in fidelity.examine(exam)}

@@ -88,10 +88,10 @@ def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: d
 WAYS = [
     ("postgres.psycopg.write_polars_copy_text", "postgres.psycopg.read_polars_rows"),
     ("postgres.asyncpg.write_polars_copy_binary", "postgres.asyncpg.read_pandas_prepared_rows"),
-    ("postgres.asyncpg_copy.write_pandas_executemany", "postgres.adbc.read_polars_fetch"),
-    ("clickhouse.urllib.write_polars_parquet", "clickhouse.formats_read.read_polars_arrow_stream"),
+    ("postgres.asyncpg.write_pandas_executemany", "postgres.adbc.read_polars_fetch"),
+    ("clickhouse.urllib.write_polars_parquet", "clickhouse.httpx.read_polars_arrow_stream"),
     ("clickhouse.clickhouse_driver.write_polars_columnar", "clickhouse.asynch.read_polars_columnar"),
-    ("clickhouse.formats_text.write_pandas_json", "clickhouse.formats_read_text.read_polars_tsv_lossless"),
+    ("clickhouse.httpx.write_pandas_json", "clickhouse.httpx.read_polars_tsv_lossless"),
 ]
 
 
@@ -145,7 +145,7 @@ def test_a_bound_moves_a_table_whatever_its_name(
 # What the server is asked for in these ways is a name again: the columns of the key, or one to divide the table by.
 BY_KEY = [
     entry
-    for entry in registry.select("postgres.*sorted*,postgres.tuned_write.*")
+    for entry in registry.select("postgres.*sorted*,postgres.*_tuned")
     if entry.operation is Operation.WRITE and entry.frame == "polars"
 ]
 

@@ -12,7 +12,10 @@ import pytest
 
 from harness.model import Operation, Origin, SharedFolder
 from harness.registry import connect_of, select
-from harness.transports.postgres import asyncpg, pg_parquet, psycopg, sqlalchemy
+from harness.transports.postgres import sqlalchemy
+from harness.transports.postgres.asyncpg import published as asyncpg
+from harness.transports.postgres.pg_parquet import file as pg_parquet
+from harness.transports.postgres.psycopg import published as psycopg
 from tests.every import every
 
 POSTGRES = select("postgres.*")

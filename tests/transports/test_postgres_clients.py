@@ -14,12 +14,13 @@ import pytest
 from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Origin, Transport
 from harness.registry import connect_of, one, select
-from harness.transports.postgres import psycopg_csv
+from harness.transports.postgres.psycopg import copy_csv
 
+HAVE_THEIR_OWN_TESTS = (".parallel", ".tuned_read", ".tuned_write")
 OURS = [
     entry
-    for entry in select("postgres.adbc.*,postgres.adbc_uri.*,postgres.psycopg_*,postgres.sqlalchemy.*")
-    if entry.origin is Origin.BEYOND and "parallel" not in entry.id  # those have tests of their own
+    for entry in select("postgres.adbc.*,postgres.psycopg.*,postgres.sqlalchemy.*")
+    if entry.origin is Origin.BEYOND and not entry.function.__module__.endswith(HAVE_THEIR_OWN_TESTS)
 ]
 # What the shared kinds of hostile values mean here: whoever declares none of them has to bring every value through.
 LOST_HERE = {"nan", "empty_text", "int64_beside_null"}
@@ -224,7 +225,7 @@ def test_a_read_leaves_no_transaction_open(entry: Transport, uri: str) -> None:
             time.sleep(0.02)
 
 
-@every([entry for entry in WRITES if entry.function.__module__.endswith("_rows")])
+@every([entry for entry in WRITES if entry.function.__module__.endswith("psycopg.rows")])
 def test_inserts_row_by_row_are_one_transaction(entry: Transport, uri: str) -> None:
     fill(uri, FRAME.slice(5, 1))
     with connect_of(entry)(uri) as connection, pytest.raises(psycopg.errors.UniqueViolation):
@@ -234,16 +235,16 @@ def test_inserts_row_by_row_are_one_transaction(entry: Transport, uri: str) -> N
 
 @pytest.mark.parametrize("frame", ["polars", "pandas"])
 def test_slices_that_do_not_divide_the_rows_are_all_sent(frame: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psycopg_csv, "SLICE_ROWS", 4)
-    entry = one(f"postgres.psycopg_csv.write_{frame}_copy_csv_slices")
+    monkeypatch.setattr(copy_csv, "SLICE_ROWS", 4)
+    entry = one(f"postgres.psycopg.write_{frame}_copy_csv_slices")
     with connect_of(entry)(uri) as connection:
         entry.function(connection, given(entry), TABLE)
     assert_same(entry, stored(uri))
 
 
 def test_blocks_that_do_not_divide_the_bytes_are_all_sent(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psycopg_csv, "BLOCK_BYTES", 7)
-    entry = one("postgres.psycopg_csv.write_polars_copy_csv_blocks")
+    monkeypatch.setattr(copy_csv, "BLOCK_BYTES", 7)
+    entry = one("postgres.psycopg.write_polars_copy_csv_blocks")
     with connect_of(entry)(uri) as connection:
         entry.function(connection, FRAME, TABLE)
     assert_same(entry, stored(uri))
@@ -253,5 +254,5 @@ def test_blocks_that_do_not_divide_the_bytes_are_all_sent(uri: str, monkeypatch:
     ("texts", "mark"), [(["a"], r"\N"), ([r"\N"], r"\NN"), ([r"\NN", None, r"\N"], r"\NNN"), ([r"a\N"], r"\N")]
 )
 def test_the_mark_of_what_is_missing_is_no_text_of_the_frame(texts: list[str | None], mark: str) -> None:
-    _, found = psycopg_csv._writable(pd.DataFrame({"a": pd.Series(texts, dtype="str"), "b": 1}))
+    _, found = copy_csv._writable(pd.DataFrame({"a": pd.Series(texts, dtype="str"), "b": 1}))
     assert found == mark

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from harness.check.canonical import canonicalise
-from harness.model import Operation, Transport
+from harness.model import Operation, Origin, Transport
 from harness.registry import Unsupported, one, select
-from harness.transports.postgres import asyncpg_binary, asyncpg_copy, pgpq
+from harness.transports.postgres.asyncpg import copy_binary, copy_csv
+from harness.transports.postgres.pgpq import copy_binary as pgpq
+from harness.transports.postgres.pgpq.client import uuid_bytes
 from tests.hostile_table import (
     COLUMNS,
     KINDS,
@@ -28,17 +30,19 @@ from tests.hostile_table import (
     wrong,
 )
 
-OURS = select(
-    "postgres.pgpq*,postgres.connectorx*,postgres.duckdb_*,postgres.asyncpg_*,postgres.adbc_parallel.*,"
-    "postgres.psycopg_parallel.*"
-)
+OURS = [
+    entry
+    for entry in select("postgres.*")
+    if entry.origin is Origin.BEYOND
+    and (entry.client in ("pgpq", "connectorx", "duckdb", "asyncpg") or entry.function.__module__.endswith(".parallel"))
+]
 WRITES = [entry for entry in OURS if entry.operation is Operation.WRITE]
 READS = [entry for entry in OURS if entry.operation is Operation.READ]
 # What asyncpg encodes from Python dates, of which it takes the first and the last for infinite ones.
 OF_DATE_OBJECTS = (
-    "postgres.asyncpg_copy.write_polars_executemany",
-    "postgres.asyncpg_copy.write_pandas_executemany",
-    "postgres.asyncpg_sorted.write_polars_copy_binary",
+    "postgres.asyncpg.write_polars_executemany",
+    "postgres.asyncpg.write_pandas_executemany",
+    "postgres.asyncpg.write_polars_copy_binary_sorted",
 )
 
 
@@ -127,25 +131,25 @@ def test_connectorx_divides_no_table_without_an_integer_column_that_is_not_null(
     uri: str, server: psycopg.Connection
 ) -> None:
     with pytest.raises(Unsupported, match="no integer column"):
-        run(one("postgres.connectorx_parallel.read_polars_partition_on"), uri, TABLE)
+        run(one("postgres.connectorx.read_polars_partition_on"), uri, TABLE)
 
 
 def test_a_uuid_text_becomes_its_16_bytes_and_a_missing_one_stays_missing() -> None:
     texts = pa.chunked_array([["ffffffff-ffff-ffff-ffff-fffffffffff1"], [None, str(uuid.UUID(int=7))]])
     values = [uuid.UUID("ffffffff-ffff-ffff-ffff-fffffffffff1").bytes, None, uuid.UUID(int=7).bytes]
-    assert pgpq._uuid_bytes(texts).to_pylist() == values
-    assert pgpq._uuid_bytes(texts.slice(1)).to_pylist() == values[1:]
-    assert pgpq._uuid_bytes(texts.slice(3)).to_pylist() == []
+    assert uuid_bytes(texts).to_pylist() == values
+    assert uuid_bytes(texts.slice(1)).to_pylist() == values[1:]
+    assert uuid_bytes(texts.slice(3)).to_pylist() == []
 
 
 @pytest.mark.parametrize("text", ["", "no uuid", "0" * 31, "0" * 33, "0" * 31 + " ", "g" * 32])
 def test_a_malformed_uuid_is_refused_also_where_its_neighbour_makes_up_for_its_length(text: str) -> None:
     neighbour = "0" * (64 - len(text))
     with pytest.raises(ValueError, match="hexadecimal"):
-        pgpq._uuid_bytes(pa.chunked_array([[text, neighbour]]))
+        uuid_bytes(pa.chunked_array([[text, neighbour]]))
 
 
-@pytest.mark.parametrize("name", ["pgpq.write_pandas_copy_binary", "pgpq_parallel.write_pandas_copy_binary_sorted"])
+@pytest.mark.parametrize("name", ["pgpq.write_pandas_copy_binary", "pgpq.write_pandas_copy_binary_sorted_parallel"])
 def test_pgpq_refuses_a_time_of_day_where_the_table_has_a_date(name: str, uri: str, server: psycopg.Connection) -> None:
     frame = for_pandas(hostile(3))
     frame["Day"] = pd.Series(pd.Timestamp("2025-03-01 12:00"), index=frame.index).astype("datetime64[us]")
@@ -158,13 +162,13 @@ def test_pgpq_refuses_a_time_of_day_where_the_table_has_a_date(name: str, uri: s
 def test_blocks_of_any_size_are_the_whole_frame(
     block: int, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (asyncpg_copy, asyncpg_binary, pgpq):
+    for module in (copy_csv, copy_binary, pgpq):
         monkeypatch.setattr(module, "BLOCK_ROWS", block)
-    for name in ("asyncpg_copy.write_polars_copy_csv_streamed", "pgpq.write_polars_copy_binary"):
+    for name in ("asyncpg.write_polars_copy_csv_streamed", "pgpq.write_polars_copy_binary"):
         server.execute(f'TRUNCATE "{TABLE}"')
         run(one(f"postgres.{name}"), uri, hostile(), TABLE)
         assert wrong(hostile(), stored(server)) == []
-    assert wrong(hostile(), run(one("postgres.asyncpg_binary.read_polars_copy_binary"), uri, TABLE)) == []
+    assert wrong(hostile(), run(one("postgres.asyncpg.read_polars_copy_binary"), uri, TABLE)) == []
 
 
 def payload_of(server: psycopg.Connection, query: str) -> bytes:
@@ -175,13 +179,13 @@ def payload_of(server: psycopg.Connection, query: str) -> bytes:
 def test_a_binary_copy_that_is_cut_off_anywhere_is_refused(server: psycopg.Connection) -> None:
     payload = payload_of(server, "SELECT 1, 'text' UNION ALL SELECT NULL, NULL")
     types = {"number": "int4", "text": "text"}
-    assert asyncpg_binary._decode(payload, types).to_pylist() == [
+    assert copy_binary._decode(payload, types).to_pylist() == [
         {"number": 1, "text": "text"},
         {"number": None, "text": None},
     ]
     for length in range(len(payload)):
         with pytest.raises(ValueError, match=r"cut off|header"):
-            asyncpg_binary._decode(payload[:length], types)
+            copy_binary._decode(payload[:length], types)
 
 
 @pytest.mark.parametrize("types", [{"a": "int4"}, {"a": "int8", "b": "text"}, {"a": "uuid", "b": "text"}])
@@ -189,7 +193,7 @@ def test_a_binary_copy_of_other_columns_than_expected_is_refused(
     types: dict[str, str], server: psycopg.Connection
 ) -> None:
     with pytest.raises(ValueError, match="expected"):
-        asyncpg_binary._decode(payload_of(server, "SELECT 1, 'text'"), types)
+        copy_binary._decode(payload_of(server, "SELECT 1, 'text'"), types)
 
 
 def test_the_binary_decoder_knows_timestamps_and_truth_values(server: psycopg.Connection) -> None:
@@ -197,7 +201,7 @@ def test_the_binary_decoder_knows_timestamps_and_truth_values(server: psycopg.Co
         "SELECT '1969-12-31 23:59:59.000001'::timestamp, '0001-01-01 00:00+00'::timestamptz, true "
         "UNION ALL SELECT NULL, NULL, NULL UNION ALL SELECT '2025-01-01', '2025-01-01 12:00+02', false"
     )
-    decoded = asyncpg_binary._decode(payload_of(server, query), {"a": "timestamp", "b": "timestamptz", "c": "bool"})
+    decoded = copy_binary._decode(payload_of(server, query), {"a": "timestamp", "b": "timestamptz", "c": "bool"})
     assert [[str(value) for value in row.values()] for row in decoded.to_pylist()] == [
         ["1969-12-31 23:59:59.000001", "0001-01-01 00:00:00+00:00", "True"],
         ["None", "None", "None"],
@@ -207,6 +211,6 @@ def test_the_binary_decoder_knows_timestamps_and_truth_values(server: psycopg.Co
 
 def test_what_the_binary_decoder_does_not_know_is_unsupported(server: psycopg.Connection) -> None:
     with pytest.raises(Unsupported, match='"a" has the type numeric'):
-        asyncpg_binary._decode(payload_of(server, "SELECT 1::numeric"), {"a": "numeric"})
+        copy_binary._decode(payload_of(server, "SELECT 1::numeric"), {"a": "numeric"})
     with pytest.raises(Unsupported, match="infinite"):
-        asyncpg_binary._decode(payload_of(server, "SELECT 'infinity'::date"), {"a": "date"})
+        copy_binary._decode(payload_of(server, "SELECT 'infinity'::date"), {"a": "date"})

@@ -10,26 +10,29 @@ import pytest
 from harness.check.canonical import canonicalise
 from harness.model import Operation, Transport
 from harness.registry import connect_of, one, select
-from harness.transports.postgres import pgpq_parallel, psycopg_parallel
+from harness.transports.postgres.pgpq import parallel as pgpq
+from harness.transports.postgres.psycopg import parallel as psycopg_parallel
 from tests.hostile_table import KINDS, ROWS, TABLE, fill, for_pandas, hostile, run, stored, write_more, wrong
 
-PARALLEL = ("pgpq_parallel", "psycopg_parallel", "asyncpg_parallel", "adbc_parallel")
-WRITES = [entry for entry in select("postgres.*_parallel.*") if entry.operation is Operation.WRITE]
+PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__.endswith(".parallel")]
+WRITES = [entry for entry in PARALLEL if entry.operation is Operation.WRITE]
+# Of each module the first; connectorx opens its connections itself.
+CONNECTED = {entry.client: entry for entry in reversed(PARALLEL) if entry.client != "connectorx"}
 CONSISTENT = (
-    "postgres.asyncpg_parallel.read_polars_copy_csv",
-    "postgres.adbc_parallel.read_polars_ctid_snapshot",
-    "postgres.connectorx_parallel.read_polars_ctid_snapshot",
-    "postgres.duckdb_postgres.read_polars_scan_small_tasks",
+    "postgres.asyncpg.read_polars_copy_csv_parallel",
+    "postgres.adbc.read_polars_ctid_snapshot",
+    "postgres.connectorx.read_polars_ctid_snapshot",
+    "postgres.duckdb.read_polars_scan_small_tasks",
 )
 
 
-@pytest.mark.parametrize("name", PARALLEL)
+@pytest.mark.parametrize("client", CONNECTED)
 @pytest.mark.parametrize(("cores", "connections"), [(1, 2), (3, 3), (64, 8)])
 async def test_there_are_as_many_connections_as_cores_but_at_least_two_and_at_most_eight(
-    name: str, cores: int, connections: int, uri: str, monkeypatch: pytest.MonkeyPatch
+    client: str, cores: int, connections: int, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)), raising=False)
-    connect = connect_of(select(f"postgres.{name}.*")[0])
+    connect = connect_of(CONNECTED[client])
     if inspect.isasyncgenfunction(inspect.unwrap(connect)):
         async with connect(uri) as opened:
             assert len(opened) == connections
@@ -50,22 +53,21 @@ def test_an_error_in_one_slice_leaves_no_row_of_the_others(
     assert len(stored(server)) == 0
 
 
-@pytest.mark.parametrize("module", [psycopg_parallel, pgpq_parallel])
+@pytest.mark.parametrize("module", [psycopg_parallel, pgpq])
 def test_slices_with_the_same_key_fail_instead_of_waiting_for_each_other_for_ever(
     module: object, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOCK_TIMEOUT", "100ms")
     server.execute(f'ALTER TABLE "{TABLE}" ADD UNIQUE ("select")')  # no primary key: so the order stays
     frame = pl.concat([hostile(10), hostile(10)])
-    name = module.__name__.rpartition(".")[2]
-    writes = [entry for entry in WRITES if f".{name}." in entry.id and entry.frame == "polars"]
+    writes = [entry for entry in WRITES if inspect.getmodule(entry.function) is module and entry.frame == "polars"]
     for entry in writes:
         with pytest.raises((psycopg.errors.UniqueViolation, psycopg.errors.LockNotAvailable)):
             run(entry, uri, frame, TABLE)
         assert len(stored(server)) == 0
 
 
-@pytest.mark.parametrize("name", ["asyncpg_parallel.read_polars_copy_csv", "adbc_parallel.read_polars_ctid_snapshot"])
+@pytest.mark.parametrize("name", ["asyncpg.read_polars_copy_csv_parallel", "adbc.read_polars_ctid_snapshot"])
 def test_what_is_written_after_the_snapshot_is_in_no_part(
     name: str, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +89,7 @@ def test_connectorx_starts_all_its_queries_under_the_exported_snapshot(
     fill(server, hostile())
     read = connectorx.read_sql
     monkeypatch.setattr(connectorx, "read_sql", lambda *given, **more: (write_more(server), read(*given, **more))[1])
-    found = run(one("postgres.connectorx_parallel.read_polars_ctid_snapshot"), uri, TABLE)
+    found = run(one("postgres.connectorx.read_polars_ctid_snapshot"), uri, TABLE)
     assert wrong(hostile(), found) == []
     assert len(stored(server)) == 2 * ROWS
 
@@ -120,10 +122,10 @@ def test_a_parallel_read_sees_one_moment_of_a_table_that_is_written_to(
 @pytest.mark.parametrize(
     "name",
     [
-        "asyncpg_parallel.read_polars_copy_csv",
-        "adbc_parallel.read_polars_ctid_snapshot",
-        "connectorx_parallel.read_polars_ctid_snapshot",
-        "tuned_read.read_polars_tuned",
+        "asyncpg.read_polars_copy_csv_parallel",
+        "adbc.read_polars_ctid_snapshot",
+        "connectorx.read_polars_ctid_snapshot",
+        "psycopg.read_polars_tuned",
     ],
 )
 def test_a_read_over_several_connections_waits_for_a_lock_only_so_long(

@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from harness.registry import Unsupported
-from harness.transports.postgres import tuned_read, tuned_write
+from harness.transports.postgres.psycopg import tuned_read, tuned_write
 
 NUMBERS = count()
 COLUMNS = (

@@ -22,9 +22,9 @@ from harness.registry import connect_of, one
 
 TABLE, ROWS, ROUNDS, BOUND_SECONDS = "two_writers", 100_000, 4, 60
 WAYS = (
-    "postgres.tuned_write.write_polars_tuned",
-    "postgres.psycopg_parallel.write_polars_copy_csv",
-    "postgres.pgpq_parallel.write_polars_copy_binary_sorted",
+    "postgres.psycopg.write_polars_tuned",
+    "postgres.psycopg.write_polars_copy_csv_parallel",
+    "postgres.pgpq.write_polars_copy_binary_sorted_parallel",
 )
 
 

@@ -19,9 +19,9 @@ from psycopg.pq import TransactionStatus
 
 from harness.registry import Unsupported
 from harness.systems.clickhouse import client as clickhouse
-from harness.transports.clickhouse import tuned_read as clickhouse_read
-from harness.transports.clickhouse import tuned_write as clickhouse_write
-from harness.transports.postgres import tuned_read, tuned_write
+from harness.transports.clickhouse.http_client import read as clickhouse_read
+from harness.transports.clickhouse.http_client import write as clickhouse_write
+from harness.transports.postgres.psycopg import tuned_read, tuned_write
 
 CALLS = 105
 ROWS = 45_000  # enough for a slice on every connection

@@ -3,12 +3,11 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
-from harness.transports.clickhouse.sql import for_text, identifier
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifier
+from harness.transports.sqlalchemy import for_text
 
 ENDPOINT = "clickhouse_http"
-
-# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
-INSERT_SETTINGS = {"async_insert": "0"}
 
 
 @contextmanager

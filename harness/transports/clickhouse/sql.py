@@ -14,11 +14,11 @@ def identifiers(names):
     return ", ".join(map(identifier, names))
 
 
+def insert_into(table, columns):
+    """Return the head of an INSERT, with every name quoted."""
+    return f"INSERT INTO {identifier(table)} ({identifiers(columns)})"
+
+
 def literal(text):
     r"""Return a text as SQL: between single quotes, with \ before every single quote and backslash."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def for_text(query):
-    r"""Return a query as SQLAlchemy's text() takes it: with \ before every colon, which else begins a parameter."""
-    return query.replace(":", r"\:")

@@ -3,21 +3,12 @@
 from contextlib import contextmanager
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.sql import for_text, identifier, identifiers
+from harness.transports.clickhouse.columns import pandas_csv, pandas_tsv, polars_tsv, typed
+from harness.transports.clickhouse.server import LOSSLESS_INSERT_SETTINGS, TEXT_INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifier, insert_into
+from harness.transports.sqlalchemy import for_text
 
 ENDPOINT = "clickhouse_native"
-
-# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
-INSERT_SETTINGS = {"async_insert": "0"}
-
-# Rows inside the query text: since 26.5 a server parses them itself when it is told not to send the table's structure
-# first; otherwise it waits for native blocks, which never come. (Before 26.5 it parsed them for async_insert=1 only.)
-# precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its last bit.
-TEXT_INSERT_SETTINGS = {
-    **INSERT_SETTINGS,
-    "send_table_structure_on_insert_with_inline_data": "0",
-    "precise_float_parsing": "1",
-}
 
 
 @contextmanager
@@ -41,11 +32,10 @@ def connect(uri):
         engine.dispose()
 
 
-def _insert_text(connection, table, columns, format_name, payload):
-    names = identifiers(columns)
-    query = f"INSERT INTO {identifier(table)} ({names}) FORMAT {format_name}\n{payload}"
+def _insert_text(connection, table, columns, format_name, payload, settings):
+    query = f"{insert_into(table, columns)} FORMAT {format_name}\n{payload}"
     # The driver fills the parameters in with the % operator, even when there are none: a % of the data must be doubled.
-    connection.exec_driver_sql(query.replace("%", "%%"), execution_options={"settings": TEXT_INSERT_SETTINGS})
+    connection.exec_driver_sql(query.replace("%", "%%"), execution_options={"settings": settings})
 
 
 @transport(
@@ -74,7 +64,7 @@ def write_polars_insert_csv(connection, frame, table):
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False)
     with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload)
+        _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -105,7 +95,7 @@ def write_polars_insert_tsv(connection, frame, table):
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, separator="\t")
     with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -133,7 +123,7 @@ def write_pandas_insert_csv(connection, frame, table):
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False)
     with phase("send"):
-        _insert_text(connection, table, frame.columns, "CSV", payload)
+        _insert_text(connection, table, frame.columns, "CSV", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -163,7 +153,7 @@ def write_pandas_insert_tsv(connection, frame, table):
     with phase("encode"):
         payload = frame.to_csv(None, index=False, header=False, sep="\t")
     with phase("send"):
-        _insert_text(connection, table, frame.columns, "TabSeparated", payload)
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload, TEXT_INSERT_SETTINGS)
 
 
 @transport(
@@ -222,3 +212,128 @@ def read_pandas_rows(connection, table):
 def call_select_1(connection):
     """Ask for the number 1: what this client takes for a round trip with nothing in it."""
     return connection.exec_driver_sql("SELECT 1").scalar_one()
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT CSV, lossless",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
+        "int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+def write_polars_insert_csv_lossless(connection, frame, table):
+    r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
+
+    The published way with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
+    """
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT TSV, lossless",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+def write_polars_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+
+    The published way without quotes and with \\, \t, \n, \r and \N instead: every text and every null comes through.
+    """
+    with phase("encode"):
+        payload = polars_tsv(frame)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT CSV, lossless",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow.csv", "sqlalchemy"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+def write_pandas_insert_csv_lossless(connection, frame, table):
+    """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
+
+    The published way with another writer: empty texts, spaces around a text and a NaN come through, and so do nulls.
+    """
+    with phase("encode"):
+        payload = pandas_csv(frame)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "CSV", payload, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT TSV, lossless",
+    payload="delimited text",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+def write_pandas_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+
+    The published way without quotes and with \\, \t, \n, \r and \N instead: every text, NaN and null comes through.
+    """
+    with phase("encode"):
+        payload = pandas_tsv(frame)
+    with phase("send"):
+        _insert_text(connection, table, frame.columns, "TabSeparated", payload, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow", "sqlalchemy"],
+    lossy={"changed": "timestamps timestamps_tz padded_text"},
+)
+def read_pandas_rows_lossless(connection, table):
+    """Fetch all rows through SQLAlchemy, turn them into columns and keep nulls among numbers: nothing is lost.
+
+    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
+    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    """
+    import pandas as pd
+    from sqlalchemy import text
+
+    result = connection.execute(text(for_text(f"SELECT * FROM {identifier(table)}")))
+    described, rows = result.cursor.description, result.all()
+    columns = zip(described, zip(*rows, strict=True) if rows else [()] * len(described), strict=True)
+    return pd.DataFrame({name: typed(values, kind) for (name, kind, *_), values in columns})

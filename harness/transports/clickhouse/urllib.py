@@ -9,21 +9,11 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.sql import identifier, identifiers
+from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.server import INSERT_SETTINGS, PARQUET_SETTINGS, TIMEOUT_SECONDS, raise_if_broken_off
+from harness.transports.clickhouse.sql import identifier, insert_into
 
 ENDPOINT = "clickhouse_http"
-
-# A socket that is silent for so long is broken (the native clients have the same default).
-TIMEOUT_SECONDS = 300
-
-# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
-INSERT_SETTINGS = {"async_insert": "0"}
-
-# The server's defaults since 24.3, written down because they were different before (lz4, Binary) and may be again.
-PARQUET_READ_SETTINGS = {
-    "output_format_parquet_compression_method": "zstd",
-    "output_format_parquet_string_as_string": "1",
-}
 
 
 @contextmanager
@@ -54,24 +44,12 @@ def _send(connection, query, settings=None, body=b""):
             tag = response.headers.get("X-ClickHouse-Exception-Tag")
     except HTTPError as error:
         raise RuntimeError(f"ClickHouse answered {error.code}: {error.read().decode(errors='replace')}") from error
-    _raise_if_broken_off(answer, tag)
+    raise_if_broken_off(answer, tag)
     return answer
 
 
-def _raise_if_broken_off(answer, tag):
-    """Raise RuntimeError when the answer ends with the server's mark of a failure after the first rows.
-
-    The status is sent before the rows. A server that fails later breaks off the answer (read() raises), and since 25.11
-    it also ends it with a message between two marks that repeat a header. So nothing has to be held back: the other
-    way, wait_end_of_query=1, makes the server keep the whole answer in memory before it sends the first byte.
-    """
-    if tag and tag.encode() in answer[-64:]:
-        raise RuntimeError(f"ClickHouse failed in the middle of its answer: {answer[-2000:].decode(errors='replace')}")
-
-
 def _insert_parquet(connection, table, columns, parquet):
-    names = identifiers(columns)
-    _send(connection, f"INSERT INTO {identifier(table)} ({names}) FORMAT Parquet", INSERT_SETTINGS, parquet)
+    _send(connection, f"{insert_into(table, columns)} FORMAT Parquet", INSERT_SETTINGS, parquet)
 
 
 def _column_names(connection, table):
@@ -138,7 +116,7 @@ def write_pandas_parquet(connection, frame, table):
     path="HTTP SELECT FORMAT Parquet",
     payload="Parquet",
     requires=["polars"],
-    settings=PARQUET_READ_SETTINGS,
+    settings=PARQUET_SETTINGS,
     published="urllib HTTP SELECT ... FORMAT Parquet -> Polars dataframe",
     control=True,
 )
@@ -150,7 +128,7 @@ def read_polars_parquet(connection, table):
     import polars as pl
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_SETTINGS)
     with phase("decode"):
         return pl.read_parquet(io.BytesIO(answer))
 
@@ -161,7 +139,7 @@ def read_polars_parquet(connection, table):
     path="HTTP SELECT FORMAT Parquet",
     payload="Parquet",
     requires=["pandas", "pyarrow.parquet"],
-    settings=PARQUET_READ_SETTINGS,
+    settings=PARQUET_SETTINGS,
     lossy={"changed": "int64_beside_null"},
     published="urllib HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
 )
@@ -173,7 +151,7 @@ def read_pandas_parquet(connection, table):
     import pandas as pd
 
     with phase("receive"):
-        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
+        answer = _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_SETTINGS)
     with phase("decode"):
         return pd.read_parquet(io.BytesIO(answer))
 
@@ -234,3 +212,31 @@ def read_pandas_csv(connection, table):
 def call_select_1(connection):
     """Ask for the number 1: what this client takes for a round trip with nothing in it."""
     return int(_send(connection, "SELECT 1"))
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet, lossless",
+    payload="Parquet",
+    requires=["pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_parquet_lossless(connection, frame, table):
+    """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
+
+    The published way through pyarrow: pandas' own to_parquet writes a NaN as a null. All else is the same.
+    A new TCP connection is part of the time.
+    """
+    import pyarrow.parquet as pq
+
+    with phase("encode"):
+        arrow = arrow_of_pandas(frame)
+        buffer = io.BytesIO()
+        pq.write_table(arrow, buffer, compression="snappy")
+    with phase("send"):
+        _insert_parquet(connection, table, frame.columns, buffer.getvalue())

@@ -17,8 +17,3 @@ def identifiers(names):
 def literal(text):
     """Return a text as SQL: between single quotes, every single quote in it twice (standard_conforming_strings)."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def for_text(query):
-    r"""Return a query as SQLAlchemy's text() takes it: with \ before every colon, which else begins a parameter."""
-    return query.replace(":", r"\:")

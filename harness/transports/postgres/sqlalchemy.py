@@ -5,7 +5,8 @@ import io
 from contextlib import contextmanager
 
 from harness.registry import transport
-from harness.transports.postgres.sql import for_text, identifier
+from harness.transports.postgres.sql import identifier
+from harness.transports.sqlalchemy import for_text
 
 BATCH_ROWS = 10_000
 PARAMETERS = 65_535  # that one statement may have: the protocol counts them in 16 bits

@@ -1,0 +1,152 @@
+"""asynch beyond plain columns: rows with executemany, compression: https://github.com/long2ice/asynch"""
+
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.columns import without_nan
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import insert_into
+
+# The codec of the server's answers, by default zstd since 26.9: asynch 0.4.0 fails to read that ("argument 1 must be
+# read-only bytes-like object, not bytearray").
+COMPRESSED_INSERT_SETTINGS = {**INSERT_SETTINGS, "network_compression_method": "LZ4"}
+
+# What opening a connection with each codec imports.
+OF_CONNECT = ("asynch", "clickhouse_cityhash", "lz4.block", "zstd")
+
+
+@asynccontextmanager
+async def connect(uri):
+    """Yield open connections by compression.
+
+    Columns go through the protocol connection, `._connection`: the cursors of asynch 0.4.0 know only rows.
+    """
+    import asynch
+
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(asynch.connect(uri, compression=name != "plain" and name))
+            for name in ("plain", "lz4", "zstd")
+        }
+
+
+async def _insert_rows(connection, frame, table, rows):
+    with phase("send"):
+        async with connection.cursor() as cursor:
+            cursor.set_settings(INSERT_SETTINGS)
+            await cursor.executemany(f"{insert_into(table, frame.columns)} VALUES", rows)
+
+
+async def _insert_columns(connection, frame, table, columns):
+    query = f"{insert_into(table, frame.columns)} VALUES"
+    with phase("send"):
+        await connection._connection.execute(query, args=columns, columnar=True, settings=COMPRESSED_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="executemany",
+    payload="rows",
+    requires=[*OF_CONNECT, "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
+)
+async def write_polars_executemany(connection, frame, table):
+    """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
+    with phase("encode"):
+        rows = frame.rows()
+    await _insert_rows(connection["plain"], frame, table, rows)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="executemany",
+    payload="rows",
+    requires=[*OF_CONNECT, "pandas"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
+    },
+)
+async def write_pandas_executemany(connection, frame, table):
+    """Hand all rows to executemany() as tuples; the client turns them into columns of typed native blocks."""
+    with phase("encode"):
+        rows = list(zip(*(without_nan(values).to_list() for _, values in frame.items()), strict=True))
+    await _insert_rows(connection["plain"], frame, table, rows)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, lz4",
+    payload="columns",
+    requires=[*OF_CONNECT, "polars"],
+    settings=COMPRESSED_INSERT_SETTINGS,
+    lossy={
+        "changed": "dates_beyond text_too_long",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
+)
+async def write_polars_columnar_lz4(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with lz4.
+
+    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
+    Python object per value and parses the UUID texts.
+    """
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
+    await _insert_columns(connection["lz4"], frame, table, columns)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert, zstd",
+    payload="columns",
+    requires=[*OF_CONNECT, "polars"],
+    settings=COMPRESSED_INSERT_SETTINGS,
+    lossy={
+        "changed": "dates_beyond text_too_long",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
+)
+async def write_polars_columnar_zstd(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with zstd.
+
+    As the published columnar insert, which compresses nothing: the server parses nothing, the client pays with one
+    Python object per value and parses the UUID texts.
+    """
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
+    await _insert_columns(connection["zstd"], frame, table, columns)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert, lz4",
+    payload="columns",
+    requires=[*OF_CONNECT, "pandas"],
+    settings=COMPRESSED_INSERT_SETTINGS,
+    lossy={
+        "changed": "dates_beyond text_too_long",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
+    },
+)
+async def write_pandas_columnar_lz4(connection, frame, table):
+    """Send every column as a list of Python objects in native blocks compressed with lz4.
+
+    As the published columnar insert, which compresses nothing; a date is a Timestamp on its way.
+    """
+    with phase("encode"):
+        columns = [without_nan(values).to_list() for _, values in frame.items()]
+    await _insert_columns(connection["lz4"], frame, table, columns)

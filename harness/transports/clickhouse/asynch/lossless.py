@@ -1,0 +1,161 @@
+"""asynch so that every value comes through: inserts of text, and reads: https://github.com/long2ice/asynch"""
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.asynch.client import insert_text
+from harness.transports.clickhouse.columns import pandas_csv, pandas_tsv, polars_tsv, typed
+from harness.transports.clickhouse.server import LOSSLESS_INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifier, insert_into
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT CSV, lossless",
+    payload="delimited text",
+    requires=["asynch", "polars"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
+        "int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+async def write_polars_insert_csv_lossless(connection, frame, table):
+    r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
+
+    The published way with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
+    """
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
+    with phase("send"):
+        query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
+        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT TSV, lossless",
+    payload="delimited text",
+    requires=["asynch", "polars"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+async def write_polars_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+
+    The published way without quotes and with \\, \t, \n, \r and \N instead: every text and every null comes through.
+    """
+    with phase("encode"):
+        payload = polars_tsv(frame)
+    with phase("send"):
+        query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT CSV, lossless",
+    payload="delimited text",
+    requires=["asynch", "pandas", "pyarrow.csv"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+async def write_pandas_insert_csv_lossless(connection, frame, table):
+    """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
+
+    The published way with another writer: empty texts, spaces around a text and a NaN come through, and so do nulls.
+    """
+    with phase("encode"):
+        payload = pandas_csv(frame)
+    with phase("send"):
+        query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
+        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT TSV, lossless",
+    payload="delimited text",
+    requires=["asynch", "pandas"],
+    settings=LOSSLESS_INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+)
+async def write_pandas_insert_tsv_lossless(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
+
+    The published way without quotes and with \\, \t, \n, \r and \N instead: every text, NaN and null comes through.
+    """
+    with phase("encode"):
+        payload = pandas_tsv(frame)
+    with phase("send"):
+        query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+        await insert_text(connection, query, LOSSLESS_INSERT_SETTINGS)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["asynch", "pandas", "pyarrow"],
+    lossy={"changed": "timestamps_tz"},
+)
+async def read_pandas_columnar_lossless(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and keep nulls among numbers: nothing is lost.
+
+    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
+    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    """
+    import pandas as pd
+
+    data, columns_with_types = await connection._connection.execute(
+        f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+    )
+    columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
+    return pd.DataFrame({name: typed(values, kind) for (name, kind), values in columns})
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["asynch", "pandas", "pyarrow"],
+    lossy={"changed": "timestamps_tz"},
+)
+async def read_pandas_rows_lossless(connection, table):
+    """Fetch all rows as tuples through a cursor, turn them into columns and keep nulls among numbers: nothing is lost.
+
+    The published read makes float64 of integers with nulls and NaN of a null among floats; here these columns are Arrow
+    (pandas.ArrowDtype). UUIDs and dates stay Python objects.
+    """
+    import pandas as pd
+
+    async with connection.cursor() as cursor:
+        await cursor.execute(f"SELECT * FROM {identifier(table)}")
+        rows = await cursor.fetchall()
+        columns = zip(
+            cursor.description, zip(*rows, strict=True) if rows else [()] * len(cursor.description), strict=True
+        )
+    return pd.DataFrame({column.name: typed(values, column.type_code) for column, values in columns})

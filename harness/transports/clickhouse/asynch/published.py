@@ -1,0 +1,291 @@
+"""asynch, the native protocol for asyncio, a port of clickhouse-driver: https://github.com/long2ice/asynch"""
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.asynch.client import insert_text
+from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifier, insert_into
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["asynch", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="asynch INSERT FORMAT CSV from Polars delimited text",
+)
+async def write_polars_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    The published code went through an async SQLAlchemy engine, which asynch 0.4.0 breaks: this is asynch itself. Client
+    and server both hold the whole payload as one query string; the server, 26.5 or newer, parses every value again.
+    polars quotes only where CSV must: spaces around a text are cut off, \N and null arrive as the column's default.
+    """
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False)
+    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
+    with phase("send"):
+        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["asynch", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
+        "float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested json "
+        "float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="asynch INSERT FORMAT TSV from Polars delimited text",
+)
+async def write_polars_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    The published code went through an async SQLAlchemy engine, which does not work with asynch 0.4.0: this is asynch
+    itself. Client and server both hold the whole payload as one query string; the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
+    two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
+    """
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, separator="\t")
+    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+    with phase("send"):
+        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["asynch", "pandas"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="asynch INSERT FORMAT CSV from Pandas delimited text",
+)
+async def write_pandas_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    The published code went through an async SQLAlchemy engine, which asynch 0.4.0 breaks: this is asynch itself. Client
+    and server both hold the whole payload as one query string; the server, 26.5 or newer, parses every value again.
+    pandas quotes only where CSV must: spaces are cut off, \N, NaN and a missing value arrive as the default.
+    """
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False)
+    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
+    with phase("send"):
+        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["asynch", "pandas"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text backslash_n quotes int64_beside_null int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested "
+        "float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="asynch INSERT FORMAT TSV from Pandas delimited text",
+)
+async def write_pandas_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    The published code went through an async SQLAlchemy engine, which does not work with asynch 0.4.0: this is asynch
+    itself. Client and server both hold the whole payload as one query string; the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
+    backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
+    """
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False, sep="\t")
+    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+    with phase("send"):
+        await insert_text(connection, query, TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert",
+    payload="columns",
+    requires=["asynch", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 date_into_timestamp "
+        "int32_into_date timestamp_into_int64",
+    },
+    published="asynch native columnar insert from Polars dataframe",
+)
+async def write_polars_columnar(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into typed native blocks.
+
+    The server parses nothing; the client pays with one Python object per value, and parses the UUID texts.
+    """
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
+    query = f"{insert_into(table, frame.columns)} VALUES"
+    with phase("send"):
+        await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert",
+    payload="columns",
+    requires=["asynch", "pandas"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "dates_beyond",
+        "refused": "nulls null_text first_10000_null int64_beside_null nested float64_into_int32 "
+        "int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
+    },
+    published="asynch native columnar insert from Pandas dataframe",
+)
+async def write_pandas_columnar(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into typed native blocks.
+
+    The server parses nothing; the client pays with one Python object per value (a Timestamp for a date), and parses
+    the UUID texts.
+    """
+    with phase("encode"):
+        columns = [frame[name].to_list() for name in frame.columns]
+    query = f"{insert_into(table, frame.columns)} VALUES"
+    with phase("send"):
+        await connection._connection.execute(query, args=columns, columnar=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["asynch", "polars"],
+    lossy={"changed": "timestamps_tz json", "refused": "zero_rows nested"},
+    published="asynch native columnar fetch -> Polars dataframe",
+)
+async def read_polars_columnar(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
+
+    UUIDs arrive as uuid.UUID, for which polars has only the Object type; integers become Int64.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        data, columns_with_types = await connection._connection.execute(
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+        )
+    with phase("decode"):
+        return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["asynch", "pandas"],
+    lossy={"changed": "int64_beside_null timestamps_tz", "refused": "zero_rows"},
+    published="asynch native columnar fetch -> Pandas dataframe",
+)
+async def read_pandas_columnar(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
+
+    UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        data, columns_with_types = await connection._connection.execute(
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+        )
+    with phase("decode"):
+        return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="rows",
+    requires=["asynch", "polars"],
+    lossy={"changed": "timestamps_tz json", "refused": "first_10000_null nested"},
+    published="asynch row fetch -> Polars dataframe",
+)
+async def read_polars_rows(connection, table):
+    """Fetch all rows as tuples through a cursor and build the frame from them.
+
+    The wire carries native columns; the driver turns them into rows, and polars turns them back. UUIDs arrive as
+    uuid.UUID, for which polars has only the Object type; integers become Int64.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        async with connection.cursor() as cursor:
+            await cursor.execute(f"SELECT * FROM {identifier(table)}")
+            rows = await cursor.fetchall()
+            names = [column.name for column in cursor.description]
+    with phase("decode"):
+        return pl.DataFrame(rows, schema=names, orient="row")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["asynch", "pandas"],
+    lossy={"changed": "int64_beside_null timestamps_tz"},
+    published="asynch row fetch -> Pandas dataframe",
+)
+async def read_pandas_rows(connection, table):
+    """Fetch all rows as tuples through a cursor and build the frame from them.
+
+    The wire carries native columns; the driver turns them into rows, and pandas turns them back. UUIDs and dates stay
+    Python objects (uuid.UUID, datetime.date); integers become int64.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        async with connection.cursor() as cursor:
+            await cursor.execute(f"SELECT * FROM {identifier(table)}")
+            rows = await cursor.fetchall()
+            names = [column.name for column in cursor.description]
+    with phase("decode"):
+        return pd.DataFrame(rows, columns=names)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["asynch"], origin="limit")
+async def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    async with connection.cursor() as cursor:
+        await cursor.execute("SELECT 1")
+        return (await cursor.fetchone())[0]

@@ -1,0 +1,149 @@
+"""chdb, the ClickHouse engine in this process, as a client of a server through remote(): https://clickhouse.com/docs/chdb
+
+chdb cannot read the files of a server that runs: an engine locks its data folder. So the blocks come over the native
+protocol, as between two servers, and the engine in this process makes the frame.
+"""
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.sql import literal
+
+ENDPOINT = "clickhouse_native"
+
+
+@contextmanager
+def connect(uri):
+    """Yield a session of the engine and a function that says where a table is, after one query through both.
+
+    The engine keeps the connection to the server, compressed with the method that network_compression_method says (zstd
+    since 26.9).
+    """
+    import chdb
+
+    parts = urlsplit(uri)
+    secure = parts.scheme == "clickhouses"
+    address = f"{parts.hostname}:{parts.port or (9440 if secure else 9000)}"
+    user, password = unquote(parts.username or "default"), unquote(parts.password or "")
+    own_database = unquote(parts.path[1:]) or "default"
+
+    def source(table, database=own_database):
+        arguments = ", ".join(literal(argument) for argument in (address, database, table, user, password))
+        return f"{'remoteSecure' if secure else 'remote'}({arguments})"
+
+    session = chdb.connect(":memory:")
+    try:
+        # Without this, an engine takes an address of its own machine for itself.
+        session.query("SET prefer_localhost_replica = 0")
+        session.query(f"SELECT * FROM {source('one', 'system')}")
+        yield session, source
+    finally:
+        session.close()
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native SELECT through remote()",
+    payload="native columns",
+    requires=["chdb", "polars", "pyarrow"],
+    lossy={"changed": "enum"},
+)
+def read_polars_remote_arrow(connection, table):
+    """Let chdb fetch the table through remote() as an Arrow table and hand it to polars.
+
+    The server sends compressed native blocks, chdb makes Arrow of them in this process. A UUID arrives as 16 bytes of
+    Binary.
+    """
+    import polars as pl
+
+    session, source = connection
+    return pl.from_arrow(session.query(f"SELECT * FROM {source(table)}", "ArrowTable"))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native SELECT through remote()",
+    payload="native columns",
+    requires=["chdb", "pandas", "pyarrow"],
+    lossy={"changed": "enum"},
+)
+def read_pandas_remote_arrow(connection, table):
+    """Let chdb fetch the table through remote() as an Arrow table and keep its columns in pandas.
+
+    The server sends compressed native blocks, chdb makes Arrow of them in this process. The columns stay what they are
+    in Arrow (pandas.ArrowDtype).
+    """
+    import pandas as pd
+
+    session, source = connection
+    return session.query(f"SELECT * FROM {source(table)}", "ArrowTable").to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native SELECT through remote()",
+    payload="native columns",
+    requires=["chdb", "pandas"],
+    lossy={"changed": "timestamps timestamps_tz decimals nested"},
+)
+def read_pandas_remote_dataframe(connection, table):
+    """Let chdb fetch the table through remote() and make the pandas frame itself.
+
+    The server sends compressed native blocks. UUIDs are Python objects (uuid.UUID), integers with nulls become Int64.
+    """
+    session, source = connection
+    return session.query(f"SELECT * FROM {source(table)}", "DataFrame")
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native SELECT INTO OUTFILE",
+    payload="Parquet",
+    requires=["chdb", "polars"],
+)
+def read_polars_into_outfile(connection, table):
+    """Let chdb write the table into a local Parquet file with INTO OUTFILE and read that with polars.
+
+    Only a client that is an engine has INTO OUTFILE (clickhouse-client, clickhouse-local, chdb); a server refuses it. A
+    UUID arrives as 16 bytes of Binary.
+    """
+    import polars as pl
+
+    session, source = connection
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "result.parquet")
+        with phase("receive"):
+            session.query(f"SELECT * FROM {source(table)} INTO OUTFILE {literal(str(path))} FORMAT Parquet")
+        with phase("decode"):
+            return pl.read_parquet(path, memory_map=False)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native SELECT INTO OUTFILE",
+    payload="Parquet",
+    requires=["chdb", "pandas", "pyarrow.parquet"],
+)
+def read_pandas_into_outfile(connection, table):
+    """Let chdb write the table into a local Parquet file with INTO OUTFILE and read that with pandas.
+
+    Only a client that is an engine has INTO OUTFILE (clickhouse-client, clickhouse-local, chdb); a server refuses it.
+    The columns stay what they are in Arrow (dtype_backend="pyarrow").
+    """
+    import pandas as pd
+
+    session, source = connection
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "result.parquet")
+        with phase("receive"):
+            session.query(f"SELECT * FROM {source(table)} INTO OUTFILE {literal(str(path))} FORMAT Parquet")
+        with phase("decode"):
+            return pd.read_parquet(path, dtype_backend="pyarrow")

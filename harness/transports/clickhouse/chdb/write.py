@@ -1,0 +1,134 @@
+"""chDB, the ClickHouse engine in this process, as a client of the server: https://clickhouse.com/docs/chdb
+
+What chDB writes into a table of its own crosses no wire, but nobody else sees it either: that is no way into a server.
+Here it reads the frame in place and inserts into remote(): engine talks to engine over the native protocol.
+"""
+
+from contextlib import contextmanager
+from urllib.parse import unquote, urlsplit
+
+from harness.registry import transport
+from harness.transports.clickhouse.sql import identifier, identifiers, literal
+
+ENDPOINT = "clickhouse_native"
+
+# Without prefer_localhost_replica=0 chDB takes a server on 127.0.0.1:9000 for itself and looks for the table there.
+INSERT_SETTINGS = {"async_insert": "0", "prefer_localhost_replica": "0"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield an engine of this process with nothing in it, and the server's part of remote(...) after one query."""
+    import chdb
+
+    parts = urlsplit(uri)
+    address = f"{parts.hostname}:{parts.port or 9000}"
+    user, password = unquote(parts.username or "default"), unquote(parts.password or "")
+    server = (address, unquote(parts.path.strip("/")) or "default", user, password)
+    engine = chdb.connect(":memory:")
+    try:
+        engine.query(f"SELECT * FROM {_remote((address, 'system', user, password), 'one')}", "Null")
+        yield engine, server
+    finally:
+        engine.close()
+
+
+def _remote(server, table):
+    address, database, user, password = map(literal, server)
+    return f"remote({address}, {database}, {identifier(table)}, {user}, {password})"
+
+
+def _insert(connection, frame, table, settings):
+    """Insert a frame, which chDB finds by the name of this variable."""
+    engine, server = connection
+    names = identifiers(frame.columns)
+    changes = ", ".join(f"{name} = '{value}'" for name, value in settings.items())
+    engine.query(
+        f"INSERT INTO FUNCTION {_remote(server, table)} ({names}) SELECT {names} FROM Python(frame) SETTINGS {changes}",
+        "Null",
+    )
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="INSERT INTO FUNCTION remote(), zstd",
+    payload="native columns",
+    requires=["chdb", "polars"],
+    settings=INSERT_SETTINGS | {"network_compression_method": "ZSTD"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
+    },
+)
+def write_polars_remote(connection, frame, table):
+    """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
+
+    The engine converts in several threads what others convert in Python, and the server parses nothing. zstd is what
+    servers speak to each other by default since 26.9, written out here; before it was lz4.
+    """
+    _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "ZSTD"})
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="INSERT INTO FUNCTION remote(), lz4",
+    payload="native columns",
+    requires=["chdb", "polars"],
+    settings=INSERT_SETTINGS | {"network_compression_method": "LZ4"},
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond text_too_long",
+    },
+)
+def write_polars_remote_lz4(connection, frame, table):
+    """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with lz4."""
+    _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "LZ4"})
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="INSERT INTO FUNCTION remote(), zstd",
+    payload="native columns",
+    requires=["chdb", "pandas"],
+    settings=INSERT_SETTINGS | {"network_compression_method": "ZSTD"},
+    lossy={
+        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
+        "refused": "arrays nested",
+    },
+)
+def write_pandas_remote(connection, frame, table):
+    """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with zstd.
+
+    As write_polars_remote. chDB takes a NaN of a frame for a null.
+    """
+    _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "ZSTD"})
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="INSERT INTO FUNCTION remote(), lz4",
+    payload="native columns",
+    requires=["chdb", "pandas"],
+    settings=INSERT_SETTINGS | {"network_compression_method": "LZ4"},
+    lossy={
+        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
+        "refused": "arrays nested",
+    },
+)
+def write_pandas_remote_lz4(connection, frame, table):
+    """Let chDB read the frame in place and insert it into remote(), in native blocks compressed with lz4."""
+    _insert(connection, frame, table, INSERT_SETTINGS | {"network_compression_method": "LZ4"})
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["chdb"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    engine, server = connection
+    one = _remote((server[0], "system", *server[2:]), "one")
+    return 1 + int(str(engine.query(f"SELECT dummy FROM {one}", "TSV")))

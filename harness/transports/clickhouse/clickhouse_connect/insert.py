@@ -1,0 +1,282 @@
+"""clickhouse-connect's inserts, over HTTP: https://clickhouse.com/docs/integrations/python"""
+
+import io
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.clickhouse_connect.client import inserting
+from harness.transports.clickhouse.columns import arrow_of_pandas, without_nan
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifier
+
+connect = inserting
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert_df_arrow, lz4",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+        "refused": "name_quoted",
+    },
+)
+def write_polars_df_arrow(connection, frame, table):
+    """Send the frame with insert_df_arrow as one Arrow file whose buffers are compressed with lz4.
+
+    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. lz4 is its default.
+    """
+    connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert_df_arrow, uncompressed",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+        "refused": "name_quoted",
+    },
+)
+def write_polars_df_arrow_uncompressed(connection, frame, table):
+    """Send the frame with insert_df_arrow as one uncompressed Arrow file; all else as write_polars_df_arrow."""
+    connection.write_compression = None
+    connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert_df_arrow, zstd",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars", "pyarrow"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+        "refused": "name_quoted",
+    },
+)
+def write_polars_df_arrow_zstd(connection, frame, table):
+    """Send the frame with insert_df_arrow as one Arrow file in zstd; all else as write_polars_df_arrow."""
+    connection.write_compression = "zstd"
+    connection.insert_df_arrow(identifier(table), frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert_arrow, lz4",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+        "refused": "name_quoted",
+    },
+)
+def write_pandas_arrow(connection, frame, table):
+    """Turn the frame into an Arrow table and send it with insert_arrow, its buffers compressed with lz4.
+
+    insert_df_arrow would refuse a frame with NumPy columns. UUIDs travel as text and dates as timestamps, which the
+    server converts. A NaN arrives as NaN.
+    """
+    with phase("encode"):
+        arrow = arrow_of_pandas(frame)
+    with phase("send"):
+        connection.insert_arrow(identifier(table), arrow, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert_df, lz4",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "pandas"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "nan fraction_into_int32 unknown_label float32_nan",
+        "refused": "int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
+    },
+)
+def write_pandas_df(connection, frame, table):
+    """Send the frame with insert_df, which packs it into Native blocks and compresses them with lz4.
+
+    The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
+    table's columns first (DESCRIBE). A NaN becomes a null in a Nullable column.
+    """
+    connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert_df, uncompressed",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "pandas"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "nan fraction_into_int32 unknown_label float32_nan",
+        "refused": "int32_into_text text_into_date int32_into_date timestamp_into_int64 name_quoted",
+    },
+)
+def write_pandas_df_uncompressed(connection, frame, table):
+    """Send the frame with insert_df in uncompressed Native blocks; all else as write_pandas_df."""
+    connection.write_compression = None
+    connection.insert_df(identifier(table), frame, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="insert(column_oriented=True), lz4",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "fraction_into_int32 unknown_label",
+        "refused": "int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
+    },
+)
+def write_polars_columns(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
+
+    The server parses nothing; the client pays with a Python object per value, parses the UUID texts, and asks for the
+    table's columns first (DESCRIBE).
+    """
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
+    with phase("send"):
+        connection.insert(identifier(table), columns, frame.columns, column_oriented=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="insert(column_oriented=True), lz4",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "pandas"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "fraction_into_int32 unknown_label",
+        "refused": "int32_into_text text_into_date timestamp_into_int64 name_quoted",
+    },
+)
+def write_pandas_columns(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into Native blocks in lz4.
+
+    As write_polars_columns; a date is a Timestamp on its way.
+    """
+    with phase("encode"):
+        columns = [without_nan(values).to_list() for _, values in frame.items()]
+    with phase("send"):
+        connection.insert(
+            identifier(table), columns, list(frame.columns), column_oriented=True, settings=INSERT_SETTINGS
+        )
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="raw_insert FORMAT Parquet, zstd",
+    payload="Parquet",
+    requires=["clickhouse_connect", "lz4.frame", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_raw_parquet(connection, frame, table):
+    """Send the frame as one zstd Parquet file with raw_insert.
+
+    The published way over HTTP with ClickHouse's own client: only the UUIDs travel as text. raw_insert compresses
+    nothing by itself.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_parquet(buffer, compression="zstd")
+    with phase("send"):
+        connection.raw_insert(
+            identifier(table),
+            list(map(identifier, frame.columns)),
+            buffer.getvalue(),
+            settings=INSERT_SETTINGS,
+            fmt="Parquet",
+        )
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="raw_insert FORMAT ArrowStream, uncompressed",
+    payload="Arrow",
+    requires=["clickhouse_connect", "lz4.frame", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_raw_arrow_stream(connection, frame, table):
+    """Send the frame as an uncompressed Arrow stream, written by polars itself, with raw_insert.
+
+    Without pyarrow. polars writes texts as string views, which older servers do not know (26.9 does).
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_ipc_stream(buffer, compression="uncompressed")
+    with phase("send"):
+        connection.raw_insert(
+            identifier(table),
+            list(map(identifier, frame.columns)),
+            buffer.getvalue(),
+            settings=INSERT_SETTINGS,
+            fmt="ArrowStream",
+        )
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="raw_insert FORMAT Parquet, uncompressed",
+    payload="Parquet",
+    requires=["clickhouse_connect", "lz4.frame", "pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_raw_parquet(connection, frame, table):
+    """Send the frame as one uncompressed Parquet file with raw_insert.
+
+    UUIDs travel as text and dates as timestamps, which the server converts. A NaN arrives as NaN.
+    """
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    with phase("encode"):
+        pq.write_table(arrow_of_pandas(frame), buffer, compression="none")
+    with phase("send"):
+        connection.raw_insert(
+            identifier(table),
+            list(map(identifier, frame.columns)),
+            buffer.getvalue(),
+            settings=INSERT_SETTINGS,
+            fmt="Parquet",
+        )
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_connect", "lz4.frame"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.query("SELECT 1").first_row[0]

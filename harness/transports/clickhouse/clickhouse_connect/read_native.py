@@ -1,0 +1,170 @@
+"""clickhouse-connect, the official HTTP client, in native columns: https://clickhouse.com/docs/integrations/python"""
+
+from harness.registry import Unsupported, transport
+from harness.transports.clickhouse.clickhouse_connect.client import select
+
+
+def _objects(values):
+    """Return what polars takes of a column of Python objects: dates beside nulls are numpy's own, which it refuses."""
+    import numpy as np
+
+    first = next((value for value in values if value is not None), None)
+    return values.astype(first.dtype) if isinstance(first, np.datetime64) else values.tolist()
+
+
+def _named(array):
+    if array.dtype.names is None:
+        raise Unsupported("columns of one and the same type, or no rows at all, come from query_np without names")
+    return array
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy={"changed": "zero_rows arrays"},
+)
+def read_pandas_query_df(connection, table):
+    """Fetch native blocks with query_df, the client's own way to pandas.
+
+    The client offers every compression it finds installed and ClickHouse prefers zstd. The server holds the whole
+    answer back until the query has ended (wait_end_of_query=1). UUIDs become one Python object per value, texts pandas'
+    nullable string. A table without rows comes without columns.
+    """
+    return connection.query_df(select(table))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "lz4.frame", "numpy", "pandas"],
+    lossy={"changed": "zero_rows arrays"},
+)
+def read_pandas_query_df_lz4(connection, table):
+    """Fetch native blocks with query_df, compressed with lz4.
+
+    Tuned: lz4 on the wire, by the header Accept-Encoding. All else is as in query_df.
+    """
+    return connection.query_df(select(table), transport_settings={"Accept-Encoding": "lz4"})
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy={"changed": "zero_rows arrays"},
+)
+def read_pandas_query_df_uncompressed(connection, table):
+    """Fetch native blocks with query_df, uncompressed.
+
+    Tuned: no compression on the wire, by the header Accept-Encoding. All else is as in query_df.
+    """
+    return connection.query_df(select(table), transport_settings={"Accept-Encoding": "identity"})
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy={"changed": "arrays", "refused": "zero_rows"},
+)
+def read_pandas_query_df_stream(connection, table):
+    """Fetch native blocks as a stream of pandas frames with query_df_stream and put them together.
+
+    The client offers every compression it finds installed and ClickHouse prefers zstd. One frame per block of the
+    server; each is made while the next blocks are on their way. UUIDs become one Python object per value, texts pandas'
+    nullable string. A table without rows has no block and is refused (ValueError).
+    """
+    import pandas as pd
+
+    with connection.query_df_stream(select(table)) as frames:
+        return pd.concat(frames, ignore_index=True)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "numpy", "polars"],
+    lossy={"changed": "json", "refused": "zero_rows"},
+)
+def read_polars_query_np(connection, table):
+    """Fetch native blocks as one structured numpy array with query_np and hand it to polars.
+
+    The client offers every compression it finds installed and ClickHouse prefers zstd. Every text is a Python object on
+    its way. UUIDs arrive as uuid.UUID, for which polars has only the Object type.
+    """
+    import polars as pl
+
+    array = _named(connection.query_np(select(table)))
+    columns = {name: array[name] for name in array.dtype.names}
+    return pl.DataFrame(
+        {name: _objects(values) if values.dtype == object else values for name, values in columns.items()}
+    )
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "numpy", "pandas"],
+    lossy={"refused": "zero_rows"},
+)
+def read_pandas_query_np(connection, table):
+    """Fetch native blocks as one structured numpy array with query_np and hand it to pandas.
+
+    The client offers every compression it finds installed and ClickHouse prefers zstd. Every text is a Python object on
+    its way; UUIDs stay objects (uuid.UUID).
+    """
+    import pandas as pd
+
+    return pd.DataFrame(_named(connection.query_np(select(table))))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "polars"],
+    lossy={"changed": "zero_rows json"},
+)
+def read_polars_query_columns(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column with query() and build the frame from them.
+
+    The client offers every compression it finds installed and ClickHouse prefers zstd. UUIDs arrive as uuid.UUID, for
+    which polars has only the Object type; integers become Int64.
+    """
+    import polars as pl
+
+    result = connection.query(select(table), column_oriented=True)
+    return pl.DataFrame(dict(zip(result.column_names, result.result_columns, strict=True)))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Native",
+    payload="native columns",
+    requires=["clickhouse_connect", "polars"],
+    lossy={"changed": "zero_rows json"},
+)
+def read_polars_query_columns_uuid_text(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column with query() and UUIDs as text.
+
+    Tuned: query_formats={"UUID": "string"} makes each UUID a text instead of an object. Integers become Int64.
+    """
+    import polars as pl
+
+    result = connection.query(select(table), column_oriented=True, query_formats={"UUID": "string"})
+    return pl.DataFrame(dict(zip(result.column_names, result.result_columns, strict=True)))

@@ -1,0 +1,127 @@
+"""clickhouse-connect, the official HTTP client, for raw bytes: https://clickhouse.com/docs/integrations/python"""
+
+import io
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.clickhouse_connect.client import ARROW_SETTINGS, ARROW_UNCOMPRESSED, select
+from harness.transports.clickhouse.server import PARQUET_SETTINGS
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["clickhouse_connect", "polars"],
+    settings=PARQUET_SETTINGS,
+)
+def read_polars_raw_query_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file with raw_query and let polars decode it.
+
+    The client tells the server to hold the whole answer back until the query has ended (wait_end_of_query=1) and asks
+    for no HTTP compression. A UUID arrives as 16 bytes of Binary.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        parquet = connection.raw_query(select(table), fmt="Parquet", settings=PARQUET_SETTINGS)
+    with phase("decode"):
+        return pl.read_parquet(io.BytesIO(parquet))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["clickhouse_connect", "pandas", "pyarrow.parquet"],
+    settings=PARQUET_SETTINGS,
+)
+def read_pandas_raw_query_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file with raw_query and let pandas decode it.
+
+    The client tells the server to hold the whole answer back until the query has ended (wait_end_of_query=1) and asks
+    for no HTTP compression. The columns stay what they are in Arrow (dtype_backend="pyarrow"), so that no value becomes
+    a Python object and nulls stay nulls.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        parquet = connection.raw_query(select(table), fmt="Parquet", settings=PARQUET_SETTINGS)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars"],
+    settings=ARROW_SETTINGS,
+    lossy={"changed": "enum"},
+)
+def read_polars_raw_query_arrow_stream(connection, table):
+    """Fetch the table as one lz4 Arrow stream with raw_query and let polars decode it, without pyarrow.
+
+    The client tells the server to hold the whole answer back until the query has ended (wait_end_of_query=1) and asks
+    for no HTTP compression. A UUID arrives as 16 bytes of Binary.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        arrow = connection.raw_query(select(table), fmt="ArrowStream", settings=ARROW_SETTINGS)
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["clickhouse_connect", "polars", "pyarrow"],
+    settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
+)
+def read_polars_raw_stream_arrow(connection, table):
+    """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
+
+    Tuned: output_format_arrow_compression_method=none. The bytes are never held as a whole. A UUID arrives as 16 bytes
+    of Binary.
+    """
+    import polars as pl
+    import pyarrow as pa
+
+    query = connection.raw_stream(select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
+    with query as stream, pa.ipc.open_stream(stream) as reader:
+        arrow = reader.read_all()
+        if stream.read():  # pyarrow stops at its end mark; that the server has broken the answer off stands behind it
+            raise RuntimeError("ClickHouse failed in the middle of its answer")
+    return pl.from_arrow(arrow)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["clickhouse_connect", "pandas", "pyarrow"],
+    settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
+)
+def read_pandas_raw_stream_arrow(connection, table):
+    """Let pyarrow read one uncompressed Arrow stream from raw_stream while it arrives.
+
+    Tuned: output_format_arrow_compression_method=none. The bytes are never held as a whole. The columns stay what they
+    are in Arrow (pandas.ArrowDtype).
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    query = connection.raw_stream(select(table), fmt="ArrowStream", settings=ARROW_UNCOMPRESSED)
+    with query as stream, pa.ipc.open_stream(stream) as reader:
+        arrow = reader.read_all()
+        if stream.read():  # pyarrow stops at its end mark; that the server has broken the answer off stands behind it
+            raise RuntimeError("ClickHouse failed in the middle of its answer")
+    return arrow.to_pandas(types_mapper=pd.ArrowDtype)

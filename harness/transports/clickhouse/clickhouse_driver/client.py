@@ -1,0 +1,27 @@
+"""clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/"""
+
+from contextlib import contextmanager
+
+ENDPOINT = "clickhouse_native"
+
+
+@contextmanager
+def opened(uri, **options):
+    """Yield a client made with these options, with an open connection."""
+    from urllib.parse import urlencode
+
+    from clickhouse_driver import Client
+
+    url = uri + ("&" if "?" in uri else "?") * bool(options) + urlencode(options)
+    with Client.from_url(url) as client:
+        client.execute("SELECT 1")  # a client connects with its first query only
+        yield client
+
+
+def connect(uri):
+    """Open an uncompressed connection.
+
+    Settings are marked important: a server older than 26.5 refuses the inline inserts with code 115 (UNKNOWN_SETTING)
+    instead of ignoring a setting it does not know and waiting forever.
+    """
+    return opened(uri, settings_is_important="1")

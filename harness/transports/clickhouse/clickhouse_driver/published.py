@@ -1,0 +1,234 @@
+"""clickhouse-driver, the native protocol in Python with C extensions: https://clickhouse-driver.readthedocs.io/"""
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.server import INSERT_SETTINGS, TEXT_INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifier, insert_into
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "backslash_n tab spaces int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="clickhouse-driver INSERT FORMAT CSV from Polars delimited text",
+)
+def write_polars_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. polars quotes only where CSV must: spaces around a text are cut off, a text \N and
+    a null arrive as the column's default.
+    """
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False)
+    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "polars"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text empty_text backslash_n quotes int64_beside_null int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
+        "float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested json "
+        "float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="clickhouse-driver INSERT FORMAT TSV from Polars delimited text",
+)
+def write_polars_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but polars quotes: an empty text arrives as
+    two quotes, one with a quote or backslash changed, one with a tab or newline breaks the insert; nulls are lost.
+    """
+    with phase("encode"):
+        payload = frame.write_csv(file=None, include_header=False, separator="\t")
+    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT CSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "pandas"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "empty_text backslash_n tab spaces nan int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_nan float32_into_float64",
+        "refused": "arrays nested float64_into_int32 boolean_into_int32 int32_into_date timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="clickhouse-driver INSERT FORMAT CSV from Pandas delimited text",
+)
+def write_pandas_insert_csv(connection, frame, table):
+    r"""Send the frame as CSV inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. pandas quotes only where CSV must: spaces around a text are cut off, a text \N, a
+    NaN and a missing value arrive as the column's default.
+    """
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False)
+    query = f"{insert_into(table, frame.columns)} FORMAT CSV\n{payload}"
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native INSERT FORMAT TSV",
+    payload="delimited text",
+    requires=["clickhouse_driver", "pandas"],
+    settings=TEXT_INSERT_SETTINGS,
+    lossy={
+        "changed": "null_text backslash_n quotes int64_beside_null int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested "
+        "float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
+        "timestamp_into_int64",
+        "hangs": "zero_rows",
+    },
+    published="clickhouse-driver INSERT FORMAT TSV from Pandas delimited text",
+)
+def write_pandas_insert_tsv(connection, frame, table):
+    r"""Send the frame as tab-separated text inside the text of one INSERT query over the native protocol.
+
+    Client and server both hold the whole payload as one query string, and the server parses every value again.
+    Needs ClickHouse 26.5 or newer. TabSeparated is escaped (\t, \n, \\), but pandas quotes: a text with a quote or
+    backslash arrives changed, one with a tab or newline and a NaN break the insert; missing values are lost.
+    """
+    with phase("encode"):
+        payload = frame.to_csv(None, index=False, header=False, sep="\t")
+    query = f"{insert_into(table, frame.columns)} FORMAT TabSeparated\n{payload}"
+    with phase("send"):
+        connection.execute(query, settings=TEXT_INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="native columnar insert",
+    payload="columns",
+    requires=["clickhouse_driver", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nested float64_into_int32 int32_into_text text_into_int32 text_into_date "
+        "date_into_timestamp int32_into_date timestamp_into_int64",
+    },
+    published="clickhouse-driver native columnar insert from Polars dataframe",
+)
+def write_polars_columnar(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into typed native blocks.
+
+    The server parses nothing; the client pays with one Python object per value, and parses the UUID texts.
+    """
+    with phase("encode"):
+        columns = [frame.get_column(name).to_list() for name in frame.columns]
+    query = f"{insert_into(table, frame.columns)} VALUES"
+    with phase("send"):
+        connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="native columnar insert",
+    payload="columns",
+    requires=["clickhouse_driver", "pandas"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz dates_beyond",
+        "refused": "nulls null_text first_10000_null int64_beside_null nested float64_into_int32 "
+        "int32_into_text text_into_int32 text_into_date int32_into_date timestamp_into_int64",
+    },
+    published="clickhouse-driver native columnar insert from Pandas dataframe",
+)
+def write_pandas_columnar(connection, frame, table):
+    """Send every column as a list of Python objects; the client packs them into typed native blocks.
+
+    The server parses nothing; the client pays with one Python object per value (a Timestamp for a date), and parses
+    the UUID texts.
+    """
+    with phase("encode"):
+        columns = [frame[name].to_list() for name in frame.columns]
+    query = f"{insert_into(table, frame.columns)} VALUES"
+    with phase("send"):
+        connection.execute(query, params=columns, columnar=True, settings=INSERT_SETTINGS)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_driver", "polars"],
+    lossy={"changed": "timestamps timestamps_tz padded_text json", "refused": "zero_rows nested"},
+    published="clickhouse-driver native columnar fetch -> Polars dataframe",
+)
+def read_polars_columnar(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
+
+    UUIDs arrive as uuid.UUID, for which polars has only the Object type; integers become Int64.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        data, columns_with_types = connection.execute(
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+        )
+    with phase("decode"):
+        return pl.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_driver", "pandas"],
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text", "refused": "zero_rows"},
+    published="clickhouse-driver native columnar fetch -> Pandas dataframe",
+)
+def read_pandas_columnar(connection, table):
+    """Fetch native blocks as one sequence of Python objects per column and build the frame from them.
+
+    UUIDs and dates stay Python objects (uuid.UUID, datetime.date); integers become int64.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        data, columns_with_types = connection.execute(
+            f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
+        )
+    with phase("decode"):
+        return pd.DataFrame({name: values for (name, _), values in zip(columns_with_types, data, strict=True)})
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["clickhouse_driver"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.execute("SELECT 1")[0][0]

@@ -1,0 +1,60 @@
+"""clickhouse-driver, the native protocol with compression: https://clickhouse-driver.readthedocs.io/"""
+
+from harness.registry import transport
+from harness.transports.clickhouse.clickhouse_driver.client import opened
+from harness.transports.clickhouse.sql import identifier
+
+METHOD = "lz4"
+# The server compresses with a method of its own choice (zstd by default since 26.9) unless it is told which.
+SETTINGS = {"network_compression_method": METHOD}
+
+
+def connect(uri):
+    """Open a compressed connection."""
+    return opened(uri, compression=METHOD)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="native fetch as Arrow",
+    payload="native columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "polars", "pyarrow"],
+    settings=SETTINGS,
+    lossy={"changed": "timestamps timestamps_tz padded_text", "refused": "nested json"},
+)
+def read_polars_query_arrow_lz4(connection, table):
+    """Fetch native blocks in lz4 with query_arrow, which makes Arrow columns of them, and hand them to polars.
+
+    Tuned: compression=lz4, for a slow network. All else is as in query_arrow.
+    """
+    import polars as pl
+
+    return pl.from_arrow(connection.query_arrow(f"SELECT * FROM {identifier(table)}", settings=SETTINGS))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="native columnar fetch",
+    payload="columns",
+    requires=["clickhouse_cityhash", "clickhouse_driver", "lz4.block", "pandas"],
+    settings=SETTINGS,
+    lossy={"changed": "int64_beside_null timestamps timestamps_tz padded_text"},
+)
+def read_pandas_columnar_lz4(connection, table):
+    """Fetch native blocks in lz4 as one sequence of Python objects per column and build the frame from them.
+
+    Tuned: compression=lz4, for a slow network. All else is as in the published columnar fetch, which is uncompressed.
+    """
+    import pandas as pd
+
+    data, columns_with_types = connection.execute(
+        f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True, settings=SETTINGS
+    )
+    return pd.DataFrame(
+        {
+            name: values
+            for (name, _), values in zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
+        }
+    )

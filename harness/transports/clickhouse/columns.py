@@ -1,0 +1,150 @@
+"""Columns of frames as several clients of ClickHouse want them: types, nulls told from NaN, texts."""
+
+import csv
+import io
+
+# ClickHouse type -> Arrow type with the same bytes; a Date takes two steps, through days in 32 bits.
+ARROW_TYPES = {
+    **{f"{sign}Int{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
+    "Float32": "float32",
+    "Float64": "float64",
+    "Bool": "uint8",
+    "Date": "uint16",
+    "Date32": "int32",
+}
+# ClickHouse's types of fixed width -> numpy's, which are Arrow's as well.
+NUMPY_TYPES = {
+    **{f"{sign}Int{bits}": f"<{sign.lower() or 'i'}{bits // 8}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
+    **{"Float32": "<f4", "Float64": "<f8", "Date": "<u2", "Date32": "<i4"},
+}
+
+
+def inner(kind):
+    """Return a type without LowCardinality and Nullable around it."""
+    return kind.removeprefix("LowCardinality(").removeprefix("Nullable(").rstrip(")")
+
+
+def arrow_of_pandas(frame):
+    """Return a pandas frame as Arrow; a NaN among floats stays one, which Table.from_pandas would make a null."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+            for name, values in frame.items()
+        }
+    )
+
+
+def arrow_of_polars(frame):
+    """Return a polars frame as Arrow, its texts as offsets and bytes instead of views."""
+    import polars as pl
+
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def without_nan(values):
+    """Return a column with None for what is missing, which pandas says with NaN; a NaN among floats stays one."""
+    if values.dtype in ("float64", "float32") or not values.hasnans:
+        return values
+    return values.astype(object).where(values.notna(), None)
+
+
+def typed(values, kind):
+    """Return a column for pandas: Arrow where a number may be null (None and NaN differ there), all else as it is."""
+    import pandas as pd
+    import pyarrow as pa
+
+    kind = kind.removeprefix("LowCardinality(")
+    if not kind.startswith(("Nullable(Int", "Nullable(UInt", "Nullable(Float")):
+        return values
+    return pd.arrays.ArrowExtensionArray(pa.array(values, pa.type_for_alias(kind[9:].rstrip(")").lower())))
+
+
+def polars_tsv(frame):
+    """Return the frame as ClickHouse wants TabSeparated: not quoted, but escaped; a null is an unescaped \\N."""
+    import polars as pl
+
+    escaped = pl.col(pl.String).str.replace_many(["\\", "\t", "\n", "\r"], [r"\\", r"\t", r"\n", r"\r"])
+    layout = {"include_header": False, "separator": "\t", "quote_style": "never", "null_value": r"\N"}
+    return frame.with_columns(escaped).write_csv(file=None, **layout)
+
+
+def pandas_csv(frame):
+    """Return the frame as pyarrow writes CSV: every text quoted, a null empty, a NaN as nan, a midnight as a date.
+
+    pandas itself quotes a null as it quotes a text.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+
+    arrays = {
+        name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+        for name, values in frame.items()
+    }
+    dates = {name: array.cast("date32") for name, array in arrays.items() if pa.types.is_timestamp(array.type)}
+    buffer = io.BytesIO()
+    pyarrow.csv.write_csv(pa.table(arrays | dates), buffer, pyarrow.csv.WriteOptions(include_header=False))
+    return buffer.getvalue().decode()
+
+
+def pandas_tsv(frame):
+    """Return the frame as ClickHouse wants TabSeparated: not quoted, but escaped; a null is an unescaped \\N."""
+    texts = {}
+    for name, values in frame.items():
+        if values.dtype in ("float64", "float32") and values.hasnans:
+            texts[name] = [repr(value) for value in values.tolist()]  # na_rep is for nulls
+        elif values.dtype == "str":
+            for plain, escaped in (("\\", r"\\"), ("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r")):
+                values = values.str.replace(plain, escaped, regex=False)
+            texts[name] = values.fillna(r"\N")
+    layout = {"sep": "\t", "na_rep": r"\N", "quoting": csv.QUOTE_NONE}
+    return frame.assign(**texts).to_csv(None, index=False, header=False, **layout)
+
+
+def arrow_numbers(name, column, kind):
+    """Return a column in the Arrow type of a number; what does not fit raises ValueError."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_temporal(column.type):  # Arrow would cast it to what it counts
+        raise ValueError(f"column {name}: {column.type} is no {kind}")
+    numbers = column.cast(ARROW_TYPES[kind])
+    if kind == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
+        raise ValueError(f"column {name} has floats that are larger than a {kind} holds")
+    return numbers
+
+
+def uuid_halves(texts):
+    """Turn texts of 36 characters into two little-endian 64-bit halves, 16 bytes a row."""
+    import numpy as np
+
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if (np.diff(offsets) != 36).any():
+        raise ValueError("expected UUIDs as texts of 36 characters")
+    letters = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, 36)
+    value_of = np.full(256, 255, np.uint8)
+    for alphabet in (b"0123456789abcdef", b"0123456789ABCDEF"):
+        value_of[np.frombuffer(alphabet, np.uint8)] = np.arange(16)
+    digits = value_of[letters[:, [place for place in range(36) if place not in (8, 13, 18, 23)]]]
+    if (digits == 255).any():
+        raise ValueError("expected hexadecimal digits in UUIDs")
+    return np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2]).view(">u8").astype("<u8")
+
+
+def lengths_of_texts(texts):
+    """Return the lengths of texts in bytes as LEB128, as Arrow binaries."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pc.binary_length(texts).to_numpy()
+    sizes = 1 + sum((lengths >> 7 * groups > 0).astype(np.int64) for groups in range(1, 5))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    data = np.empty(offsets[-1], np.uint8)
+    for group in range(sizes.max()):
+        reaching = sizes > group
+        more = np.where(sizes[reaching] > group + 1, 0x80, 0)
+        data[offsets[:-1][reaching] + group] = lengths[reaching] >> 7 * group & 0x7F | more
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(texts), buffers)

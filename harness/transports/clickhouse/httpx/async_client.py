@@ -1,0 +1,229 @@
+"""httpx.AsyncClient, for asyncio: https://www.python-httpx.org/async/"""
+
+import io
+import json
+from contextlib import asynccontextmanager
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.httpx.client import BINARY, PLAIN, server_at
+from harness.transports.clickhouse.server import INSERT_SETTINGS, PARQUET_SETTINGS, raise_if_broken_off
+from harness.transports.clickhouse.sql import identifier, insert_into
+
+PARQUET_READ_SETTINGS = {**PLAIN, **PARQUET_SETTINGS}
+
+
+@asynccontextmanager
+async def connect(uri):
+    """Yield a client that holds one open connection.
+
+    The published code made a client inside every call; that alone costs 20-90 ms, so here the client is the connection.
+    """
+    import httpx
+
+    async with httpx.AsyncClient(**server_at(uri), headers=BINARY) as client:
+        await _send(client, "SELECT 1")
+        yield client
+
+
+async def _send(client, query, settings=None, body=b""):
+    """Run one query in one request and return the bytes of the answer; a refusal raises RuntimeError with its text."""
+    response = await client.post("/", params={**(settings or {}), "query": query}, content=body)
+    answer = response.content
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+    raise_if_broken_off(answer, response.headers.get("X-ClickHouse-Exception-Tag"))
+    return answer
+
+
+async def _insert_parquet(client, table, columns, parquet):
+    await _send(client, f"{insert_into(table, columns)} FORMAT Parquet", INSERT_SETTINGS, parquet)
+
+
+async def _column_names(client, table):
+    answer = await _send(client, f"DESCRIBE (SELECT * FROM {identifier(table)}) FORMAT JSONCompact", PLAIN)
+    return [row[0] for row in json.loads(answer)["data"]]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    published="httpx async HTTP INSERT FORMAT Parquet from Polars dataframe",
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+async def write_polars_parquet(connection, frame, table):
+    """Send the frame as one zstd Parquet file in the body of a POST request.
+
+    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server. zstd is the codec that
+    polars chooses by itself, written out here.
+    """
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd")
+    with phase("send"):
+        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "nan int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond float32_nan",
+    },
+    published="httpx async HTTP INSERT FORMAT Parquet from Pandas dataframe",
+)
+async def write_pandas_parquet(connection, frame, table):
+    """Send the frame as one snappy Parquet file in the body of a POST request.
+
+    Typed columns cross the wire; the UUIDs travel as text, the dates as timestamps, and the server converts both.
+    snappy is the codec that pandas chooses by itself, written out here. A NaN is written as a null and arrives as 0.
+    """
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, compression="snappy", index=False)
+    with phase("send"):
+        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=PARQUET_READ_SETTINGS,
+    published="httpx async HTTP SELECT ... FORMAT Parquet -> Polars dataframe",
+)
+async def read_polars_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file and let polars decode it.
+
+    polars has no UUID type: a UUID arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
+    with phase("decode"):
+        return pl.read_parquet(io.BytesIO(answer))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=PARQUET_READ_SETTINGS,
+    lossy={"changed": "int64_beside_null"},
+    published="httpx async HTTP SELECT ... FORMAT Parquet -> Pandas dataframe",
+)
+async def read_pandas_parquet(connection, table):
+    """Fetch the table as one zstd Parquet file and let pandas (pyarrow) decode it.
+
+    UUIDs and dates become one Python object per value (uuid.UUID, datetime.date): most of the time goes there.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(answer))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["httpx", "polars"],
+    settings=PLAIN,
+    lossy={
+        "changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays",
+        "refused": "zero_rows late_fraction nested",
+    },
+    published="httpx async HTTP SELECT ... FORMAT CSV -> Polars dataframe",
+)
+async def read_polars_csv(connection, table):
+    """Fetch the table as CSV without a header and let polars guess the types.
+
+    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become Int64, a text
+    column of digits would become numbers, and a NaN makes its float column text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        names = await _column_names(connection, table)
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSV", PLAIN)
+    with phase("decode"):
+        return pl.read_csv(io.BytesIO(answer), has_header=False, new_columns=names)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["httpx", "pandas"],
+    settings=PLAIN,
+    lossy={"changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays nested"},
+    published="httpx async HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
+)
+async def read_pandas_csv(connection, table):
+    """Fetch the table as CSV without a header and let pandas guess the types.
+
+    The names come from one DESCRIBE round trip before it. UUIDs and dates stay text, integers become int64, a text
+    column of digits would become numbers, and a NaN makes its float column text: keep_default_na=False, without which
+    pandas reads an empty text, NA and null as missing.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        names = await _column_names(connection, table)
+        answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT CSV", PLAIN)
+    with phase("decode"):
+        return pd.read_csv(io.BytesIO(answer), header=None, names=names, keep_default_na=False)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["httpx"], origin="limit")
+async def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return int(await _send(connection, "SELECT 1"))
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet, lossless",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+async def write_pandas_parquet_lossless(connection, frame, table):
+    """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
+
+    The published way through pyarrow: pandas' own to_parquet writes a NaN as a null. All else is the same.
+    """
+    import pyarrow.parquet as pq
+
+    with phase("encode"):
+        arrow = arrow_of_pandas(frame)
+        buffer = io.BytesIO()
+        pq.write_table(arrow, buffer, compression="snappy")
+    with phase("send"):
+        await _insert_parquet(connection, table, frame.columns, buffer.getvalue())

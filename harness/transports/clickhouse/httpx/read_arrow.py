@@ -1,0 +1,237 @@
+"""httpx, an HTTP client: ClickHouse answers in Arrow: https://clickhouse.com/docs/interfaces/formats/ArrowStream"""
+
+import io
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.sql import identifier
+
+connect = reading
+
+
+# lz4_frame is the server's default, written down because it may change.
+ARROW_LZ4 = {**PLAIN, "output_format_arrow_compression_method": "lz4_frame"}
+ARROW_ZSTD = {**PLAIN, "output_format_arrow_compression_method": "zstd"}
+ARROW_UNCOMPRESSED = {**PLAIN, "output_format_arrow_compression_method": "none"}
+
+# The codec of Arrow off, that of HTTP on.
+HTTP_COMPRESSED = {"enable_http_compression": "1", "output_format_arrow_compression_method": "none"}
+
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+def _stream(client, table, settings, *how):
+    """Fetch the table as an Arrow stream. RuntimeError without an end mark: readers take a part for all."""
+    answer = ask(client, f"SELECT * FROM {identifier(table)} FORMAT ArrowStream", settings, *how)
+    if not answer.endswith(END_OF_STREAM):
+        raise RuntimeError(f"expected an Arrow stream with its end, found {len(answer)} bytes without it")
+    return answer
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
+)
+def read_polars_arrow_stream(connection, table):
+    """Fetch the table as one lz4 Arrow stream and let polars decode it, without pyarrow.
+
+    Each batch of the stream is one block of the server. A UUID arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        arrow = _stream(connection, table, ARROW_LZ4)
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["httpx", "pandas", "pyarrow"],
+    settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
+)
+def read_pandas_arrow_stream(connection, table):
+    """Fetch the table as one lz4 Arrow stream and keep its columns in pandas.
+
+    Each batch of the stream is one block of the server. The columns stay what they are in Arrow (pandas.ArrowDtype), so
+    that no value becomes a Python object and nulls stay nulls.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    with phase("receive"):
+        arrow = _stream(connection, table, ARROW_LZ4)
+    with phase("decode"), pa.ipc.open_stream(arrow) as reader:
+        return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
+)
+def read_polars_arrow_stream_uncompressed(connection, table):
+    """Fetch the table as one uncompressed Arrow stream and let polars decode it, without pyarrow.
+
+    Tuned: output_format_arrow_compression_method=none, for a fast network. A UUID arrives as 16 bytes of Binary, in the
+    order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        arrow = _stream(connection, table, ARROW_UNCOMPRESSED)
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["httpx", "pandas", "pyarrow"],
+    settings=ARROW_UNCOMPRESSED,
+    lossy={"changed": "enum"},
+)
+def read_pandas_arrow_stream_uncompressed(connection, table):
+    """Fetch the table as one uncompressed Arrow stream and keep its columns in pandas.
+
+    Tuned: output_format_arrow_compression_method=none, for a fast network. The columns stay what they are in Arrow
+    (pandas.ArrowDtype), so that no value becomes a Python object and nulls stay nulls.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    with phase("receive"):
+        arrow = _stream(connection, table, ARROW_UNCOMPRESSED)
+    with phase("decode"), pa.ipc.open_stream(arrow) as reader:
+        return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=ARROW_ZSTD,
+    lossy={"changed": "enum"},
+)
+def read_polars_arrow_stream_zstd(connection, table):
+    """Fetch the table as one zstd Arrow stream and let polars decode it, without pyarrow.
+
+    Tuned: output_format_arrow_compression_method=zstd, for a slow network. A UUID arrives as 16 bytes of Binary, in the
+    order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        arrow = _stream(connection, table, ARROW_ZSTD)
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["httpx", "lz4.frame", "polars"],
+    settings=HTTP_COMPRESSED,
+    lossy={"changed": "enum"},
+)
+def read_polars_arrow_stream_http_lz4(connection, table):
+    """Fetch the table as one Arrow stream in HTTP compression lz4 and let polars decode it, without pyarrow.
+
+    Tuned: HTTP compresses the whole answer (Accept-Encoding: lz4), not Arrow its columns. httpx knows no lz4: the body
+    is unpacked here. A UUID arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import lz4.frame
+    import polars as pl
+
+    with phase("receive"):
+        arrow = _stream(connection, table, HTTP_COMPRESSED, "lz4", lz4.frame.decompress)
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT ArrowStream",
+    payload="Arrow",
+    requires=["httpx", "polars", "zstandard"],
+    settings=HTTP_COMPRESSED,
+    lossy={"changed": "enum"},
+)
+def read_polars_arrow_stream_http_zstd(connection, table):
+    """Fetch the table as one Arrow stream in HTTP compression zstd and let polars decode it, without pyarrow.
+
+    Tuned: HTTP compresses the whole answer (Accept-Encoding: zstd), not Arrow its columns. A UUID arrives as 16 bytes
+    of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        arrow = _stream(connection, table, HTTP_COMPRESSED, "zstd")
+    with phase("decode"):
+        return pl.read_ipc_stream(io.BytesIO(arrow))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
+)
+def read_polars_arrow_file(connection, table):
+    """Fetch the table as one lz4 Arrow file and let polars decode it, without pyarrow.
+
+    A UUID arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        arrow = ask(connection, f"SELECT * FROM {identifier(table)} FORMAT Arrow", ARROW_LZ4)
+    with phase("decode"):
+        return pl.read_ipc(io.BytesIO(arrow))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Arrow",
+    payload="Arrow",
+    requires=["httpx", "pandas", "pyarrow"],
+    settings=ARROW_LZ4,
+    lossy={"changed": "enum"},
+)
+def read_pandas_arrow_file(connection, table):
+    """Fetch the table as one lz4 Arrow file and keep its columns in pandas.
+
+    The columns stay what they are in Arrow (pandas.ArrowDtype), so that no value becomes a Python object and nulls stay
+    nulls.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    with phase("receive"):
+        arrow = ask(connection, f"SELECT * FROM {identifier(table)} FORMAT Arrow", ARROW_LZ4)
+    with phase("decode"), pa.ipc.open_file(arrow) as reader:
+        return reader.read_all().to_pandas(types_mapper=pd.ArrowDtype)

@@ -1,0 +1,177 @@
+"""httpx, an HTTP client: ClickHouse answers in Parquet: https://clickhouse.com/docs/interfaces/formats/Parquet"""
+
+import io
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.server import PARQUET_LZ4_SETTINGS, PARQUET_SETTINGS
+from harness.transports.clickhouse.sql import identifier
+
+connect = reading
+
+
+PARQUET_ZSTD = {**PLAIN, **PARQUET_SETTINGS}
+PARQUET_LZ4 = {**PLAIN, **PARQUET_LZ4_SETTINGS}
+PARQUET_UNCOMPRESSED = {**PARQUET_ZSTD, "output_format_parquet_compression_method": "none"}
+PARQUET_ROW_GROUPS = {**PARQUET_LZ4, "output_format_parquet_row_group_size": "50000"}
+
+
+def _parquet(client, table, settings):
+    return ask(client, f"SELECT * FROM {identifier(table)} FORMAT Parquet", settings)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=PARQUET_UNCOMPRESSED,
+)
+def read_polars_parquet_uncompressed(connection, table):
+    """Fetch the table as one uncompressed Parquet file and let polars decode it.
+
+    Tuned: output_format_parquet_compression_method=none, for a fast network. A UUID arrives as 16 bytes of Binary, in
+    the order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        parquet = _parquet(connection, table, PARQUET_UNCOMPRESSED)
+    with phase("decode"):
+        return pl.read_parquet(io.BytesIO(parquet))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=PARQUET_UNCOMPRESSED,
+)
+def read_pandas_parquet_uncompressed(connection, table):
+    """Fetch the table as one uncompressed Parquet file and let pandas decode it.
+
+    Tuned: output_format_parquet_compression_method=none, for a fast network. The columns stay what they are in Arrow
+    (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        parquet = _parquet(connection, table, PARQUET_UNCOMPRESSED)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=PARQUET_LZ4,
+)
+def read_polars_parquet_lz4(connection, table):
+    """Fetch the table as one lz4 Parquet file and let polars decode it.
+
+    Tuned: output_format_parquet_compression_method=lz4, which costs both sides less than the default zstd. A UUID
+    arrives as 16 bytes of Binary, in the order of its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        parquet = _parquet(connection, table, PARQUET_LZ4)
+    with phase("decode"):
+        return pl.read_parquet(io.BytesIO(parquet))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=PARQUET_LZ4,
+)
+def read_pandas_parquet_lz4(connection, table):
+    """Fetch the table as one lz4 Parquet file and let pandas decode it.
+
+    Tuned: output_format_parquet_compression_method=lz4, which costs both sides less than the default zstd. The columns
+    stay what they are in Arrow (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay
+    nulls.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        parquet = _parquet(connection, table, PARQUET_LZ4)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=PARQUET_ROW_GROUPS,
+)
+def read_polars_parquet_row_groups(connection, table):
+    """Fetch the table as one lz4 Parquet file of small row groups and let polars decode it.
+
+    Tuned: output_format_parquet_row_group_size=50000 besides lz4: the reader decodes row groups side by side, and the
+    default of a million rows leaves it only one for most tables. A UUID arrives as 16 bytes of Binary, in the order of
+    its text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        parquet = _parquet(connection, table, PARQUET_ROW_GROUPS)
+    with phase("decode"):
+        return pl.read_parquet(io.BytesIO(parquet))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=PARQUET_ROW_GROUPS,
+)
+def read_pandas_parquet_row_groups(connection, table):
+    """Fetch the table as one lz4 Parquet file of small row groups and let pandas decode it.
+
+    Tuned: output_format_parquet_row_group_size=50000 besides lz4: the reader decodes row groups side by side, and the
+    default of a million rows leaves it only one for most tables. The columns stay what they are in Arrow
+    (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        parquet = _parquet(connection, table, PARQUET_ROW_GROUPS)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT Parquet",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=PARQUET_ZSTD,
+)
+def read_pandas_parquet_lossless(connection, table):
+    """Fetch the table as one zstd Parquet file and keep its Arrow columns in pandas: every value comes through.
+
+    The published read makes float64 of integers with nulls and NaN of a null among floats. The columns stay what they
+    are in Arrow (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        parquet = _parquet(connection, table, PARQUET_ZSTD)
+    with phase("decode"):
+        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")

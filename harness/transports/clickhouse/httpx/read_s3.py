@@ -1,0 +1,154 @@
+"""The server writes a Parquet file to S3 and the frame is read from there: https://clickhouse.com/docs/sql-reference/table-functions/s3
+
+The server must reach S3 at the same address as this process. Every call writes the same object over again; it stays in
+the bucket until that is removed.
+"""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.httpx.client import server_at
+from harness.transports.clickhouse.server import PARQUET_LZ4_SETTINGS, PARQUET_SETTINGS
+from harness.transports.clickhouse.sql import identifier, literal
+
+# The codecs are the server's default since 24.3, and the one that costs both sides less.
+PARQUET_ZSTD = {"s3_truncate_on_insert": "1", **PARQUET_SETTINGS}
+PARQUET_LZ4 = {"s3_truncate_on_insert": "1", **PARQUET_LZ4_SETTINGS}
+
+
+@contextmanager
+def connect(uri, s3):
+    """Yield a client that holds one open connection to the server, and the way to S3."""
+    import httpx
+
+    # A connection is kept for as long as nobody asks anything; by default for 5 s. TIMEOUT_SECONDS is what the longest
+    # query may take: nothing is sent before its end.
+    with httpx.Client(**server_at(uri), limits=httpx.Limits(keepalive_expiry=None)) as client:
+        _run(client, "SELECT 1")
+        yield SimpleNamespace(client=client, s3=s3)
+
+
+def _run(client, query, settings=None):
+    """Run one query, whose text is not in the address; a refusal raises RuntimeError with its text."""
+    response = client.post("/", params=settings, content=query)
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+
+
+def _export(connection, table, settings):
+    """Let the server write the table to S3 and return where it is: bucket/key."""
+    # In hex: *, ?, {} and % of a name would mean something in a URL.
+    s3, place = connection.s3, f"{connection.s3.bucket}/{table.encode().hex()}.parquet"
+    arguments = f"{s3.endpoint}/{place}", s3.access_key, s3.secret_key, "Parquet"
+    target = f"s3({', '.join(map(literal, arguments))})"
+    _run(connection.client, f"INSERT INTO FUNCTION {target} SELECT * FROM {identifier(table)}", settings)
+    return place
+
+
+def _polars_frame(s3, place):
+    import polars as pl
+
+    options = {
+        "aws_endpoint_url": s3.endpoint,
+        "aws_region": s3.region,
+        "aws_access_key_id": s3.access_key,
+        "aws_secret_access_key": s3.secret_key,
+        "aws_allow_http": "true",
+    }
+    return pl.read_parquet(f"s3://{place}", storage_options=options)
+
+
+def _pandas_frame(s3, place):
+    import pandas as pd
+    from pyarrow.fs import S3FileSystem
+
+    scheme, _, host = s3.endpoint.partition("://")
+    keys = {"access_key": s3.access_key, "secret_key": s3.secret_key, "region": s3.region}
+    files = S3FileSystem(endpoint_override=host, scheme=scheme, **keys)
+    return pd.read_parquet(place, filesystem=files, dtype_backend="pyarrow")
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="server writes to S3",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    needs=["s3"],
+    settings=PARQUET_ZSTD,
+)
+def read_polars_s3_parquet(connection, table):
+    """Let the server write a zstd Parquet file with INSERT INTO FUNCTION s3(...), and read it with polars.
+
+    The phase "receive" is the server's query and its upload, "decode" the download and the decoding. A UUID arrives as
+    16 bytes of Binary.
+    """
+    with phase("receive"):
+        place = _export(connection, table, PARQUET_ZSTD)
+    with phase("decode"):
+        return _polars_frame(connection.s3, place)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="server writes to S3",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    needs=["s3"],
+    settings=PARQUET_LZ4,
+)
+def read_polars_s3_parquet_lz4(connection, table):
+    """Let the server write an lz4 Parquet file with INSERT INTO FUNCTION s3(...), and read it with polars.
+
+    Tuned: output_format_parquet_compression_method=lz4. The phase "receive" is the server's query and its upload,
+    "decode" the download and the decoding. A UUID arrives as 16 bytes of Binary.
+    """
+    with phase("receive"):
+        place = _export(connection, table, PARQUET_LZ4)
+    with phase("decode"):
+        return _polars_frame(connection.s3, place)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="server writes to S3",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.fs", "pyarrow.parquet"],
+    needs=["s3"],
+    settings=PARQUET_ZSTD,
+)
+def read_pandas_s3_parquet(connection, table):
+    """Let the server write a zstd Parquet file with INSERT INTO FUNCTION s3(...), and read it with pandas.
+
+    The phase "receive" is the server's query and its upload, "decode" the download and the decoding. The columns stay
+    what they are in Arrow (dtype_backend="pyarrow"), so that nulls stay nulls.
+    """
+    with phase("receive"):
+        place = _export(connection, table, PARQUET_ZSTD)
+    with phase("decode"):
+        return _pandas_frame(connection.s3, place)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="server writes to S3",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.fs", "pyarrow.parquet"],
+    needs=["s3"],
+    settings=PARQUET_LZ4,
+)
+def read_pandas_s3_parquet_lz4(connection, table):
+    """Let the server write an lz4 Parquet file with INSERT INTO FUNCTION s3(...), and read it with pandas.
+
+    Tuned: output_format_parquet_compression_method=lz4. The phase "receive" is the server's query and its upload,
+    "decode" the download and the decoding. The columns stay what they are in Arrow (dtype_backend="pyarrow"), so that
+    nulls stay nulls.
+    """
+    with phase("receive"):
+        place = _export(connection, table, PARQUET_LZ4)
+    with phase("decode"):
+        return _pandas_frame(connection.s3, place)

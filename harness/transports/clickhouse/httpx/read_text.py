@@ -1,0 +1,213 @@
+r"""httpx and CSV or TSV that lose nothing: https://clickhouse.com/docs/interfaces/formats/CSV
+
+ClickHouse's CSV quotes every text and no null, so that an empty text or a text \N is told from a null by its quotes
+alone. Its TabSeparated quotes nothing and escapes backslash, tab, line breaks and NUL with a backslash; a null is \N,
+and a text of these two characters \\N. Readers that guess types or take quotes off first lose the difference.
+"""
+
+import io
+import re
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.httpx.client import PLAIN, ask, reading
+from harness.transports.clickhouse.sql import identifier
+
+connect = reading
+
+
+# polars knows a null by nothing at all between two commas, and an empty text by its quotes.
+NULL_IS_NOTHING = {**PLAIN, "format_csv_null_representation": ""}
+HTTP_COMPRESSED = {**NULL_IS_NOTHING, "enable_http_compression": "1"}
+
+# What stands for what in TabSeparated.
+ESCAPES = {
+    r"\\": "\\",
+    r"\t": "\t",
+    r"\n": "\n",
+    r"\r": "\r",
+    r"\b": "\b",
+    r"\f": "\f",
+    r"\0": "\0",
+    r"\'": "'",
+}
+
+
+def _columns(answer, separator):
+    """Return a type by name, `Int32`, `Float64`, `Date` ... or `String`, from the two lines above the rows."""
+    import csv
+
+    text = io.TextIOWrapper(io.BytesIO(answer), "utf-8", newline="")
+    lines = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE) if separator == "\t" else csv.reader(text)
+    names, kinds = next(lines), next(lines)
+    if separator == "\t":
+        names = [re.sub(r"\\.", lambda found: ESCAPES[found[0]], name) for name in names]
+    kinds = [re.sub(r"^(LowCardinality\(|Nullable\()+|\)+$", "", kind) for kind in kinds]
+    kinds = ["Date" if kind == "Date32" else kind for kind in kinds]
+    known = [kind if re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|Date", kind) else "String" for kind in kinds]
+    return dict(zip(names, known, strict=True))
+
+
+def _polars_schema(columns):
+    import polars as pl
+
+    return {name: getattr(pl, kind) for name, kind in columns.items()}
+
+
+def _arrow_schema(columns):
+    import pyarrow as pa
+
+    return {name: pa.type_for_alias("date32" if kind == "Date" else kind.lower()) for name, kind in columns.items()}
+
+
+def _unescaped(column):
+    """Put the characters in place that TabSeparated escapes, in those texts of an Arrow column that have any."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    marked = pc.fill_null(pc.match_substring(column, "\\"), False).combine_chunks()
+    texts = [re.sub(r"\\.", lambda found: ESCAPES[found[0]], text) for text in column.filter(marked).to_pylist()]
+    return pc.replace_with_mask(column, marked, pa.array(texts, column.type))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["httpx", "polars"],
+    settings=NULL_IS_NOTHING,
+    lossy={"changed": "arrays nested"},
+)
+def read_polars_csv_lossless(connection, table):
+    """Fetch the table as CSV with names and types and let polars decode it by these: every value comes through.
+
+    format_csv_null_representation is set to nothing at all, which polars tells from a quoted empty text. No second
+    round trip for the names. What is neither number nor date stays text, UUIDs as well.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        answer = ask(connection, f"SELECT * FROM {identifier(table)} FORMAT CSVWithNamesAndTypes", NULL_IS_NOTHING)
+    with phase("decode"):
+        schema = _polars_schema(_columns(answer, ","))
+        return pl.read_csv(io.BytesIO(answer), has_header=False, skip_rows=2, schema=schema)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["httpx", "polars", "zstandard"],
+    settings=HTTP_COMPRESSED,
+    lossy={"changed": "arrays nested"},
+)
+def read_polars_csv_lossless_http_zstd(connection, table):
+    """Fetch the table as CSV in HTTP compression zstd and let polars decode it: every value comes through.
+
+    Tuned: Accept-Encoding: zstd, for a slow network. All else is as in csv_lossless.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        answer = ask(
+            connection, f"SELECT * FROM {identifier(table)} FORMAT CSVWithNamesAndTypes", HTTP_COMPRESSED, "zstd"
+        )
+    with phase("decode"):
+        schema = _polars_schema(_columns(answer, ","))
+        return pl.read_csv(io.BytesIO(answer), has_header=False, skip_rows=2, schema=schema)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT CSV",
+    payload="delimited text",
+    requires=["httpx", "pandas", "pyarrow.csv"],
+    settings=PLAIN,
+    lossy={"changed": "arrays nested"},
+)
+def read_pandas_csv_lossless(connection, table):
+    r"""Fetch the table as CSV with names and types and let pyarrow decode it by these: every value comes through.
+
+    pandas.read_csv does not tell a quoted text \N from a null, pyarrow.csv does. The columns stay Arrow
+    (pandas.ArrowDtype). What is neither number nor date stays text, UUIDs as well.
+    """
+    import pandas as pd
+    from pyarrow import csv
+
+    with phase("receive"):
+        answer = ask(connection, f"SELECT * FROM {identifier(table)} FORMAT CSVWithNamesAndTypes", PLAIN)
+    with phase("decode"):
+        convert = csv.ConvertOptions(
+            column_types=_arrow_schema(_columns(answer, ",")),
+            null_values=[r"\N"],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        lines = csv.ReadOptions(skip_rows_after_names=1), csv.ParseOptions(newlines_in_values=True)
+        return csv.read_csv(io.BytesIO(answer), *lines, convert).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="HTTP SELECT FORMAT TSV",
+    payload="delimited text",
+    requires=["httpx", "polars"],
+    settings=PLAIN,
+    lossy={"changed": "arrays nested"},
+)
+def read_polars_tsv_lossless(connection, table):
+    """Fetch the table as TSV with names and types and let polars decode it and undo the escapes: nothing is lost.
+
+    replace_many looks for all escapes at once, from the left to the right. What is neither number nor date stays text,
+    UUIDs as well.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        answer = ask(connection, f"SELECT * FROM {identifier(table)} FORMAT TSVWithNamesAndTypes", PLAIN)
+    with phase("decode"):
+        frame = pl.read_csv(
+            io.BytesIO(answer),
+            separator="\t",
+            quote_char=None,
+            has_header=False,
+            skip_rows=2,
+            schema=_polars_schema(_columns(answer, "\t")),
+            null_values=r"\N",
+            empty_string_is_null=False,
+        )
+        return frame.with_columns(pl.col(pl.String).str.replace_many(ESCAPES))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="HTTP SELECT FORMAT TSV",
+    payload="delimited text",
+    requires=["httpx", "pandas", "pyarrow.compute", "pyarrow.csv"],
+    settings=PLAIN,
+    lossy={"changed": "arrays nested"},
+)
+def read_pandas_tsv_lossless(connection, table):
+    """Fetch the table as TSV with names and types and let pyarrow decode it, then undo the escapes: nothing is lost.
+
+    Only texts with a backslash are looked at again, each as a Python object. The columns stay Arrow
+    (pandas.ArrowDtype). What is neither number nor date stays text, UUIDs as well.
+    """
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with phase("receive"):
+        answer = ask(connection, f"SELECT * FROM {identifier(table)} FORMAT TSVWithNamesAndTypes", PLAIN)
+    with phase("decode"):
+        types = _arrow_schema(_columns(answer, "\t"))
+        convert = csv.ConvertOptions(column_types=types, null_values=[r"\N"], strings_can_be_null=True)
+        names = csv.ReadOptions(skip_rows=2, column_names=list(types))  # those above the rows have escapes
+        lines = names, csv.ParseOptions(delimiter="\t", quote_char=False)
+        arrow = csv.read_csv(io.BytesIO(answer), *lines, convert)
+        columns = [_unescaped(column) if pa.types.is_string(column.type) else column for column in arrow.columns]
+        return pa.table(columns, names=arrow.column_names).to_pandas(types_mapper=pd.ArrowDtype)

@@ -1,0 +1,256 @@
+"""ArrowStream and Parquet over HTTP, in every codec: https://clickhouse.com/docs/interfaces/formats/ArrowStream"""
+
+import io
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.httpx.client import insert
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+
+
+def _polars_stream(frame, compression):
+    buffer = io.BytesIO()
+    frame.write_ipc_stream(buffer, compression=compression)
+    return buffer.getbuffer()
+
+
+def _pandas_stream(frame, compression):
+    import pyarrow as pa
+
+    table, sink = arrow_of_pandas(frame), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def _polars_parquet(frame, compression):
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression=compression)
+    return buffer.getbuffer()
+
+
+def _pandas_parquet(frame, compression):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(arrow_of_pandas(frame), sink, compression=compression)
+    return memoryview(sink.getvalue())
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT ArrowStream, uncompressed",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_arrow_stream(connection, frame, table):
+    """Send the frame as an uncompressed Arrow stream in the body of a POST request.
+
+    Typed columns cross the wire as they lie in memory; only the UUIDs travel as text and are parsed by the server.
+    polars writes texts as string views, which older servers do not know (26.9 does).
+    """
+    with phase("encode"):
+        body = _polars_stream(frame, "uncompressed")
+    insert(connection, table, frame.columns, "ArrowStream", body)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT ArrowStream, lz4",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_arrow_stream_lz4(connection, frame, table):
+    """Send the frame as an Arrow stream whose buffers are compressed with lz4.
+
+    As write_polars_arrow_stream; the codec is Arrow's own (IPC compression), not HTTP's.
+    """
+    with phase("encode"):
+        body = _polars_stream(frame, "lz4")
+    insert(connection, table, frame.columns, "ArrowStream", body)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT ArrowStream, zstd",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_arrow_stream_zstd(connection, frame, table):
+    """Send the frame as an Arrow stream whose buffers are compressed with zstd.
+
+    As write_polars_arrow_stream; the codec is Arrow's own (IPC compression), not HTTP's.
+    """
+    with phase("encode"):
+        body = _polars_stream(frame, "zstd")
+    insert(connection, table, frame.columns, "ArrowStream", body)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT ArrowStream, uncompressed",
+    payload="Arrow",
+    requires=["httpx", "pandas", "pyarrow.ipc"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_arrow_stream(connection, frame, table):
+    """Send the frame as an uncompressed Arrow stream in the body of a POST request.
+
+    Typed columns cross the wire; UUIDs travel as text and dates as timestamps, which the server converts. Texts of
+    pandas 3 are Arrow already. A NaN arrives as NaN.
+    """
+    with phase("encode"):
+        body = _pandas_stream(frame, None)
+    insert(connection, table, frame.columns, "ArrowStream", body)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT ArrowStream, lz4",
+    payload="Arrow",
+    requires=["httpx", "pandas", "pyarrow.ipc"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_arrow_stream_lz4(connection, frame, table):
+    """Send the frame as an Arrow stream whose buffers are compressed with lz4.
+
+    As write_pandas_arrow_stream; the codec is Arrow's own (IPC compression), not HTTP's.
+    """
+    with phase("encode"):
+        body = _pandas_stream(frame, "lz4")
+    insert(connection, table, frame.columns, "ArrowStream", body)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet, uncompressed",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_parquet_uncompressed(connection, frame, table):
+    """Send the frame as one Parquet file without compression and without statistics.
+
+    Typed columns cross the wire; only the UUIDs travel as text and are parsed by the server, which reads no statistics
+    during an insert. Dictionaries still make repeated texts small.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_parquet(buffer, compression="uncompressed", statistics=False)
+    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet, lz4",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_parquet_lz4(connection, frame, table):
+    """Send the frame as one lz4 Parquet file; all else is as polars chooses it."""
+    with phase("encode"):
+        body = _polars_parquet(frame, "lz4")
+    insert(connection, table, frame.columns, "Parquet", body)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet, zstd",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_parquet_zstd_in_pieces(connection, frame, table):
+    """Send the frame as one zstd Parquet file: the published way with a client without asyncio, in pieces."""
+    with phase("encode"):
+        body = _polars_parquet(frame, "zstd")
+    insert(connection, table, frame.columns, "Parquet", body)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet, uncompressed",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_parquet_uncompressed(connection, frame, table):
+    """Send the frame as one Parquet file without compression, through pyarrow.
+
+    UUIDs travel as text and dates as timestamps, which the server converts. A NaN arrives as NaN.
+    """
+    with phase("encode"):
+        body = _pandas_parquet(frame, "none")
+    insert(connection, table, frame.columns, "Parquet", body)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet, zstd",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_parquet_zstd(connection, frame, table):
+    """Send the frame as one zstd Parquet file, through pyarrow.
+
+    UUIDs travel as text and dates as timestamps, which the server converts. A NaN arrives as NaN.
+    """
+    with phase("encode"):
+        body = _pandas_parquet(frame, "zstd")
+    insert(connection, table, frame.columns, "Parquet", body)

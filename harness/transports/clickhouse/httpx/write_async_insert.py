@@ -1,0 +1,101 @@
+"""Asynchronous inserts, which the server collects before it writes them: https://clickhouse.com/docs/optimize/asynchronous-inserts"""
+
+import io
+from contextlib import contextmanager
+
+from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.httpx.client import BINARY, insert, send, server_at
+
+# What servers do by default since 26.2: answer when the buffer with the rows has been written, after 50 to 200 ms or
+# when it holds 10 MiB.
+WAITING_SETTINGS = {"async_insert": "1", "wait_for_async_insert": "1"}
+
+# Answer when the rows are in the buffer. What goes wrong later the client never learns.
+UNSAFE_SETTINGS = {"async_insert": "1", "wait_for_async_insert": "0"}
+
+
+@contextmanager
+def connect(uri):
+    """Yield a client that holds one open connection.
+
+    At its end Unsupported says so when the server took the rows but collected nothing, as an embedded engine does:
+    then the time is that of an ordinary insert.
+    """
+    import httpx
+
+    with httpx.Client(**server_at(uri), headers=BINARY) as client:
+        before = _collected(client)
+        yield client
+        if _collected(client) == before:
+            raise Unsupported("the server does not collect inserts: async_insert=1 has no effect on it")
+
+
+def _collected(client):
+    """Return how many asynchronous inserts the server has counted."""
+    return int(send(client, "SELECT sum(value) FROM system.events WHERE event = 'AsyncInsertQuery'"))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet, async_insert, waiting",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=WAITING_SETTINGS,
+)
+def write_polars_parquet_async_insert_waiting(connection, frame, table):
+    """Send the frame as one zstd Parquet file, which the server collects with others before it writes them.
+
+    What a client gets that pins no settings: the wait is meant for many small inserts, a single one only waits longer.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_parquet(buffer, compression="zstd")
+    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer(), WAITING_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Parquet, async_insert, waiting",
+    payload="Parquet",
+    requires=["httpx", "pandas", "pyarrow.parquet"],
+    settings=WAITING_SETTINGS,
+)
+def write_pandas_parquet_async_insert_waiting(connection, frame, table):
+    """Send the frame as one snappy Parquet file, which the server collects with others before it writes them.
+
+    As write_polars_parquet_async_insert_waiting. A NaN is written as a null, as in the published way.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.to_parquet(buffer, compression="snappy", index=False)
+    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer(), WAITING_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet, async_insert, not waiting, flush",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=UNSAFE_SETTINGS,
+)
+def write_polars_parquet_async_insert_unsafe_flushed(connection, frame, table):
+    """Unsafe: send the frame as zstd Parquet without waiting for the rows, then have the server write all it collected.
+
+    Without the flush (SYSTEM FLUSH ASYNC INSERT QUEUE, which needs its privilege) the call would return before anybody
+    sees the rows, and its time would be that of no write at all. Unsafe even so: an insert that fails while the queue
+    is flushed is reported to nobody.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_parquet(buffer, compression="zstd")
+    insert(connection, table, frame.columns, "Parquet", buffer.getbuffer(), UNSAFE_SETTINGS)
+    with phase("send"):
+        try:
+            send(connection, "SYSTEM FLUSH ASYNC INSERT QUEUE")
+        except RuntimeError as error:
+            if "queue because it is not initialized" in str(error):  # what an embedded engine answers
+                raise Unsupported("the server does not collect inserts: it has no queue of them") from error
+            raise

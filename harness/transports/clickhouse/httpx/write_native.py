@@ -1,0 +1,187 @@
+"""The Native format, blocks of typed columns, encoded with Arrow and NumPy: https://clickhouse.com/docs/interfaces/formats/Native
+
+The layout (ClickHouse's src/Formats/NativeWriter.cpp, for clients that name no protocol version), one block after the
+other: number of columns and of rows as LEB128; then of every column its name, its type (texts: length as LEB128, UTF-8)
+and its values. Numbers are little-endian; a Date is UInt16 days since 1970, a Date32 Int32; a UUID is its two halves as
+little-endian UInt64, the high one first; a String is length and bytes, row after row. Before the values of a Nullable
+stands one byte per row, 1 for null. The type sent may differ from the column's: the server converts, so that a
+LowCardinality(String) can be sent as String.
+"""
+
+from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.columns import (
+    ARROW_TYPES,
+    arrow_numbers,
+    arrow_of_pandas,
+    arrow_of_polars,
+    lengths_of_texts,
+    uuid_halves,
+)
+from harness.transports.clickhouse.httpx.client import column_types, send
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import insert_into
+
+# A block of the size that a server itself makes of a longer insert (max_insert_block_size).
+BLOCK_ROWS = 1_048_576
+
+
+def _insert(client, table, frame, to_arrow, encoding=None):
+    """Encode a frame as Native and insert it; `encoding` is the codec of the HTTP body."""
+    import pyarrow as pa
+
+    with phase("send"):
+        types = column_types(client, table)
+    with phase("encode"):
+        arrow = to_arrow(frame)
+        blocks = (arrow.slice(start, BLOCK_ROWS) for start in range(0, arrow.num_rows, BLOCK_ROWS))
+        body = b"".join(piece for block in blocks for piece in _block(block.combine_chunks(), types))
+        if encoding:
+            body = pa.compress(body, codec=encoding, asbytes=True)  # its lz4 is the frame format, as HTTP's
+    with phase("send"):
+        send(client, f"{insert_into(table, arrow.column_names)} FORMAT Native", INSERT_SETTINGS, body, encoding)
+
+
+def _leb128(number):
+    """Return a number in groups of seven bits, the lowest first; all bytes but the last have their top bit set."""
+    groups = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
+
+
+def _text(text):
+    data = text.encode()
+    return _leb128(len(data)) + data
+
+
+def _block(arrow, types):
+    """Yield the pieces of a block of at least one row."""
+    import numpy as np
+
+    yield _leb128(arrow.num_columns) + _leb128(arrow.num_rows)
+    for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
+        column, (kind, nullable) = chunks.chunk(0), types[name]
+        if column.null_count and not nullable:  # the server would make it an empty value without a word
+            raise ValueError(f"column {name} has nulls, the table's column cannot")
+        yield _text(name) + _text(f"Nullable({kind})" if column.null_count else kind)
+        if column.null_count:
+            yield column.is_null().cast("uint8").to_numpy(zero_copy_only=False)
+        yield np.ascontiguousarray(_values(name, column, kind))
+
+
+def _values(name, column, kind):
+    """Return the values of a column as they stand in a block; in the place of a null stands an empty value."""
+    import pyarrow as pa
+
+    if kind == "UUID":
+        return uuid_halves(column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000"))
+    if kind == "String":
+        return _strings(column.cast(pa.large_string()).fill_null(""))
+    if kind not in ARROW_TYPES:
+        raise Unsupported(f"column {name}: this encoder has no type {kind}")
+    if kind.startswith("Date"):
+        column = column.cast("date32").cast("int32")
+    return arrow_numbers(name, column, kind).fill_null(0).to_numpy()
+
+
+def _strings(texts):
+    """Return the texts one behind the other, each after its length."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = (lengths_of_texts(texts), texts.cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()))
+    joined = pc.binary_join_element_wise(*parts)
+    end = np.frombuffer(joined.buffers()[1], np.int64)[joined.offset + len(joined)]
+    return np.frombuffer(joined.buffers()[2], np.uint8)[:end]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Native, uncompressed",
+    payload="native columns",
+    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_polars_native(connection, frame, table):
+    """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
+
+    The server parses nothing and converts nothing. The types of the columns come from one DESCRIBE before; UUID texts
+    become 16 bytes here.
+    """
+    _insert(connection, table, frame, arrow_of_polars)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Native, lz4",
+    payload="native columns",
+    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_polars_native_lz4(connection, frame, table):
+    """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_polars_native."""
+    _insert(connection, table, frame, arrow_of_polars, "lz4")
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Native, zstd",
+    payload="native columns",
+    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_polars_native_zstd(connection, frame, table):
+    """Send the frame as Native blocks in a body with Content-Encoding zstd; all else as write_polars_native."""
+    _insert(connection, table, frame, arrow_of_polars, "zstd")
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Native, uncompressed",
+    payload="native columns",
+    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_pandas_native(connection, frame, table):
+    """Encode the frame as Native blocks with Arrow and NumPy and send them in the body of a POST request.
+
+    The server parses nothing and converts nothing. The types of the columns come from one DESCRIBE before; UUID texts
+    become 16 bytes here, timestamps days. A NaN arrives as NaN.
+    """
+    _insert(connection, table, frame, arrow_of_pandas)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT Native, lz4",
+    payload="native columns",
+    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_pandas_native_lz4(connection, frame, table):
+    """Send the frame as Native blocks in a body with Content-Encoding lz4; all else as write_pandas_native."""
+    _insert(connection, table, frame, arrow_of_pandas, "lz4")

@@ -1,0 +1,124 @@
+"""Several connections at once, each with a slice of the frame, over HTTP: https://clickhouse.com/docs/interfaces/http
+
+Every slice is an insert of its own: when one fails, the rows of the others stay.
+"""
+
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+
+from harness.registry import transport
+from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.httpx.client import BINARY, send, server_at
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import insert_into
+
+# As many as cores, but two at least and eight at most.
+CONNECTIONS = max(2, min(8, os.cpu_count() or 2))
+
+
+@contextmanager
+def connect(uri):
+    """Yield clients that hold one open connection each, and as many threads."""
+    import httpx
+
+    with ExitStack() as stack:
+        made = (httpx.Client(**server_at(uri), headers=BINARY) for _ in range(CONNECTIONS))
+        clients = [stack.enter_context(client) for client in made]
+        threads = stack.enter_context(ThreadPoolExecutor(CONNECTIONS))
+        list(threads.map(send, clients, ["SELECT 1"] * CONNECTIONS))
+        yield clients, threads
+
+
+def _insert(connection, frame, table, format_name, encode):
+    """Cut the frame into slices of equal size; each is encoded and sent by a thread of its own."""
+    clients, threads = connection
+    query = f"{insert_into(table, frame.columns)} FORMAT {format_name}"
+    cuts = [len(frame) * number // len(clients) for number in range(len(clients) + 1)]
+
+    def insert(client, start, stop):
+        send(client, query, INSERT_SETTINGS, encode(frame[start:stop]))
+
+    list(threads.map(insert, clients, cuts[:-1], cuts[1:]))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT ArrowStream, uncompressed, parallel",
+    payload="Arrow",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_arrow_stream_parallel(connection, frame, table):
+    """Send slices of the frame as uncompressed Arrow streams, side by side.
+
+    As write_polars_arrow_stream, but for the connections: the server reads and writes in a thread per connection.
+    """
+
+    def encode(piece):
+        buffer = io.BytesIO()
+        piece.write_ipc_stream(buffer, compression="uncompressed")
+        return buffer.getbuffer()
+
+    _insert(connection, frame, table, "ArrowStream", encode)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT Parquet, zstd, parallel",
+    payload="Parquet",
+    requires=["httpx", "polars"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_parquet_parallel(connection, frame, table):
+    """Send slices of the frame as zstd Parquet files, side by side.
+
+    As write_polars_parquet_zstd_in_pieces, but for the connections: the server reads and writes in a thread for each.
+    """
+
+    def encode(piece):
+        buffer = io.BytesIO()
+        piece.write_parquet(buffer, compression="zstd")
+        return buffer.getbuffer()
+
+    _insert(connection, frame, table, "Parquet", encode)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT ArrowStream, uncompressed, parallel",
+    payload="Arrow",
+    requires=["httpx", "pandas", "pyarrow.ipc"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_arrow_stream_parallel(connection, frame, table):
+    """Send slices of the frame as uncompressed Arrow streams, side by side.
+
+    As write_pandas_arrow_stream, but for the connections: the server reads and writes in a thread per connection.
+    """
+
+    def encode(piece):
+        import pyarrow as pa
+
+        arrow, sink = arrow_of_pandas(piece), pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, arrow.schema) as writer:
+            writer.write_table(arrow)
+        return memoryview(sink.getvalue())
+
+    _insert(connection, frame, table, "ArrowStream", encode)

@@ -1,0 +1,193 @@
+"""RowBinary, rows of typed values, encoded with Arrow: https://clickhouse.com/docs/interfaces/formats/RowBinary
+
+The layout (ClickHouse's src/Processors/Formats/Impl/BinaryRowOutputFormat.cpp) is row after row with nothing around
+them: numbers are little-endian; a Date is UInt16 days since 1970, a Date32 Int32; a UUID is its two halves as
+little-endian UInt64, the high one first; a String is its length as LEB128 and its bytes; a Nullable is one byte, 1 for
+null, and the value if there is one.
+Nothing names the columns or their types: they must be exactly the table's, of which a LowCardinality is written as what
+is inside it.
+
+Row after row means to gather from all columns: Arrow joins binary columns so (binary_join_element_wise), and its buffer
+is the body.
+"""
+
+from harness.registry import Unsupported, phase, transport
+from harness.transports.clickhouse.columns import (
+    ARROW_TYPES,
+    arrow_numbers,
+    arrow_of_pandas,
+    arrow_of_polars,
+    lengths_of_texts,
+    uuid_halves,
+)
+from harness.transports.clickhouse.httpx.client import column_types, send
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import insert_into
+
+
+def _insert(client, table, frame, to_arrow, encoding=None):
+    """Encode a frame as RowBinary and insert it; `encoding` is the codec of the HTTP body."""
+    import pyarrow as pa
+
+    with phase("send"):
+        types = column_types(client, table)
+    with phase("encode"):
+        arrow = to_arrow(frame)
+        body = _rows(arrow.combine_chunks(), types) if arrow.num_rows else b""
+        if encoding:
+            body = pa.compress(body, codec=encoding, asbytes=True)  # its lz4 is the frame format, as HTTP's
+    with phase("send"):
+        send(client, f"{insert_into(table, arrow.column_names)} FORMAT RowBinary", INSERT_SETTINGS, body, encoding)
+
+
+def _rows(arrow, types):
+    """Return all rows as bytes."""
+    import numpy as np
+
+    parts: list[object] = []
+    for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
+        column, (kind, nullable) = chunks.chunk(0), types[name]
+        if column.null_count and not nullable:
+            raise ValueError(f"column {name} has nulls, the table's column cannot")
+        values = _values(name, column, kind)
+        parts += [_optional(column, values)] if nullable else values
+    joined = _joined(parts)
+    end = np.frombuffer(joined.buffers()[1], np.int64)[len(joined)]
+    return memoryview(joined.buffers()[2])[:end]
+
+
+def _joined(parts):
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+
+
+def _optional(column, values):
+    """Return the values behind a byte that says whether they are there."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    there, missing = (pa.scalar(flag, pa.large_binary()) for flag in (b"\0", b"\1"))
+    return pc.if_else(column.is_null(), missing, _joined([there, *values]))
+
+
+def _values(name, column, kind):
+    """Return the values of a column as Arrow binaries, texts behind their lengths; a null is an empty value."""
+    import pyarrow as pa
+
+    if kind == "UUID":
+        texts = column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000")
+        return [_fixed(uuid_halves(texts), 16)]
+    if kind == "String":
+        texts = column.cast(pa.large_string()).fill_null("")
+        return [lengths_of_texts(texts), texts.cast(pa.large_binary())]
+    if kind not in ARROW_TYPES:
+        raise Unsupported(f"column {name}: this encoder has no type {kind}")
+    if kind.startswith("Date"):
+        column = column.cast("date32").cast("int32")
+    numbers = arrow_numbers(name, column, kind).fill_null(0).to_numpy()
+    return [_fixed(numbers, numbers.itemsize)]
+
+
+def _fixed(values, width):
+    """Return numbers as Arrow binaries of so many bytes, without copying them."""
+    import numpy as np
+    import pyarrow as pa
+
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    offsets = pa.py_buffer(np.arange(0, data.size + 1, width, dtype=np.int64))
+    return pa.Array.from_buffers(pa.large_binary(), data.size // width, [None, offsets, data])
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT RowBinary, uncompressed",
+    payload="binary rows",
+    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_polars_row_binary(connection, frame, table):
+    """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
+
+    The server parses nothing, but turns rows into columns. The types of the columns come from one DESCRIBE before; UUID
+    texts become 16 bytes here.
+    """
+    _insert(connection, table, frame, arrow_of_polars)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT RowBinary, lz4",
+    payload="binary rows",
+    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_polars_row_binary_lz4(connection, frame, table):
+    """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_polars_row_binary."""
+    _insert(connection, table, frame, arrow_of_polars, "lz4")
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT RowBinary, zstd",
+    payload="binary rows",
+    requires=["httpx", "numpy", "polars", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_polars_row_binary_zstd(connection, frame, table):
+    """Send the frame as RowBinary in a body with Content-Encoding zstd; all else as write_polars_row_binary."""
+    _insert(connection, table, frame, arrow_of_polars, "zstd")
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT RowBinary, uncompressed",
+    payload="binary rows",
+    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_pandas_row_binary(connection, frame, table):
+    """Encode the frame as RowBinary with Arrow and send it in the body of a POST request.
+
+    The server parses nothing, but turns rows into columns. The types of the columns come from one DESCRIBE before; UUID
+    texts become 16 bytes here, timestamps days. A NaN arrives as NaN.
+    """
+    _insert(connection, table, frame, arrow_of_pandas)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT RowBinary, lz4",
+    payload="binary rows",
+    requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
+        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+    },
+)
+def write_pandas_row_binary_lz4(connection, frame, table):
+    """Send the frame as RowBinary in a body with Content-Encoding lz4; all else as write_pandas_row_binary."""
+    _insert(connection, table, frame, arrow_of_pandas, "lz4")

@@ -1,0 +1,111 @@
+"""The server pulls the rows from an object store with s3(): https://clickhouse.com/docs/sql-reference/table-functions/s3"""
+
+import io
+from contextlib import contextmanager
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.columns import arrow_of_pandas
+from harness.transports.clickhouse.httpx.client import server_at
+from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifiers, insert_into
+
+
+@contextmanager
+def connect(uri, s3):
+    """Yield an HTTP client of the server, an open bucket of the object store, and the addresses and keys of that.
+
+    `s3` has endpoint (http://host:port, as this process and the server reach it), region, access_key, secret_key and
+    bucket. The objects that were uploaded are removed at the end, outside any write.
+    """
+    import httpx
+    from obstore.store import S3Store
+
+    store = S3Store(
+        s3.bucket,
+        endpoint=s3.endpoint,
+        region=s3.region,
+        access_key_id=s3.access_key,
+        secret_access_key=s3.secret_key,
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True},
+    )
+    with httpx.Client(**server_at(uri)) as client:
+        _send(client, "SELECT 1")
+        store.list().collect()
+        uploaded: set[str] = set()
+        yield client, store, s3, uploaded
+        for key in uploaded:
+            store.delete(key)
+
+
+def _send(client, query, settings=None, parameters=None):
+    """Run one query in one request; a refusal raises RuntimeError with the server's text."""
+    values = {f"param_{name}": value for name, value in (parameters or {}).items()}
+    response = client.post("/", params={**(settings or {}), **values}, content=query.encode())
+    if response.is_error:
+        raise RuntimeError(f"ClickHouse answered {response.status_code}: {response.text}")
+
+
+def _upload_and_pull(connection, table, columns, parquet):
+    """Upload one Parquet file and have the server insert it; both are part of the time."""
+    client, store, s3, uploaded = connection
+    key = f"{table.encode().hex()}.parquet"  # in a URL, where *, ?, {} and % of a name would mean something
+    uploaded.add(key)
+    with phase("upload"):
+        store.put(key, parquet)
+    names = identifiers(columns)
+    source = "s3({address:String}, {key:String}, {secret:String}, 'Parquet')"
+    address = {"address": f"{s3.endpoint}/{s3.bucket}/{key}", "key": s3.access_key, "secret": s3.secret_key}
+    with phase("send"):
+        _send(client, f"{insert_into(table, columns)} SELECT {names} FROM {source}", INSERT_SETTINGS, address)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="upload, INSERT SELECT FROM s3()",
+    payload="Parquet",
+    requires=["httpx", "obstore.store", "polars"],
+    needs=["s3"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32",
+    },
+)
+def write_polars_s3_parquet(connection, frame, table):
+    """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().
+
+    The rows cross two wires, but the server can read row groups side by side, and from any number of such files. Only
+    the UUIDs travel as text. The upload is part of the time.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_parquet(buffer, compression="zstd")
+    _upload_and_pull(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="upload, INSERT SELECT FROM s3()",
+    payload="Parquet",
+    requires=["httpx", "obstore.store", "pandas", "pyarrow.parquet"],
+    needs=["s3"],
+    settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
+        "fraction_into_int32 float64_beyond_float32 dates_beyond",
+    },
+)
+def write_pandas_s3_parquet(connection, frame, table):
+    """Upload the frame as one zstd Parquet file with obstore and let the server read it with s3().
+
+    As write_polars_s3_parquet; UUIDs travel as text and dates as timestamps. A NaN arrives as NaN.
+    """
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    with phase("encode"):
+        pq.write_table(arrow_of_pandas(frame), buffer, compression="zstd")
+    _upload_and_pull(connection, table, frame.columns, buffer.getvalue())

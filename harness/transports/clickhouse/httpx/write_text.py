@@ -1,0 +1,141 @@
+"""CSVWithNames and JSONEachRow over HTTP, so that every value comes through: https://clickhouse.com/docs/interfaces/formats"""
+
+import io
+
+from harness.registry import phase, transport
+from harness.transports.clickhouse.httpx.client import insert
+
+# Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
+# precise_float_parsing is the default since 26.7; before, a double parsed from text could lose its last bit.
+# An empty field that is not quoted is null or the default: the server's default, on which a null from pyarrow depends.
+TEXT_SETTINGS = {
+    "async_insert": "0",
+    "precise_float_parsing": "1",
+    "input_format_csv_empty_as_default": "1",
+}
+
+
+def _arrow_table(frame):
+    """Return a pandas frame as Arrow: a NaN among floats stays one, a midnight becomes a date."""
+    import pyarrow as pa
+
+    arrays = {
+        name: pa.array(values.to_numpy() if values.dtype in ("float64", "float32") else values)
+        for name, values in frame.items()
+    }
+    # A timestamp with a time of day is refused here, as by a column of the type Date.
+    return pa.table(
+        {name: array.cast("date32") if pa.types.is_timestamp(array.type) else array for name, array in arrays.items()}
+    )
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT CSVWithNames",
+    payload="delimited text",
+    requires=["httpx", "polars"],
+    settings=TEXT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "booleans arrays nested float64_into_int32 timestamp_into_date boolean_into_int32 "
+        "int32_into_date timestamp_into_int64",
+    },
+)
+def write_polars_csv_with_names(connection, frame, table):
+    r"""Send the frame as CSV with a header, all texts quoted and nulls as a bare \N, in the body of a POST request.
+
+    The server parses every value again. The quotes keep spaces, empty texts and a text \N apart from nulls.
+    """
+    with phase("encode"):
+        body = frame.write_csv(file=None, quote_style="non_numeric", null_value=r"\N").encode()
+    insert(connection, table, frame.columns, "CSVWithNames", body, TEXT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT CSVWithNames",
+    payload="delimited text",
+    requires=["httpx", "pandas", "pyarrow.csv"],
+    settings=TEXT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
+    },
+)
+def write_pandas_csv_with_names(connection, frame, table):
+    """Send the frame as CSV with a header, written by pyarrow, in the body of a POST request.
+
+    pandas itself quotes a null as it quotes a text; pyarrow quotes every text and leaves a null empty, which arrives as
+    the column's default: null where the column is Nullable. The server parses every value again. A NaN arrives as NaN.
+    """
+    import pyarrow.csv
+
+    buffer = io.BytesIO()
+    with phase("encode"):
+        pyarrow.csv.write_csv(_arrow_table(frame), buffer)
+    insert(connection, table, frame.columns, "CSVWithNames", buffer.getbuffer(), TEXT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="HTTP INSERT FORMAT JSONEachRow",
+    payload="JSON",
+    requires=["httpx", "polars"],
+    settings=TEXT_SETTINGS,
+    lossy={
+        "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "json float64_into_int32 timestamp_into_date timestamp_into_int64",
+    },
+)
+def write_polars_json(connection, frame, table):
+    """Send the frame as one JSON object per row in the body of a POST request.
+
+    Every row repeats all names; the server parses every value again. JSON has no NaN and no infinity, for which polars
+    writes null: a float column that has some is sent as texts, which the server takes for floats.
+    """
+    import polars as pl
+    import polars.selectors as cs
+
+    buffer = io.BytesIO()
+    with phase("encode"):
+        floats = frame.select(cs.float())
+        odd = [column.name for column in floats if not column.is_finite().all()]
+        frame.with_columns(cs.by_name(odd).cast(pl.String)).write_ndjson(buffer)
+    insert(connection, table, frame.columns, "JSONEachRow", buffer.getbuffer(), TEXT_SETTINGS)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="HTTP INSERT FORMAT JSONEachRow",
+    payload="JSON",
+    requires=["httpx", "pandas"],
+    settings=TEXT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "float64_beyond_float32 dates_beyond",
+        "refused": "json float64_into_int32 timestamp_into_int64",
+    },
+)
+def write_pandas_json(connection, frame, table):
+    """Send the frame as one JSON object per row in the body of a POST request.
+
+    Every row repeats all names; the server parses every value again. pandas would write 15 digits of a double, null for
+    a NaN and a time behind a date: here floats and dates are made texts first, which the server takes for what they
+    mean.
+    """
+    with phase("encode"):
+        texts = {}
+        for name, values in frame.items():
+            if values.dtype in ("float64", "float32"):
+                texts[name] = [repr(value) for value in values.tolist()]
+            elif values.dtype.kind == "M":
+                texts[name] = values.dt.strftime("%Y-%m-%d")
+        body = frame.assign(**texts).to_json(None, orient="records", lines=True).encode()
+    insert(connection, table, frame.columns, "JSONEachRow", body, TEXT_SETTINGS)

@@ -1,0 +1,48 @@
+"""asyncpg, the asyncio driver that speaks Postgres' binary protocol: https://magicstack.github.io/asyncpg/current/"""
+
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from harness.transports.postgres.sql import identifier, identifiers
+from harness.transports.postgres.tables import number_of_connections
+
+# Type in the server's catalogue -> dtype in polars and type in Arrow; all others stay the text that the server prints.
+TYPES = {
+    "int2": ("Int16", "int16"),
+    "int4": ("Int32", "int32"),
+    "int8": ("Int64", "int64"),
+    "float4": ("Float32", "float32"),
+    "float8": ("Float64", "float64"),
+    "date": ("Date", "date32"),
+}
+
+
+@asynccontextmanager
+async def connect(uri):
+    """Yield one connection; asyncpg commits every statement by itself unless a transaction is opened."""
+    import asyncpg
+
+    connection = await asyncpg.connect(uri)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def several(uri):
+    """Yield as many connections as this process may use cores, at least 2 and at most 8."""
+    import asyncpg
+
+    async with AsyncExitStack() as stack:
+        connections = []
+        for _ in range(number_of_connections()):
+            connections.append(await asyncpg.connect(uri))
+            stack.push_async_callback(connections[-1].close)
+        yield connections
+
+
+async def uuid_positions(connection, table, columns):
+    """Ask the server which of the columns are uuid and return their positions (one round trip)."""
+    names = identifiers(columns)
+    statement = await connection.prepare(f"SELECT {names} FROM {identifier(table)}")
+    return [i for i, column in enumerate(statement.get_attributes()) if column.type.name == "uuid"]

@@ -1,0 +1,218 @@
+"""asyncpg with a decoder for the rows of a binary COPY: https://www.postgresql.org/docs/current/sql-copy.html"""
+
+import functools
+
+from harness.registry import Unsupported, phase, transport
+from harness.transports.postgres.columns import as_pandas
+from harness.transports.postgres.sql import identifier
+
+SIGNATURE = b"PGCOPY\n\xff\r\n\0"
+BLOCK_ROWS = 65_536  # decoded at a time: the places of that many rows are known at once
+# Type in the server's catalogue -> width in bytes, type in numpy, type in Arrow.
+FIXED = {
+    "int2": (2, "int16", "int16"),
+    "int4": (4, "int32", "int32"),
+    "int8": (8, "int64", "int64"),
+    "float4": (4, "float32", "float32"),
+    "float8": (8, "float64", "float64"),
+    "date": (4, "int32", "date32"),
+    "timestamp": (8, "int64", "timestamp"),
+    "timestamptz": (8, "int64", "timestamp"),
+    "bool": (1, "bool", "bool_"),
+}
+TEXTS = ("text", "varchar", "bpchar", "name")
+# Postgres counts days and microseconds from 2000-01-01, Arrow from 1970-01-01.
+TO_2000 = {"date": 10_957, "timestamp": 946_684_800_000_000, "timestamptz": 946_684_800_000_000}
+
+
+def _find(data, at, starts, lengths):
+    """Note where the fields of the next rows begin and how long they are (-1: null); shape (columns, rows).
+
+    Returns how many rows there are and where the next one begins. A row that does not fit the columns or the data, and
+    data without the two bytes that end it, give the place -1.
+    """
+    columns, rows = starts.shape
+    for row in range(rows):
+        if at + 2 > len(data):
+            return row, -1
+        found = (data[at] << 8) | data[at + 1]
+        at += 2
+        if found == 0xFFFF:  # the trailer
+            return row, at
+        if found != columns:
+            return row, -1
+        for column in range(columns):
+            if at + 4 > len(data):
+                return row, -1
+            lengths[column, row] = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
+            length = lengths[column, row]  # read back as a signed number, which a sum of octets is not
+            if length == 0xFFFFFFFF:
+                length = lengths[column, row] = -1
+            at += 4
+            starts[column, row] = at
+            at += max(length, 0)
+            if at > len(data):
+                return row, -1
+    return rows, at
+
+
+def _gather_fixed(data, starts, lengths, target):
+    """Copy values of one width into rows of bytes, turned round: from network byte order to little-endian."""
+    width = target.shape[1]
+    for row in range(len(starts)):
+        if lengths[row] >= 0:
+            if lengths[row] != width:
+                return False
+            for i in range(width):
+                target[row, width - 1 - i] = data[starts[row] + i]
+    return True
+
+
+def _gather_texts(data, starts, lengths, offsets, target):
+    """Copy texts of any length one behind the other."""
+    for row in range(len(starts)):
+        for i in range(max(lengths[row], 0)):
+            target[offsets[row] + i] = data[starts[row] + i]
+    return True
+
+
+def _gather_uuids(data, starts, lengths, offsets, target):
+    """Print 16 bytes as 36 characters: hexadecimal digits with four dashes."""
+    for row in range(len(starts)):
+        if lengths[row] >= 0:
+            if lengths[row] != 16:
+                return False
+            at = offsets[row]
+            for i in range(16):
+                octet = data[starts[row] + i]
+                high, low = octet >> 4, octet & 15
+                target[at] = high + 48 if high < 10 else high + 87
+                target[at + 1] = low + 48 if low < 10 else low + 87
+                at += 2
+                if i in (3, 5, 7, 9):
+                    target[at] = 45
+                    at += 1
+    return True
+
+
+@functools.cache
+def _compiled(function):
+    """Compile one of the loops above to machine code (a second or so, once in a process)."""
+    import numba
+
+    return numba.njit(function)
+
+
+def _array(data, starts, lengths, kind):
+    """Return an Arrow array of one column's values."""
+    import numpy as np
+    import pyarrow as pa
+
+    rows, present = len(starts), lengths >= 0
+    valid = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    if kind in FIXED:
+        width, stored, arrow = FIXED[kind]
+        octets = np.zeros((rows, width), np.uint8)
+        fits = _compiled(_gather_fixed)(data, starts, lengths, octets)
+        values = octets.reshape(-1).view(stored)
+        if kind in TO_2000:
+            limits = np.iinfo(values.dtype)
+            if np.isin(values, (limits.min, limits.max)).any():
+                raise Unsupported(f"a {kind} is infinite, which none in Arrow can be")
+            values += TO_2000[kind]
+        if kind == "bool":
+            values = np.packbits(values, bitorder="little")
+        more = {"timestamp": ("us",), "timestamptz": ("us", "UTC")}.get(kind, ())
+        array = pa.Array.from_buffers(getattr(pa, arrow)(*more), rows, [valid, pa.py_buffer(values)])
+    else:
+        offsets = np.zeros(rows + 1, np.int64)
+        np.cumsum(np.where(present, 36, 0) if kind == "uuid" else np.maximum(lengths, 0), out=offsets[1:])
+        text = np.empty(offsets[-1], np.uint8)
+        gather = _compiled(_gather_uuids if kind == "uuid" else _gather_texts)
+        fits = gather(data, starts, lengths, offsets, text)
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(text)]
+        array = pa.Array.from_buffers(pa.large_string(), rows, buffers)
+    if not fits:
+        raise ValueError(f"expected values as long as those of {kind}, found others")
+    return array
+
+
+def _decode(payload, types):
+    """Return the Arrow table in a binary COPY, given every column's type by name. Raises ValueError, Unsupported."""
+    import numpy as np
+    import pyarrow as pa
+
+    for name, kind in types.items():
+        if kind not in (*FIXED, *TEXTS, "uuid"):
+            raise Unsupported(f'column "{name}" has the type {kind}, which this decoder does not know')
+    if payload[:11] != SIGNATURE or payload[11:15] != bytes(4):
+        raise ValueError("expected the header of a binary COPY without oids, found other bytes")
+    data = np.frombuffer(payload, np.uint8)
+    at = 19 + int.from_bytes(payload[15:19], "big")
+    starts = np.empty((len(types), BLOCK_ROWS), np.int64)
+    lengths = np.empty((len(types), BLOCK_ROWS), np.int64)
+    batches, rows = [], BLOCK_ROWS
+    while rows == BLOCK_ROWS:
+        rows, at = _compiled(_find)(data, at, starts, lengths)
+        if at < 0:
+            raise ValueError("a row of the binary COPY has another shape than expected, or the data is cut off")
+        found = zip(starts[:, :rows], lengths[:, :rows], types.values(), strict=True)
+        batches.append(pa.record_batch([_array(data, *column) for column in found], names=list(types)))
+    return pa.Table.from_batches(batches)
+
+
+async def _receive(connection, table):
+    """Return what a binary COPY ... TO STDOUT sends, and the type of every column by name."""
+    query = f"SELECT * FROM {identifier(table)}"  # COPY of a table leaves out columns that the server generates
+    statement = await connection.prepare(query)
+    types = {column.name: column.type.name for column in statement.get_attributes()}
+    blocks = []
+
+    async def keep(block):
+        blocks.append(block)
+
+    await connection.copy_from_query(query, output=keep, format="binary")
+    return b"".join(blocks), types
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT (FORMAT binary)",
+    payload="binary rows",
+    requires=["polars", "pyarrow", "numpy", "numba", "asyncpg"],
+    lossy={"refused": "decimals arrays enum json jsonb"},
+)
+async def read_polars_copy_binary(connection, table):
+    """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
+
+    The server prints no text, and no Python object is made of any value. numba compiles at the first call, which takes
+    a few seconds in a new process. The decoder knows whole numbers, floats, dates, timestamps, truth values, texts, and
+    uuids, which become text.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        payload, types = await _receive(connection, table)
+    with phase("decode"):
+        return pl.from_arrow(_decode(payload, types))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT (FORMAT binary)",
+    payload="binary rows",
+    requires=["pandas", "pyarrow", "numpy", "numba", "asyncpg"],
+    lossy={"refused": "far_dates decimals arrays enum json jsonb"},
+)
+async def read_pandas_copy_binary(connection, table):
+    """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
+
+    As to polars; Arrow hands the columns on to pandas. A date comes as datetime64[us], an integer column with nulls as
+    Int64 and the like, a null among floats as NaN.
+    """
+    with phase("receive"):
+        payload, types = await _receive(connection, table)
+    with phase("decode"):
+        return as_pandas(_decode(payload, types))

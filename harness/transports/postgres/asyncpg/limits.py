@@ -1,0 +1,115 @@
+"""What Postgres alone can do: bounds for every way into it and out of it, measured in the same run.
+
+Through asyncpg (https://magicstack.github.io/asyncpg/current/), which passes on what COPY sends in large pieces.
+"""
+
+import asyncio
+
+from harness.registry import transport
+from harness.transports.postgres.asyncpg.client import several
+from harness.transports.postgres.sql import identifier
+
+connect = several
+
+
+async def _throw_away(connection, query, form):
+    """Let COPY send the answer of a query, look at none of it, and return the number of rows it sent."""
+
+    async def forget(_):
+        pass
+
+    status = await connection.copy_from_query(query, output=forget, format=form)
+    return int(status.removeprefix("COPY "))
+
+
+async def _parts(connections, table):
+    """Return one condition a connection that together hold for every row exactly once: ranges of the table's blocks."""
+    blocks = await connections[0].fetchval(
+        "SELECT pg_relation_size($1::text::regclass) / current_setting('block_size')::int", identifier(table)
+    )
+    ends = [blocks * number // len(connections) for number in range(1, len(connections))]
+    starts = [0, *ends]
+    closed = [f"ctid >= '({start},0)' AND ctid < '({end},0)'" for start, end in zip(starts, ends, strict=False)]
+    return [*closed, f"ctid >= '({starts[-1]},0)'"]
+
+
+async def _at_once(connections, table, form):
+    parts = await _parts(connections, table)
+    queries = [f"SELECT * FROM {identifier(table)} WHERE {part}" for part in parts]
+    counts = await asyncio.gather(*(_throw_away(*pair, form) for pair in zip(connections, queries, strict=True)))
+    return sum(counts)
+
+
+@transport(
+    "read",
+    path="COPY TO STDOUT (FORMAT binary), thrown away",
+    payload="nothing kept",
+    requires=["asyncpg"],
+    origin="limit",
+)
+async def read_copy_binary_thrown_away(connection, table):
+    """Let one COPY send the whole table in binary form and throw it away: the server and the wire without a client."""
+    return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "binary")
+
+
+@transport(
+    "read",
+    path="COPY TO STDOUT (FORMAT csv), thrown away",
+    payload="nothing kept",
+    requires=["asyncpg"],
+    origin="limit",
+)
+async def read_copy_csv_thrown_away(connection, table):
+    """Let one COPY send the whole table as CSV and throw it away: the server and the wire without a client."""
+    return await _throw_away(connection[0], f"SELECT * FROM {identifier(table)}", "csv")
+
+
+@transport(
+    "read",
+    path="COPY TO STDOUT (FORMAT binary), thrown away, parallel",
+    payload="nothing kept",
+    requires=["asyncpg"],
+    origin="limit",
+)
+async def read_copy_binary_thrown_away_parallel(connection, table):
+    """Let a COPY on every connection send its range of blocks in binary form and throw it away."""
+    return await _at_once(connection, table, "binary")
+
+
+@transport(
+    "read",
+    path="COPY TO STDOUT (FORMAT csv), thrown away, parallel",
+    payload="nothing kept",
+    requires=["asyncpg"],
+    origin="limit",
+)
+async def read_copy_csv_thrown_away_parallel(connection, table):
+    """Let a COPY on every connection send its range of blocks as CSV and throw it away."""
+    return await _at_once(connection, table, "csv")
+
+
+@transport("write", frame="table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
+async def write_insert_select(connection, source, table):
+    """Let the server copy an unlogged table without a key, in its own order: no client, no wire, nothing to parse."""
+    await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
+
+
+@transport("write", frame="sorted table", path="INSERT SELECT", payload="nothing", requires=["asyncpg"], origin="limit")
+async def write_insert_select_sorted(connection, source, table):
+    """The same from a table whose rows lie in the order of the key: an index that grows at its end costs less."""
+    await connection[0].execute(f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)}")
+
+
+@transport(
+    "write",
+    frame="sorted table",
+    path="INSERT SELECT, parallel",
+    payload="nothing",
+    requires=["asyncpg"],
+    origin="limit",
+)
+async def write_insert_select_sorted_parallel(connection, source, table):
+    """The same on every connection at once, each with a range of the sorted table's blocks."""
+    parts = await _parts(connection, source)
+    inserts = [f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)} WHERE {part}" for part in parts]
+    await asyncio.gather(*(one.execute(insert) for one, insert in zip(connection, inserts, strict=True)))

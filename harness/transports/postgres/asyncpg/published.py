@@ -1,0 +1,223 @@
+"""asyncpg, the asyncio driver that speaks Postgres' binary protocol: https://magicstack.github.io/asyncpg/current/"""
+
+import io
+import uuid
+
+from harness.registry import phase, transport
+from harness.transports.postgres.asyncpg.client import uuid_positions
+from harness.transports.postgres.sql import identifier
+
+
+def _with_uuids(rows, positions):
+    """Yield every row with the texts at these positions turned into UUID objects."""
+    for row in rows:
+        values = list(row)
+        for position in positions:
+            values[position] = uuid.UUID(values[position])
+        yield values
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="rows",
+    requires=["polars", "asyncpg"],
+    lossy={
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "nulls first_10000_null far_dates int32_into_text text_into_int32 text_into_date",
+    },
+    published="asyncpg COPY FROM STDIN (FORMAT binary) from Polars rows",
+)
+async def write_polars_copy_binary(connection, frame, table):
+    """Send the rows as typed values into a binary COPY with copy_records_to_table.
+
+    The driver encodes each value in the server's own binary form: the server parses no text, and no value is lost.
+    As published, every uuid text becomes a UUID object first (asyncpg 0.32 would take the text as well). Which columns
+    are uuid, the article knows by position; here the server is asked.
+    """
+    positions = await uuid_positions(connection, table, frame.columns)
+    records = _with_uuids(frame.iter_rows(), positions)
+    await connection.copy_records_to_table(table, records=records, columns=frame.columns)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="rows",
+    requires=["pandas", "asyncpg"],
+    lossy={
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "nulls null_text first_10000_null int64_beside_null int32_into_text text_into_int32 text_into_date",
+    },
+    published="asyncpg COPY FROM STDIN (FORMAT binary) from Pandas rows",
+)
+async def write_pandas_copy_binary(connection, frame, table):
+    """Send the tuples of itertuples as typed values into a binary COPY with copy_records_to_table.
+
+    The driver encodes each value in the server's own binary form: the server parses no text. As published, every uuid
+    text becomes a UUID object first; which columns are uuid, the article knows by position, here the server is asked.
+    pandas marks a missing text with NaN, a float, which the driver refuses in a text column.
+    """
+    columns = list(frame.columns)
+    positions = await uuid_positions(connection, table, columns)
+    records = _with_uuids(frame.itertuples(index=False, name=None), positions)
+    await connection.copy_records_to_table(table, records=records, columns=columns)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "asyncpg"],
+    lossy={"changed": "backslash_n float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
+    published="asyncpg COPY FROM STDIN from Polars delimited text",
+)
+async def write_polars_copy_text(connection, frame, table):
+    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN with copy_to_table.
+
+    Only text crosses the wire: the server parses every value again. The recipe marks nulls with \N, and polars does
+    not quote a text that is itself \N: such a text arrives as NULL.
+    """
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.write_csv(buffer, include_header=False, separator="\t", null_value=r"\N")
+    buffer.seek(0)
+    with phase("send"):
+        await connection.copy_to_table(
+            table, source=buffer, columns=frame.columns, format="csv", header=False, delimiter="\t", null=r"\N"
+        )
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "asyncpg"],
+    lossy={
+        "changed": "backslash_n nan float32_nan float32_into_float64",
+        "refused": "carriage_return arrays float64_into_int32",
+    },
+    published="asyncpg COPY FROM STDIN from Pandas delimited text",
+)
+async def write_pandas_copy_text(connection, frame, table):
+    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN with copy_to_table.
+
+    Only text crosses the wire: the server parses every value again. The recipe marks missing values with \N: a
+    floating NaN, and a text that is itself \N, arrive as NULL.
+    """
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.to_csv(buffer, index=False, header=False, sep="\t", na_rep=r"\N")
+    buffer.seek(0)
+    with phase("send"):
+        await connection.copy_to_table(
+            table, source=buffer, columns=list(frame.columns), format="csv", header=False, delimiter="\t", null=r"\N"
+        )
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="rows",
+    requires=["polars", "asyncpg"],
+    lossy={"changed": "zero_rows", "refused": "first_10000_null far_dates"},
+    published="asyncpg row fetch -> Polars dataframe",
+)
+async def read_polars_rows(connection, table):
+    """Fetch all records with one query and build the frame from their tuples.
+
+    Binary values cross the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64. The
+    records name the columns, so an empty table gives a frame without columns.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        rows = await connection.fetch(f"SELECT * FROM {identifier(table)}")
+    columns = list(rows[0].keys()) if rows else []
+    with phase("decode"):
+        return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["pandas", "asyncpg"],
+    lossy={"changed": "zero_rows int64_beside_null", "refused": "far_dates"},
+    published="asyncpg row fetch -> Pandas dataframe",
+)
+async def read_pandas_rows(connection, table):
+    """Fetch all records with one query and build the frame from their tuples.
+
+    Binary values cross the wire. A uuid and a date come as Python objects (dtype object), an integer as int64. The
+    records name the columns, so an empty table gives a frame without columns.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        rows = await connection.fetch(f"SELECT * FROM {identifier(table)}")
+    columns = list(rows[0].keys()) if rows else []
+    with phase("decode"):
+        return pd.DataFrame([tuple(row) for row in rows], columns=columns)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="prepared row fetch",
+    payload="rows",
+    requires=["polars", "asyncpg"],
+    lossy={"refused": "first_10000_null far_dates"},
+    published="asyncpg prepared row fetch -> Polars dataframe",
+)
+async def read_polars_prepared_rows(connection, table):
+    """Prepare the query, fetch all records through the prepared statement and build the frame from their tuples.
+
+    Binary values cross the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64. Preparing
+    is part of every call, as published; the statement names the columns also when the table is empty.
+    """
+    import polars as pl
+
+    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
+    with phase("receive"):
+        rows = await statement.fetch()
+    columns = [column.name for column in statement.get_attributes()]
+    with phase("decode"):
+        return pl.DataFrame([tuple(row) for row in rows], schema=columns, orient="row")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="prepared row fetch",
+    payload="rows",
+    requires=["pandas", "asyncpg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+    published="asyncpg prepared row fetch -> Pandas dataframe",
+)
+async def read_pandas_prepared_rows(connection, table):
+    """Prepare the query, fetch all records through the prepared statement and build the frame from their tuples.
+
+    Binary values cross the wire. A uuid and a date come as Python objects (dtype object), an integer as int64.
+    Preparing is part of every call, as published; the statement names the columns also when the table is empty.
+    """
+    import pandas as pd
+
+    statement = await connection.prepare(f"SELECT * FROM {identifier(table)}")
+    with phase("receive"):
+        rows = await statement.fetch()
+    columns = [column.name for column in statement.get_attributes()]
+    with phase("decode"):
+        return pd.DataFrame([tuple(row) for row in rows], columns=columns)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["asyncpg"], origin="limit")
+async def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return await connection.fetchval("SELECT 1")

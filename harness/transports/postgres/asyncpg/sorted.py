@@ -1,0 +1,52 @@
+"""asyncpg with the frame in the order of the table's key: https://magicstack.github.io/asyncpg/current/"""
+
+import uuid
+
+from harness.registry import phase, transport
+from harness.transports.postgres.asyncpg.client import uuid_positions
+
+
+async def _key_columns(connection, table):
+    """Ask the server for the columns of the table's primary key, in its order; none gives an empty list."""
+    rows = await connection.fetch(
+        "SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place) "
+        "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number "
+        "WHERE i.indisprimary AND i.indrelid = quote_ident($1::text)::regclass ORDER BY k.place",
+        table,
+    )
+    return [name for (name,) in rows]
+
+
+def _with_uuids(rows, positions):
+    """Yield every row with the texts at these positions turned into UUID objects; what is missing stays None."""
+    for row in rows:
+        values = list(row)
+        for position in positions:
+            values[position] = uuid.UUID(values[position]) if values[position] is not None else None
+        yield values
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="rows, sorted by key",
+    requires=["polars", "asyncpg"],
+    lossy={
+        "changed": "dates timestamps timestamps_tz fraction_into_int32",
+        "refused": "far_dates int32_into_text text_into_int32 text_into_date",
+    },
+)
+async def write_polars_copy_binary_sorted(connection, frame, table):
+    """Sort the frame by the table's primary key, then send its rows into a binary COPY as the published way does.
+
+    All else is as published, with a UUID object of every uuid text; asyncpg takes Python's first and last date for
+    infinite ones. Rows in the order of the key go into the index
+    side by side: the server touches each of its pages once. Without a key the order stays.
+    """
+    with phase("encode"):
+        keys = await _key_columns(connection, table)
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
+    positions = await uuid_positions(connection, table, frame.columns)
+    records = _with_uuids(frame.iter_rows(), positions)
+    await connection.copy_records_to_table(table, records=records, columns=frame.columns)

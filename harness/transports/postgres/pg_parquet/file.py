@@ -1,0 +1,184 @@
+"""pg_parquet, an extension that lets COPY read and write Parquet files: https://github.com/CrunchyData/pg_parquet
+
+Version 0.5.1 casts a column whose type is not the table's as Arrow does, and not as Postgres would: it cuts the
+fraction off a float that goes into an integer, and makes one that is too large for real infinite. It knows no
+dictionaries of Arrow, which is what polars and pandas write for categories.
+"""
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers, literal
+from harness.transports.sqlalchemy import for_text
+
+
+@contextmanager
+def connect(uri, io):
+    """Yield an engine over psycopg 3 with one open connection, and the folder shared with the server.
+
+    `io.here` is the folder's path in this process, `io.there` its path in the server. Both must run under one user
+    (or this process as root): Postgres gives every file it creates mode 0600.
+    """
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg"))
+    try:
+        engine.connect().close()  # an engine connects at its first use; the connection goes back to the pool
+        yield engine, io
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _shared_file(io):
+    """Yield the path of a new file as seen here and as seen by the server; remove it afterwards, also on error.
+
+    The file lies in a folder of its own, because the server first writes beside it (data.parquet#1) and then renames:
+    so whatever it leaves behind goes too, whoever owns it.
+    """
+    with tempfile.TemporaryDirectory(dir=io.here) as folder:
+        os.chmod(folder, 0o777)  # made with 0700, and a server under another user must enter it and create its file
+        yield f"{folder}/data.parquet", f"{io.there}/{Path(folder).name}/data.parquet"
+
+
+def _copy_from(server, table, columns, path):
+    """Load a Parquet file that the server sees at `path`; its columns are matched by position."""
+    from sqlalchemy import text
+
+    names = identifiers(columns)
+    server.execute(text(for_text(f"COPY {identifier(table)} ({names}) FROM {literal(path)} WITH (FORMAT parquet)")))
+
+
+def _copy_to(connection, table):
+    """Let the server write all rows to a new Parquet file and return what pyarrow reads from it, as an Arrow table."""
+    import pyarrow.parquet as pq
+    from sqlalchemy import text
+
+    engine, io = connection
+    with _shared_file(io) as (here, there):
+        with phase("receive"), engine.begin() as server:
+            query = f"COPY (SELECT * FROM {identifier(table)}) TO {literal(there)} WITH (FORMAT parquet)"
+            server.execute(text(for_text(query)))
+        try:
+            with phase("decode"):
+                return pq.read_table(here)
+        except PermissionError as error:
+            raise PermissionError(
+                f"{here}: Postgres made this file for its own user only (mode 0600), and user {os.getuid()} may not "
+                "read it; run the harness and the server as one user"
+            ) from error
+
+
+def _uuid_columns(server, table, columns):
+    """Ask the server which of the columns are uuid and return their names (one round trip)."""
+    from sqlalchemy import text
+
+    query = "SELECT attname FROM pg_attribute WHERE attrelid = CAST(:table AS regclass) AND atttypid = 'uuid'::regtype"
+    found = server.execute(text(query), {"table": identifier(table)}).scalars()
+    return [name for name in found if name in columns]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="pg_parquet COPY FROM file",
+    payload="Parquet",
+    requires=["polars", "pyarrow", "psycopg", "sqlalchemy"],
+    needs=["pg_parquet", "shared_io"],
+    published="psycopg pg_parquet COPY FROM file.parquet from Polars dataframe",
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
+)
+def write_polars_parquet_file(connection, frame, table):
+    """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
+
+    pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so uuid texts are decoded first, which the article
+    does not show; which columns are uuid, the server is asked.
+    """
+    import polars.selectors as cs
+    import pyarrow as pa
+
+    engine, io = connection
+    with engine.begin() as server, _shared_file(io) as (here, there):
+        uuids = _uuid_columns(server, table, frame.columns)
+        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        schema = frame.head(0).to_arrow().schema
+        for name in uuids:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        with phase("encode"):
+            frame.write_parquet(here, arrow_schema=schema)
+        os.chmod(here, 0o644)  # whatever our umask: the server may be another user
+        with phase("send"):
+            _copy_from(server, table, frame.columns, there)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pg_parquet COPY FROM file",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    needs=["pg_parquet", "shared_io"],
+    published="psycopg pg_parquet COPY FROM file.parquet from Pandas dataframe",
+    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
+)
+def write_pandas_parquet_file(connection, frame, table):
+    """Write the frame to a Parquet file in the shared folder and let the server load it with COPY ... FROM.
+
+    pg_parquet 0.5 takes a uuid only as 16 bytes of fixed length, so uuid texts are decoded first, which the article
+    does not show; which columns are uuid, the server is asked. A datetime64 column is cast to date by the server.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    engine, io = connection
+    with engine.begin() as server, _shared_file(io) as (here, there):
+        for name in _uuid_columns(server, table, frame.columns):
+            texts = frame[name].tolist()  # a null is None or NaN there
+            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
+            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        with phase("encode"):
+            frame.to_parquet(here, index=False)
+        os.chmod(here, 0o644)  # whatever our umask: the server may be another user
+        with phase("send"):
+            _copy_from(server, table, frame.columns, there)
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="pg_parquet COPY TO file",
+    payload="Parquet",
+    requires=["polars", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    needs=["pg_parquet", "shared_io"],
+    published="psycopg pg_parquet COPY TO file.parquet -> Polars dataframe",
+    lossy={"refused": "far_dates"},
+)
+def read_polars_parquet_file(connection, table):
+    """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.
+
+    Types are kept, except that a uuid comes as 16 bytes (polars has no such type: Binary).
+    """
+    import polars as pl
+
+    return pl.from_arrow(_copy_to(connection, table))
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="pg_parquet COPY TO file",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "psycopg", "sqlalchemy"],
+    needs=["pg_parquet", "shared_io"],
+    published="psycopg pg_parquet COPY TO file.parquet -> Pandas dataframe",
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
+def read_pandas_parquet_file(connection, table):
+    """Let the server write a Parquet file to the shared folder with COPY ... TO and read it with pyarrow.
+
+    Integers, floats and texts keep their types; a uuid and a date come as Python objects (dtype object).
+    """
+    return _copy_to(connection, table).to_pandas()

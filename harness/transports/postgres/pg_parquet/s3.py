@@ -1,0 +1,157 @@
+"""pg_parquet by way of an S3 server that client and database both reach: https://github.com/CrunchyData/pg_parquet
+
+The database has its own keys and endpoint, in the environment of its process: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_REGION, and AWS_ALLOW_HTTP=true where that is without TLS.
+"""
+
+import io
+import uuid
+from contextlib import contextmanager
+
+from harness.registry import phase, transport
+from harness.transports.postgres.pg_parquet.client import uuid_columns
+from harness.transports.postgres.sql import identifier, identifiers
+
+
+@contextmanager
+def connect(uri, s3):
+    """Yield a psycopg connection in autocommit mode, a client of the S3 server that has answered, and the bucket."""
+    import boto3
+    import psycopg
+
+    keys = {"aws_access_key_id": s3.access_key, "aws_secret_access_key": s3.secret_key, "region_name": s3.region}
+    client = boto3.client("s3", endpoint_url=s3.endpoint, **keys)
+    client.head_bucket(Bucket=s3.bucket)
+    with psycopg.connect(uri, autocommit=True) as connection:
+        yield connection, client, s3.bucket
+
+
+@contextmanager
+def _object(client, bucket):
+    """Yield the key of an object that does not exist yet; remove it afterwards, also on error."""
+    key = f"{uuid.uuid4().hex}.parquet"
+    try:
+        yield key
+    finally:
+        client.delete_object(Bucket=bucket, Key=key)
+
+
+def _load(connection, table, columns, parquet):
+    """Put a Parquet file into the bucket and let the server load it; its columns are matched by position."""
+    postgres, client, bucket = connection
+    names = identifiers(columns)
+    with _object(client, bucket) as key:
+        client.put_object(Bucket=bucket, Key=key, Body=parquet)
+        postgres.execute(f"COPY {identifier(table)} ({names}) FROM 's3://{bucket}/{key}' WITH (FORMAT parquet)")
+
+
+def _unload(connection, table):
+    """Let the server write the table into the bucket and return that file as a buffer."""
+    postgres, client, bucket = connection
+    with _object(client, bucket) as key:
+        postgres.execute(f"COPY (SELECT * FROM {identifier(table)}) TO 's3://{bucket}/{key}' WITH (FORMAT parquet)")
+        return io.BytesIO(client.get_object(Bucket=bucket, Key=key)["Body"].read())
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="pg_parquet COPY FROM s3",
+    payload="Parquet",
+    requires=["polars", "pyarrow", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
+)
+def write_polars_parquet_s3(connection, frame, table):
+    """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
+
+    The server needs its own keys, see above. uuid texts become 16 bytes first, as pg_parquet takes no text for a uuid.
+    zstd is the codec polars chooses itself.
+    """
+    import polars.selectors as cs
+    import pyarrow as pa
+
+    uuids = uuid_columns(connection[0], table, frame.columns)
+    with phase("encode"):
+        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        schema = frame.head(0).to_arrow().schema
+        for name in uuids:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, arrow_schema=schema)
+    with phase("send"):
+        _load(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pg_parquet COPY FROM s3",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
+)
+def write_pandas_parquet_s3(connection, frame, table):
+    """Put the frame as one Parquet file into a bucket and let the server load it with COPY ... FROM 's3://...'.
+
+    The server needs its own keys, see above. uuid texts become 16 bytes first; a datetime64 column is cast to date by
+    the server. snappy is the codec pandas chooses itself, which makes a NaN a null.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    uuids = uuid_columns(connection[0], table, list(frame.columns))
+    with phase("encode"):
+        for name in uuids:
+            values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in frame[name]]
+            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(pa.array(values, pa.binary(16)))})
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+    with phase("send"):
+        _load(connection, table, frame.columns, buffer.getvalue())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="pg_parquet COPY TO s3",
+    payload="Parquet",
+    requires=["polars", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+    lossy={"refused": "far_dates"},
+)
+def read_polars_parquet_s3(connection, table):
+    """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with polars.
+
+    The server needs its own keys, see above. A uuid comes as 16 bytes (dtype Binary).
+    """
+    import polars as pl
+
+    with phase("receive"):
+        buffer = _unload(connection, table)
+    with phase("decode"):
+        return pl.read_parquet(buffer)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="pg_parquet COPY TO s3",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg", "boto3"],
+    needs=["pg_parquet", "s3"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
+def read_pandas_parquet_s3(connection, table):
+    """Let the server write the table into a bucket with COPY ... TO 's3://...', fetch it and read it with pandas.
+
+    The server needs its own keys, see above. A uuid and a date come as Python objects,
+    integers beside a null as float64.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        buffer = _unload(connection, table)
+    with phase("decode"):
+        return pd.read_parquet(buffer)

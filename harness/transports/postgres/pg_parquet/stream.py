@@ -1,0 +1,215 @@
+"""pg_parquet over the connection itself, without a shared folder: https://github.com/CrunchyData/pg_parquet
+
+Version 0.5.1 leaves every file that it puts between the connection and the table on the server's disk, in the folder
+base/pgsql_tmp/base/pgsql_tmp of its data; a restart does not remove them either.
+"""
+
+import io
+from contextlib import contextmanager
+
+from harness.registry import phase, transport
+from harness.transports.postgres.pg_parquet.client import uuid_columns
+from harness.transports.postgres.sql import identifier, identifiers
+
+
+@contextmanager
+def connect(uri):
+    """Yield one psycopg connection in autocommit mode on which the server has already made a Parquet file.
+
+    A server that has not done so since it started refuses COPY FROM STDIN (pg_parquet 0.5.1): it makes the folder of
+    its temporary files only when it writes.
+    """
+    import psycopg
+
+    with psycopg.connect(uri, autocommit=True) as connection:
+        _copy_to_stdout(connection, "SELECT 1")
+        yield connection
+
+
+def _copy_to_stdout(connection, query):
+    """Return the Parquet file that COPY ... TO STDOUT sends for a query, as a buffer at its start."""
+    buffer = io.BytesIO()
+    with connection.cursor().copy(f"COPY ({query}) TO STDOUT WITH (FORMAT parquet)") as copy:
+        while chunk := copy.read():
+            buffer.write(chunk)
+    buffer.seek(0)
+    return buffer
+
+
+def _copy_from_stdin(connection, table, columns, parquet):
+    """Send a Parquet file into COPY ... FROM STDIN; its columns are matched by position."""
+    names = identifiers(columns)
+    with connection.cursor().copy(f"COPY {identifier(table)} ({names}) FROM STDIN WITH (FORMAT parquet)") as copy:
+        copy.write(parquet)
+
+
+def _uuid_bytes(texts):
+    """Turn a pandas column of uuid texts, missing ones among them, into an Arrow array of 16 bytes a value."""
+    import pyarrow as pa
+
+    values = [bytes.fromhex(text.replace("-", "")) if isinstance(text, str) else None for text in texts]
+    return pa.array(values, pa.binary(16))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="pg_parquet COPY FROM STDIN",
+    payload="Parquet",
+    requires=["polars", "pyarrow", "psycopg"],
+    needs=["pg_parquet"],
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32", "refused": "categories"},
+)
+def write_polars_parquet_stream(connection, frame, table):
+    """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
+
+    The server keeps the file on its disk while it reads it. pg_parquet takes a uuid only as 16 bytes of fixed length,
+    so uuid texts are decoded first; which columns are uuid, the server is asked. zstd is polars' own choice of codec.
+    """
+    import polars.selectors as cs
+    import pyarrow as pa
+
+    uuids = uuid_columns(connection, table, frame.columns)
+    with phase("encode"):
+        frame = frame.with_columns(cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex"))
+        schema = frame.head(0).to_arrow().schema
+        for name in uuids:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.binary(16)))
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, arrow_schema=schema)
+    with phase("send"):
+        _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pg_parquet COPY FROM STDIN",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+    lossy={"changed": "nan fraction_into_int32 float64_beyond_float32 float32_nan", "refused": "categories"},
+)
+def write_pandas_parquet_stream(connection, frame, table):
+    """Send the frame as one Parquet file into COPY ... FROM STDIN (FORMAT parquet).
+
+    The server keeps the file on its disk while it reads it. uuid texts become 16 bytes first; a datetime64 column is
+    cast to date by the server. snappy is the codec pandas chooses itself, which makes a NaN a null.
+    """
+    import pandas as pd
+
+    uuids = uuid_columns(connection, table, list(frame.columns))
+    with phase("encode"):
+        for name in uuids:
+            frame = frame.assign(**{name: pd.arrays.ArrowExtensionArray(_uuid_bytes(frame[name]))})
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+    with phase("send"):
+        _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="pg_parquet COPY TO STDOUT",
+    payload="Parquet",
+    requires=["polars", "psycopg"],
+    needs=["pg_parquet"],
+    lossy={"refused": "far_dates"},
+)
+def read_polars_parquet_stream(connection, table):
+    """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with polars.
+
+    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid comes as 16 bytes (dtype Binary).
+    """
+    import polars as pl
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
+    with phase("decode"):
+        return pl.read_parquet(buffer)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="pg_parquet COPY TO STDOUT",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
+def read_pandas_parquet_stream(connection, table):
+    """Let the server send the table as one Parquet file with COPY ... TO STDOUT and read it with pandas.
+
+    snappy and row groups of 122,880 rows are pg_parquet's defaults. A uuid and a date come as Python objects,
+    integers beside a null as float64.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
+    with phase("decode"):
+        return pd.read_parquet(buffer)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pg_parquet COPY FROM STDIN",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+    lossy={"changed": "fraction_into_int32 float64_beyond_float32"},
+)
+def write_pandas_parquet_stream_lossless(connection, frame, table):
+    """Send the frame as one Parquet file made with pyarrow, in which a NaN stays one, into COPY ... FROM STDIN.
+
+    Without the schema of Arrow in it the file has categories as texts, which pg_parquet takes. As
+    write_pandas_parquet_stream in everything else.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    uuids = uuid_columns(connection, table, list(frame.columns))
+    with phase("encode"):
+        columns = {
+            name: values.to_numpy() if values.dtype in ("float64", "float32") else values
+            for name, values in frame.items()
+        }
+        for name in uuids:
+            columns[name] = _uuid_bytes(frame[name])
+        buffer = io.BytesIO()
+        arrow = pa.table({name: pa.array(values) for name, values in columns.items()})
+        pq.write_table(arrow, buffer, store_schema=False)
+    with phase("send"):
+        _copy_from_stdin(connection, table, frame.columns, buffer.getbuffer())
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="pg_parquet COPY TO STDOUT",
+    payload="Parquet",
+    requires=["pandas", "pyarrow", "pyarrow.parquet", "psycopg"],
+    needs=["pg_parquet"],
+    lossy={"refused": "far_dates"},
+)
+def read_pandas_parquet_stream_lossless(connection, table):
+    """Let the server send the table as one Parquet file and read it with pyarrow, integers with nulls as Int64.
+
+    As read_pandas_parquet_stream in everything else.
+    """
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
+    with phase("decode"):
+        arrow = pq.read_table(buffer)
+        nullable = {"int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
+        columns = {}
+        for name, values in zip(arrow.column_names, arrow.columns, strict=True):
+            dtype = nullable.get(str(values.type)) if values.null_count else None
+            columns[name] = values.to_pandas(types_mapper={values.type: dtype}.get)
+        return pd.DataFrame(columns)

@@ -1,0 +1,156 @@
+"""pgpq, an encoder from Arrow to the rows of a binary COPY, which psycopg sends: https://github.com/adriangb/pgpq"""
+
+import itertools
+from contextlib import ExitStack
+
+from harness.registry import phase, transport
+from harness.transports.postgres.pgpq.client import BLOCK_ROWS, as_the_table, types_of
+from harness.transports.postgres.tables import key_columns
+
+
+def _made(blocks, types):
+    """Yield the blocks as they are made, with the types that the table needs."""
+    remaining = iter(blocks)
+    while True:
+        with phase("encode"):
+            if (block := next(remaining, None)) is None:
+                return
+            arrow = as_the_table(block, types)
+        yield arrow
+
+
+def _copy(connection, blocks, columns, table):
+    """Encode Arrow tables one after the other and send each as it is encoded, all into one binary COPY."""
+    from pgpq import ArrowToPostgresBinaryEncoder
+    from psycopg import sql
+
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
+    made = _made(blocks, types_of(connection, table, columns))
+    first = next(made)
+    encoder = ArrowToPostgresBinaryEncoder(first.schema)
+    with ExitStack() as stack:
+        copy = stack.enter_context(connection.cursor().copy(statement))
+        copy.write(encoder.write_header())
+        for arrow in itertools.chain([first], made):
+            with phase("encode"):
+                encoded = [encoder.write_batch(batch) for batch in arrow.to_batches()]
+            with phase("send"):
+                for data in encoded:
+                    copy.write(data)
+        with phase("send"):
+            copy.write(encoder.finish())
+            stack.close()
+
+
+def _starts(rows):
+    """Return where the blocks of so many rows begin; of none there is an empty one."""
+    return range(0, max(rows, 1), BLOCK_ROWS)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="binary rows",
+    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "date_into_timestamp",
+    },
+)
+def write_polars_copy_binary(connection, frame, table):
+    """Encode the frame's Arrow batches with pgpq into binary rows and send them with psycopg's COPY.
+
+    The server parses no text, and no Python object is made of any value. pgpq writes the types of the Arrow columns:
+    uuid texts become 16 bytes first (the server is asked which columns those are), and an integer of another width
+    than the table's is refused by the server. Blocks of 65,536 rows are encoded and sent in turns, so that the whole
+    frame never stands in memory a second time.
+    """
+    blocks = (frame.slice(start, BLOCK_ROWS).to_arrow() for start in _starts(len(frame)))
+    _copy(connection, blocks, frame.columns, table)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="binary rows",
+    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "nan float32_nan timestamp_into_int64",
+        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
+        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
+        "text_into_int32",
+    },
+)
+def write_pandas_copy_binary(connection, frame, table):
+    """Turn the frame into Arrow, encode its batches with pgpq into binary rows and send them with psycopg's COPY.
+
+    As from polars; and where the table has a date, midnights become days: pgpq would send them as timestamps, which the
+    server refuses. pandas marks what is missing with NaN, so that a floating NaN arrives as NULL.
+    """
+    import pyarrow as pa
+
+    parts = (frame.iloc[start : start + BLOCK_ROWS] for start in _starts(len(frame)))
+    blocks = (pa.Table.from_pandas(part, preserve_index=False) for part in parts)
+    _copy(connection, blocks, list(frame.columns), table)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="binary rows, sorted by key",
+    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "date_into_timestamp",
+    },
+)
+def write_polars_copy_binary_sorted(connection, frame, table):
+    """Sort the frame by the table's primary key, then encode it with pgpq into a binary COPY.
+
+    Rows in the order of the key go into the index side by side: the server touches each of its pages once. The server
+    is asked for the key's columns; without a key the order stays. Where its collation sorts texts in another order
+    than polars, less is gained.
+    """
+    with phase("encode"):
+        keys = key_columns(connection, table)
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
+    blocks = (frame.slice(start, BLOCK_ROWS).to_arrow() for start in _starts(len(frame)))
+    _copy(connection, blocks, frame.columns, table)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="binary rows, sorted by key",
+    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "nan float32_nan timestamp_into_int64",
+        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
+        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
+        "text_into_int32",
+    },
+)
+def write_pandas_copy_binary_sorted(connection, frame, table):
+    """Turn the frame into Arrow, sort that by the table's primary key, then encode it with pgpq into a binary COPY.
+
+    Arrow sorts, several times as fast as pandas where the key has texts. The server is asked for the key's columns;
+    without a key the order stays. A floating NaN arrives as NULL.
+    """
+    import pyarrow as pa
+
+    with phase("encode"):
+        keys = key_columns(connection, table)
+        arrow = pa.Table.from_pandas(frame, preserve_index=False)
+        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # by name .a would be a path
+        arrow = arrow.sort_by(places) if keys else arrow
+    blocks = (arrow.slice(start, BLOCK_ROWS) for start in _starts(len(arrow)))
+    _copy(connection, blocks, arrow.column_names, table)

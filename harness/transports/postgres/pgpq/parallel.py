@@ -1,0 +1,110 @@
+"""pgpq over several connections at once: https://github.com/adriangb/pgpq"""
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from harness.registry import phase, transport
+from harness.transports.postgres.pgpq.client import BLOCK_ROWS, as_the_table, types_of
+from harness.transports.postgres.tables import LOCK_TIMEOUT, key_columns, psycopg_connections, take_turn
+
+connect = psycopg_connections
+
+
+def _copy(connection, blocks, types, table):
+    """Encode Arrow tables one after the other and send each as it is encoded, all into one binary COPY."""
+    from pgpq import ArrowToPostgresBinaryEncoder
+    from psycopg import sql
+
+    names = sql.SQL(", ").join(map(sql.Identifier, types))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), names)
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+    made = (as_the_table(block, types) for block in blocks)
+    first = next(made)
+    encoder = ArrowToPostgresBinaryEncoder(first.schema)
+    with connection.cursor().copy(statement) as copy:
+        copy.write(encoder.write_header())
+        for arrow in itertools.chain([first], made):
+            for batch in arrow.to_batches():
+                copy.write(encoder.write_batch(batch))
+        copy.write(encoder.finish())
+
+
+def _copy_slices(connections, slices, columns, table):
+    """Send one slice over each connection, block by block; commit them only when all have arrived, else none."""
+    types = types_of(connections[0], table, columns)
+    with ExitStack() as transactions:
+        for connection in connections:
+            transactions.enter_context(connection.transaction())  # they end in reverse: the first, with its turn, last
+        take_turn(connections[0], table)
+        with ThreadPoolExecutor(len(connections)) as pool:
+            number = len(connections)
+            list(pool.map(_copy, connections, slices, [types] * number, [table] * number))
+
+
+def _parts(rows, number):
+    """Return for each of so many parts where its blocks begin and how many rows they have; of none there is one."""
+    bounds = [rows * part // number for part in range(number + 1)]
+    return [
+        [(start, min(BLOCK_ROWS, end - start)) for start in range(begin, max(end, begin + 1), BLOCK_ROWS)]
+        for begin, end in itertools.pairwise(bounds)
+    ]
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary), parallel",
+    payload="binary rows, sorted by key",
+    requires=["polars", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "timestamp_into_int64",
+        "refused": "categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 int32_into_float64"
+        " float32_into_float64 float64_into_decimal int32_into_text text_into_int32 "
+        "date_into_timestamp",
+    },
+)
+def write_polars_copy_binary_sorted_parallel(connections, frame, table):
+    """Sort the frame by the primary key and send its slices over several connections at once, encoded with pgpq.
+
+    As many connections as cores (2 to 8), each with a thread and a transaction of its own. An error in one slice rolls
+    all of them back. The transactions commit one after the other when all rows have arrived: in that moment another
+    connection can see some slices and not yet the others, and a crash can leave it so. Where two slices have the same
+    key, one waits for the other and fails after 10 seconds (lock_timeout), and no row stays. Two parallel writers of
+    one table take turns (an advisory lock): they could wait for each other's keys.
+    """
+    with phase("encode"):
+        keys = key_columns(connections[0], table)
+        frame = frame.sort([frame[key] for key in keys]) if keys else frame  # by name * would be a pattern
+    slices = [(frame.slice(*block).to_arrow() for block in blocks) for blocks in _parts(len(frame), len(connections))]
+    _copy_slices(connections, slices, frame.columns, table)
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN (FORMAT binary), parallel",
+    payload="binary rows, sorted by key",
+    requires=["pandas", "pyarrow", "pyarrow.compute", "pgpq", "psycopg"],
+    lossy={
+        "changed": "nan float32_nan timestamp_into_int64",
+        "refused": "arrays categories jsonb int64_into_int32 int32_into_int64 float64_into_int32 "
+        "int32_into_float64 float32_into_float64 float64_into_decimal int32_into_text "
+        "text_into_int32",
+    },
+)
+def write_pandas_copy_binary_sorted_parallel(connections, frame, table):
+    """Turn the frame into Arrow, sort it by the primary key and send its slices over several connections at once.
+
+    As many connections as cores (2 to 8); all slices arrive or none, and in the moment of the commits another
+    connection can see some of them, as from polars. A floating NaN arrives as NULL.
+    """
+    import pyarrow as pa
+
+    with phase("encode"):
+        keys = key_columns(connections[0], table)
+        arrow = pa.Table.from_pandas(frame, preserve_index=False)
+        places = [(arrow.column_names.index(key), "ascending") for key in keys]  # by name .a would be a path
+        arrow = arrow.sort_by(places) if keys else arrow
+    slices = [(arrow.slice(*block) for block in blocks) for blocks in _parts(len(arrow), len(connections))]
+    _copy_slices(connections, slices, arrow.column_names, table)

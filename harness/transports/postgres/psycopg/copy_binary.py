@@ -1,0 +1,164 @@
+"""psycopg 3 with COPY in Postgres' binary format: https://www.psycopg.org/psycopg3/docs/basic/copy.html#binary-copy
+
+The driver turns each Python value into the server's own bytes and back, so nothing is parsed as text and no value is
+lost. The server casts nothing in a binary COPY: without `set_types` an int would be sent in as few bytes as it needs.
+"""
+
+from numbers import Integral
+from uuid import UUID
+
+from harness.registry import transport
+
+LARGEST_FLOAT4 = 3.4028234663852886e38
+
+
+def _types(connection, table, columns=()):
+    """Ask the server for the names of these columns (or all) and the numbers of their types (one round trip)."""
+    from psycopg import sql
+
+    names = sql.SQL(", ").join(map(sql.Identifier, columns)) if columns else sql.SQL("*")
+    cursor = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(names, sql.Identifier(table)))
+    return {column.name: column.type_code for column in cursor.description}
+
+
+def _refuse_beyond(connection, frame, types):
+    """Raise OverflowError for a number beyond its column: of these the driver (3.3) stores another one silently."""
+    bits_of = {connection.adapters.types[f"int{size}"].oid: 8 * size for size in (2, 4, 8)}
+    for name, oid in types.items():
+        values = frame[name]
+        if bits := bits_of.get(oid):
+            for end in (values.min(), values.max()):
+                if isinstance(end, Integral) and not -(2 ** (bits - 1)) <= end < 2 ** (bits - 1):
+                    raise OverflowError(f'expected integers of {bits} bits for the column "{name}", found {end}')
+        elif oid == connection.adapters.types["float4"].oid and str(values.dtype).lower() == "float64":
+            size = values.abs()
+            if ((size > LARGEST_FLOAT4) & (size < float("inf"))).any():
+                raise OverflowError(f'expected floats of 32 bits for the column "{name}", found a larger one')
+
+
+def _document(value):
+    """Return a text of JSON as the document it is: the driver would make a JSON string of it."""
+    from psycopg.types.json import Json
+
+    return Json(value, dumps=str) if isinstance(value, str) else value
+
+
+def _copy_rows(connection, table, types, rows):
+    """Send rows of values, uuids and JSON as text, into a binary COPY FROM STDIN."""
+    from psycopg import sql
+
+    of_type = {"uuid": UUID, "json": _document, "jsonb": _document}
+    made_by = {connection.adapters.types[name].oid: make for name, make in of_type.items()}
+    made = [(place, made_by[oid]) for place, oid in enumerate(types.values()) if oid in made_by]
+    names = sql.SQL(", ").join(map(sql.Identifier, types))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT binary)").format(sql.Identifier(table), names)
+    with connection.cursor().copy(statement) as copy:
+        copy.set_types(list(types.values()))
+        for row in rows:
+            values = list(row)
+            for place, make in made:
+                values[place] = values[place] and make(values[place])
+            copy.write_row(values)
+
+
+def _rows(connection, table, types):
+    """Return all rows of a binary COPY TO STDOUT as tuples of Python values."""
+    from psycopg import sql
+
+    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT binary)").format(sql.Identifier(table))
+    with connection.cursor().copy(statement) as copy:
+        copy.set_types(list(types.values()))
+        return list(copy.rows())
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={
+        "refused": "far_dates padded_text enum float64_into_int32 float64_into_decimal int32_into_text "
+        "text_into_int32 text_into_date date_into_timestamp",
+    },
+)
+def write_polars_copy_binary(connection, frame, table):
+    """Send the rows as typed values into a binary COPY with set_types and write_row.
+
+    Every uuid text becomes a UUID object first: the driver takes no text for a uuid. Which types the columns have, the
+    server is asked. No value is lost.
+    """
+    types = _types(connection, table, frame.columns)
+    _refuse_beyond(connection, frame, types)
+    _copy_rows(connection, table, types, frame.iter_rows())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={
+        "refused": "padded_text enum float64_into_int32 float64_into_decimal int32_into_text text_into_int32"
+        " text_into_date",
+    },
+)
+def write_pandas_copy_binary(connection, frame, table):
+    """Send the rows as typed values into a binary COPY with set_types and write_row.
+
+    Every uuid text becomes a UUID object and every datetime64 of a date column a date first. What is missing is sent
+    as NULL, except NaN in a float column, which is a float like others. No value is lost.
+    """
+    types = _types(connection, table, list(frame.columns))
+    _refuse_beyond(connection, frame, types)
+    dates = [name for name, oid in types.items() if oid == connection.adapters.types["date"].oid]
+    columns = []
+    for name, values in frame.items():
+        if name in dates and values.dtype.kind == "M":
+            values = values.dt.date
+        if values.hasnans and values.dtype not in ("float64", "float32"):
+            values = values.astype(object).where(values.notna(), None)
+        columns.append(values.tolist())
+    _copy_rows(connection, table, types, zip(*columns, strict=True))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT (FORMAT binary)",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "json jsonb", "refused": "far_dates"},
+)
+def read_polars_copy_binary(connection, table):
+    """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
+
+    Binary values cross the wire and become Python values one by one. A uuid comes as a Python object (polars dtype
+    Object), an integer as Int64. Which types the columns have, the server is asked.
+    """
+    import polars as pl
+
+    types = _types(connection, table)
+    rows = _rows(connection, table, types)
+    return pl.DataFrame(rows, schema=list(types), orient="row", infer_schema_length=None)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT (FORMAT binary)",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
+def read_pandas_copy_binary(connection, table):
+    """Collect the rows of a binary COPY ... TO STDOUT with set_types as tuples and build the frame from them.
+
+    Binary values cross the wire and become Python values one by one. A uuid and a date come as Python objects (dtype
+    object), an integer as int64, or as float64 beside a null.
+    """
+    import pandas as pd
+
+    types = _types(connection, table)
+    return pd.DataFrame(_rows(connection, table, types), columns=list(types))

@@ -1,0 +1,229 @@
+r"""psycopg 3 with COPY in CSV through which every value comes back: https://www.postgresql.org/docs/current/sql-copy.html
+
+In Postgres' own CSV an empty field without quotes is NULL and `""` is the empty text: who keeps to that loses nothing.
+The published recipes mark a null with \N instead and let the reader guess types, and lose what their docstrings say.
+"""
+
+import csv
+import io
+
+from harness.registry import phase, transport
+from harness.transports.postgres.psycopg.client import received, types_of
+
+BLOCK_BYTES = 1 << 20
+SLICE_ROWS = 10_000
+
+
+def _copy_from_stdin(table, columns, null=""):
+    """Return COPY ... FROM STDIN in CSV, with every name quoted; `null` means NULL also where it stands in quotes."""
+    from psycopg import sql
+
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    options = sql.SQL("NULL {}, FORCE_NULL ({})").format(sql.Literal(null), names) if null else sql.SQL("NULL ''")
+    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT csv, {})")
+    return statement.format(sql.Identifier(table), names, options)
+
+
+def _copy_to_stdout(connection, table):
+    """Return what COPY ... TO STDOUT sends in CSV, without names, as a buffer at its start."""
+    from psycopg import sql
+
+    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT csv)").format(sql.Identifier(table))
+    return received(connection, statement)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
+)
+def write_polars_copy_csv_lossless(connection, frame, table):
+    """Send the frame as one CSV whose texts are quoted and whose nulls are empty, into COPY ... FROM STDIN.
+
+    Text crosses the wire: the server parses every value again. polars writes floats with as many digits as they need,
+    and NaN, inf and -0.0 as Postgres reads them: no value is lost.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_csv(buffer, include_header=False, quote_style="non_numeric")
+    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+        copy.write(buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
+)
+def write_polars_copy_csv_blocks(connection, frame, table):
+    """Send the frame as one lossless CSV, handed to COPY ... FROM STDIN in blocks of 1 MiB instead of as one buffer.
+
+    psycopg 3.3 cuts whatever it is given into pieces of 128 KiB, so this ought to take as long as the way with one
+    buffer: it is here to show that.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame.write_csv(buffer, include_header=False, quote_style="non_numeric")
+    payload = buffer.getbuffer()
+    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+        for start in range(0, len(payload), BLOCK_BYTES):
+            copy.write(payload[start : start + BLOCK_BYTES])
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
+)
+def write_polars_copy_csv_slices(connection, frame, table):
+    """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.
+
+    The text of the whole frame is never in memory, and the server parses one slice while the next is made.
+    """
+    with connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+        for part in frame.iter_slices(SLICE_ROWS):
+            copy.write(part.write_csv(include_header=False, quote_style="non_numeric"))
+
+
+def _writable(frame):
+    """Return the frame ready for `to_csv`, and a text that is no value of it, to mark what is missing.
+
+    `to_csv` has one mark for all that is missing and counts NaN among it, so a NaN among floats becomes the text NaN.
+    """
+    floats = [name for name in frame.columns if frame[name].dtype in ("float64", "float32") and frame[name].hasnans]
+    frame = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "NaN") for name in floats})
+    texts, null = frame.select_dtypes(include=["object", "string"]), r"\N"
+    while (texts == null).any(axis=None):
+        null += "N"
+    return frame, null
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
+)
+def write_pandas_copy_csv_lossless(connection, frame, table):
+    r"""Send the frame as one CSV whose texts are quoted, as are its nulls, under a mark that is no value of the frame.
+
+    Text crosses the wire: the server parses every value again. `to_csv` quotes what stands for a missing value like
+    any other text, so FORCE_NULL lets the server take it in quotes as well; the mark is \N, or \NN if some text is
+    that. A NaN in a float column arrives as NaN.
+    """
+    buffer = io.BytesIO()
+    with phase("encode"):
+        frame, null = _writable(frame)
+        frame.to_csv(buffer, index=False, header=False, quoting=csv.QUOTE_NONNUMERIC, na_rep=null)
+    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns, null)) as copy:
+        copy.write(buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "float32_into_float64", "refused": "arrays float64_into_int32"},
+)
+def write_pandas_copy_csv_slices(connection, frame, table):
+    """Send the frame as lossless CSV, 10,000 rows at a time, into one COPY ... FROM STDIN.
+
+    The text of the whole frame is never in memory, and the server parses one slice while the next is made.
+    """
+    frame, null = _writable(frame)
+    with connection.cursor().copy(_copy_from_stdin(table, frame.columns, null)) as copy:
+        for start in range(0, len(frame), SLICE_ROWS):
+            part = frame.iloc[start : start + SLICE_ROWS]
+            copy.write(part.to_csv(index=False, header=False, quoting=csv.QUOTE_NONNUMERIC, na_rep=null))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
+)
+def read_polars_copy_csv_lossless(connection, table):
+    """Collect COPY ... TO STDOUT as CSV and parse it with polars.read_csv, every column as the type it has there.
+
+    Text crosses the wire. The server is asked for the types, so nothing is guessed; polars takes an empty field for
+    null and `""` for the empty text, as the server means them. A uuid stays String, as does any type not listed here.
+    """
+    import polars as pl
+
+    dtypes = {
+        "int2": pl.Int16,
+        "int4": pl.Int32,
+        "int8": pl.Int64,
+        "float4": pl.Float32,
+        "float8": pl.Float64,
+        "date": pl.Date,
+    }
+    with phase("receive"):
+        schema = {name: dtypes.get(kind, pl.String) for name, kind in types_of(connection, table).items()}
+        buffer = _copy_to_stdout(connection, table)
+    with phase("decode"):
+        return pl.read_csv(buffer, has_header=False, schema=schema)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["pandas", "pyarrow.csv", "psycopg"],
+    lossy={"changed": "arrays", "refused": "far_dates"},
+)
+def read_pandas_copy_csv_lossless(connection, table):
+    """Collect COPY ... TO STDOUT as CSV and parse it with pyarrow.csv, every column as the type it has there.
+
+    Text crosses the wire. pandas.read_csv takes `""` for missing whichever engine it is given, so pyarrow's own reader
+    is used, which tells it from nothing. The server is asked for the types: a date becomes datetime64, an integer with
+    nulls Int32 or Int64; a uuid stays str, as does any type not listed here. A null float is NaN.
+    """
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
+    types = {
+        "int2": pa.int16(),
+        "int4": pa.int32(),
+        "int8": pa.int64(),
+        "float4": pa.float32(),
+        "float8": pa.float64(),
+        "date": pa.timestamp("us"),
+    }
+    with phase("receive"):
+        columns = {name: types.get(kind, pa.string()) for name, kind in types_of(connection, table).items()}
+        buffer = _copy_to_stdout(connection, table)
+    with phase("decode"):
+        if not buffer.getbuffer():  # pyarrow refuses to read a CSV of nothing
+            arrow = pa.schema(columns.items()).empty_table()
+        else:
+            arrow = read_csv(
+                buffer,
+                ReadOptions(column_names=list(columns)),
+                ParseOptions(newlines_in_values=True),
+                ConvertOptions(
+                    column_types=columns, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
+            )
+        nullable = {pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
+        frame = arrow.to_pandas(types_mapper=nullable.get)
+        whole = [name for name in columns if pa.types.is_integer(columns[name]) and not arrow[name].null_count]
+        return frame.astype({name: columns[name].to_pandas_dtype() for name in whole})

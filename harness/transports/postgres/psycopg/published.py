@@ -1,0 +1,182 @@
+"""psycopg 3, the reference Postgres driver for Python: https://www.psycopg.org/psycopg3/docs/"""
+
+import csv
+import io
+
+from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier
+
+
+def _copy_from_stdin(table, columns):
+    """Return the published COPY statement for these columns, with every name quoted."""
+    from psycopg import sql
+
+    return sql.SQL(r"COPY {} ({}) FROM STDIN WITH (FORMAT csv, DELIMITER E'\t', NULL '\N')").format(
+        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+
+
+def _copy_to_stdout(connection, table):
+    """Return what COPY ... TO STDOUT sends, as a buffer at its start: tab-delimited text under a line of names."""
+    from psycopg import sql
+
+    statement = sql.SQL(r"COPY (SELECT * FROM {}) TO STDOUT WITH (FORMAT csv, HEADER, DELIMITER E'\t', NULL '\N')")
+    buffer = io.BytesIO()
+    with connection.cursor().copy(statement.format(sql.Identifier(table))) as copy:
+        while chunk := copy.read():
+            buffer.write(chunk)
+    buffer.seek(0)
+    return buffer
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "backslash_n float32_into_float64", "refused": "far_dates arrays float64_into_int32"},
+    published="psycopg COPY FROM STDIN from Polars delimited text",
+)
+def write_polars_copy_text(connection, frame, table):
+    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN.
+
+    Only text crosses the wire: the server parses every value again. The recipe marks nulls with \N, and polars does
+    not quote a text that is itself \N: such a text arrives as NULL.
+    """
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.write_csv(buffer, include_header=False, separator="\t", null_value=r"\N")
+    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+        copy.write(buffer.getbuffer())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={
+        "changed": "backslash_n nan float32_nan float32_into_float64",
+        "refused": "carriage_return arrays float64_into_int32",
+    },
+    published="psycopg COPY FROM STDIN from Pandas delimited text",
+)
+def write_pandas_copy_text(connection, frame, table):
+    r"""Send the frame as one tab-delimited text into COPY ... FROM STDIN.
+
+    Only text crosses the wire: the server parses every value again. The recipe marks missing values with \N: a
+    floating NaN, and a text that is itself \N, arrive as NULL.
+    """
+    with phase("encode"):
+        buffer = io.BytesIO()
+        frame.to_csv(buffer, index=False, header=False, sep="\t", na_rep=r"\N")
+    with phase("send"), connection.cursor().copy(_copy_from_stdin(table, frame.columns)) as copy:
+        copy.write(buffer.getbuffer())
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "empty_text backslash_n digits far_dates decimals arrays", "refused": "late_fraction"},
+    published="psycopg COPY TO STDOUT delimited text -> Polars dataframe",
+    control=True,
+)
+def read_polars_copy_text(connection, table):
+    r"""Collect COPY ... TO STDOUT as tab-delimited text and parse it with polars.read_csv.
+
+    Text crosses the wire and polars guesses the types from the first 100 rows: a uuid and a date stay String, an
+    integer becomes Int64, a column of digits a number; an empty text and a text \N become null. A float column that
+    starts with 100 whole numbers is refused, and one with an infinity stays String. The article lists the column names
+    by hand; here COPY sends them as a first line.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, table)
+    with phase("decode"):
+        names = next(csv.reader(map(bytes.decode, buffer), delimiter="\t"))  # polars leaves quotes in names doubled
+        buffer.seek(0)
+        return pl.read_csv(buffer, separator="\t", null_values=r"\N", new_columns=names)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "empty_text backslash_n null_words digits int64_beside_null far_dates decimals arrays"},
+    published="psycopg COPY TO STDOUT delimited text -> Pandas dataframe",
+)
+def read_pandas_copy_text(connection, table):
+    r"""Collect COPY ... TO STDOUT as tab-delimited text and parse it with pandas.read_csv.
+
+    Text crosses the wire and pandas guesses the types: a uuid and a date stay str, an integer becomes int64, a column
+    of digits a number; an empty text, \N or a word such as "NA" or "null" becomes a missing value. The article lists
+    the column names by hand; here COPY sends them as a first line.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        buffer = _copy_to_stdout(connection, table)
+    with phase("decode"):
+        return pd.read_csv(buffer, sep="\t", na_values=r"\N")
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "json jsonb", "refused": "first_10000_null far_dates"},
+    published="psycopg row fetch -> Polars dataframe",
+)
+def read_polars_rows(connection, table):
+    """Fetch all rows of one query as tuples and build the frame from them.
+
+    psycopg asks for text by default: text crosses the wire and the driver parses it into Python values. A uuid comes as
+    a Python object (polars dtype Object), an integer as Int64.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        cursor = connection.execute(f"SELECT * FROM {identifier(table)}")
+    columns = [column.name for column in cursor.description]
+    with phase("decode"):
+        return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+    published="psycopg row fetch -> Pandas dataframe",
+)
+def read_pandas_rows(connection, table):
+    """Fetch all rows of one query as tuples and build the frame from them.
+
+    psycopg asks for text by default: text crosses the wire and the driver parses it into Python values. A uuid and a
+    date come as Python objects (dtype object), an integer as int64.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        cursor = connection.execute(f"SELECT * FROM {identifier(table)}")
+    columns = [column.name for column in cursor.description]
+    with phase("decode"):
+        return pd.DataFrame(cursor.fetchall(), columns=columns)
+
+
+@transport("call", path="SELECT 1", payload="one value", requires=["psycopg"], origin="limit")
+def call_select_1(connection):
+    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    return connection.execute("SELECT 1").fetchone()[0]

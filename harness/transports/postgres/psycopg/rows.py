@@ -1,0 +1,207 @@
+"""psycopg 3 by rows: INSERTs one by one, and cursors: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
+
+The floor of the comparison for writes, for which its own documentation advises COPY; reads take values in binary, or in
+portions through a cursor that the server keeps.
+"""
+
+from harness.registry import phase, transport
+from harness.transports.postgres.sql import identifier, identifiers
+
+BATCH_ROWS = 10_000
+
+
+def _insert(table, columns):
+    """Return INSERT with one parameter for each column, with every name quoted."""
+    query = f"INSERT INTO {identifier(table)} ({identifiers(columns)}) VALUES "
+    # A parameter begins with %, also within a name.
+    return query.replace("%", "%%") + f"({', '.join(['%s'] * len(columns))})"
+
+
+def _select(table):
+    from psycopg import sql
+
+    return sql.SQL("SELECT * FROM {}").format(sql.Identifier(table))
+
+
+def _pandas_rows(frame):
+    """Return the rows as tuples in which what is missing is None; NaN in a float column is a float like others."""
+    columns = []
+    for _, values in frame.items():
+        if values.hasnans and values.dtype not in ("float64", "float32"):
+            values = values.astype(object).where(values.notna(), None)
+        columns.append(values.tolist())
+    return zip(*columns, strict=True)
+
+
+def _send_many(connection, table, columns, rows):
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.executemany(_insert(table, columns), rows)
+
+
+def _send_in_pipeline(connection, table, columns, rows):
+    insert = _insert(table, columns)
+    with connection.transaction(), connection.pipeline(), connection.cursor() as cursor:
+        for row in rows:
+            cursor.execute(insert, row)
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="executemany",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
+)
+def write_polars_executemany(connection, frame, table):
+    """Insert every row by itself with executemany, in one transaction.
+
+    psycopg prepares the statement and sends the rows as a pipeline, without waiting for an answer in between. Texts
+    cross the wire as text, and so does a uuid; numbers and dates in the form that psycopg chooses for each value.
+    """
+    _send_many(connection, table, frame.columns, frame.iter_rows())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="executemany",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "fraction_into_int32"},
+)
+def write_pandas_executemany(connection, frame, table):
+    """Insert every row by itself with executemany, in one transaction.
+
+    psycopg prepares the statement and sends the rows as a pipeline, without waiting for an answer in between. What is
+    missing is sent as NULL, except NaN in a float column; a datetime64 goes as a timestamp, which the server casts.
+    """
+    _send_many(connection, table, list(frame.columns), _pandas_rows(frame))
+
+
+@transport(
+    "write",
+    frame="polars",
+    path="pipelined INSERT",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "fraction_into_int32", "refused": "far_dates"},
+)
+def write_polars_pipeline(connection, frame, table):
+    """Insert every row by itself with execute, in one transaction and in pipeline mode.
+
+    In pipeline mode execute does not wait for the answer: what executemany does underneath, row by row by hand.
+    """
+    _send_in_pipeline(connection, table, frame.columns, frame.iter_rows())
+
+
+@transport(
+    "write",
+    frame="pandas",
+    path="pipelined INSERT",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "fraction_into_int32"},
+)
+def write_pandas_pipeline(connection, frame, table):
+    """Insert every row by itself with execute, in one transaction and in pipeline mode.
+
+    In pipeline mode execute does not wait for the answer: what executemany does underneath, row by row by hand. What is
+    missing is sent as NULL, except NaN in a float column; a datetime64 goes as a timestamp, which the server casts.
+    """
+    _send_in_pipeline(connection, table, list(frame.columns), _pandas_rows(frame))
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="row fetch",
+    payload="binary rows",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "json jsonb", "refused": "far_dates"},
+)
+def read_polars_binary_rows(connection, table):
+    """Fetch all rows of one query in binary form as tuples and build the frame from them.
+
+    With `binary=True` binary values cross the wire instead of text. A uuid comes as a Python object (polars dtype
+    Object), an integer as Int64.
+    """
+    import polars as pl
+
+    with phase("receive"):
+        cursor = connection.execute(_select(table), binary=True)
+    with phase("decode"):
+        columns = [column.name for column in cursor.description]
+        return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row", infer_schema_length=None)
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="row fetch",
+    payload="binary rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
+def read_pandas_binary_rows(connection, table):
+    """Fetch all rows of one query in binary form as tuples and build the frame from them.
+
+    With `binary=True` binary values cross the wire instead of text. A uuid and a date come as Python objects (dtype
+    object), an integer as int64, or as float64 beside a null.
+    """
+    import pandas as pd
+
+    with phase("receive"):
+        cursor = connection.execute(_select(table), binary=True)
+    with phase("decode"):
+        return pd.DataFrame(cursor.fetchall(), columns=[column.name for column in cursor.description])
+
+
+@transport(
+    "read",
+    frame="polars",
+    path="server-side cursor",
+    payload="rows",
+    requires=["polars", "psycopg"],
+    lossy={"changed": "json jsonb", "refused": "far_dates"},
+)
+def read_polars_server_cursor(connection, table):
+    """Fetch 10,000 rows at a time through a cursor on the server, make a frame of each portion and join the frames.
+
+    Only one portion is in memory as Python values, where the other row fetches hold the whole result twice. Text
+    crosses the wire. A uuid comes as a Python object (polars dtype Object), an integer as Int64.
+    """
+    import polars as pl
+
+    with connection.transaction(), connection.cursor(name="rows") as cursor:
+        cursor.execute(_select(table))
+        columns = [column.name for column in cursor.description]
+        frames = [pl.DataFrame(schema=columns)]
+        while rows := cursor.fetchmany(BATCH_ROWS):
+            frames.append(pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None))
+    return pl.concat(frames[1:] or frames, how="vertical_relaxed")
+
+
+@transport(
+    "read",
+    frame="pandas",
+    path="server-side cursor",
+    payload="rows",
+    requires=["pandas", "psycopg"],
+    lossy={"changed": "int64_beside_null", "refused": "far_dates"},
+)
+def read_pandas_server_cursor(connection, table):
+    """Fetch 10,000 rows at a time through a cursor on the server, make a frame of each portion and join the frames.
+
+    Only one portion is in memory as Python values. Text crosses the wire. A uuid and a date come as Python objects
+    (dtype object), an integer as int64, or as float64 beside a null.
+    """
+    import pandas as pd
+
+    with connection.transaction(), connection.cursor(name="rows") as cursor:
+        cursor.execute(_select(table))
+        columns = [column.name for column in cursor.description]
+        frames = [pd.DataFrame(columns=columns)]
+        while rows := cursor.fetchmany(BATCH_ROWS):
+            frames.append(pd.DataFrame(rows, columns=columns))
+    return pd.concat(frames[1:] or frames, ignore_index=True)

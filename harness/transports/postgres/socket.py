@@ -1,0 +1,95 @@
+"""What Postgres alone can do when it answers a SELECT in binary: bounds beside those of COPY through asyncpg.
+
+The answer is dropped as it comes out of the socket, unread: no driver can cost a client less. The protocol:
+https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+"""
+
+import os
+import re
+import select
+import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+
+from harness.registry import Unsupported, transport
+from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.tables import psycopg_connections
+
+# CommandComplete or the end of an ErrorResponse, and ReadyForQuery behind it.
+_END = re.compile(rb"(SELECT (\d+)|\x00)\x00Z\x00\x00\x00\x05[ITE]\Z")
+_BUFFER = 1 << 20  # bytes dropped at a time
+_WAKE_UP = 1 << 18  # the kernel wakes us for no less, or after 2 ms
+_TAIL = 64  # bytes that hold all of _END
+
+
+@contextmanager
+def connect(uri):
+    """Yield open connections: as many as this process may use cores, at least two, at most eight."""
+    with psycopg_connections(uri) as connections:
+        if connections[0].pgconn.ssl_in_use:
+            raise Unsupported("rows are dropped off the socket itself, which TLS encrypts; sslmode=disable avoids it")
+        for connection in connections:
+            connection.execute("SET jit = off")
+        yield connections
+
+
+def _request(query):
+    """Return the messages Parse, Bind (all columns in binary), Execute and Sync for a query."""
+    bodies = {b"P": b"\0" + query.encode() + b"\0\0\0", b"B": b"\0\0" + struct.pack("!4h", 0, 0, 1, 1)}
+    bodies |= {b"E": bytes(5), b"S": b""}
+    return b"".join(kind + struct.pack("!i", 4 + len(body)) + body for kind, body in bodies.items())
+
+
+def _throw_away(connection, query):
+    """Drop the answer of a query unread and return the number of rows the server says it sent.
+
+    Raises RuntimeError for an answer that does not end as one of a SELECT does.
+    """
+    buffer, tail = memoryview(bytearray(_BUFFER)), b""
+    with socket.socket(fileno=os.dup(connection.fileno())) as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_UP)
+        wire.sendall(_request(query))
+        while (end := _END.search(tail)) is None:
+            select.select([wire], [], [], 0.002)
+            with suppress(BlockingIOError):
+                if not (size := wire.recv_into(buffer)):
+                    raise RuntimeError("the server closed the connection")
+                tail = (tail + bytes(buffer[max(size - _TAIL, 0) : size]))[-_TAIL:]
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option is the connection's too
+    if end[2] is None:
+        raise RuntimeError(f"expected the end of a SELECT, found {tail!r}")
+    return int(end[2])
+
+
+@transport(
+    "read",
+    path="SELECT in binary, thrown away",
+    payload="nothing kept",
+    requires=["psycopg"],
+    origin="limit",
+    settings={"jit": "off"},
+)
+def read_select_binary_thrown_away(connection, table):
+    """Let one SELECT send the whole table in binary form and drop it: the server and the wire without a client."""
+    return _throw_away(connection[0], f"SELECT * FROM {identifier(table)}")
+
+
+@transport(
+    "read",
+    path="SELECT in binary, thrown away, parallel",
+    payload="nothing kept",
+    requires=["psycopg"],
+    origin="limit",
+    settings={"jit": "off"},
+)
+def read_select_binary_thrown_away_parallel(connection, table):
+    """Let a SELECT on every connection send its range of blocks in binary form and drop it."""
+    size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
+    (blocks,) = connection[0].execute(size, [identifier(table)]).fetchone()
+    cuts = [*(blocks * i // len(connection) for i in range(len(connection))), (1 << 32) - 1]  # no table has more blocks
+    ranges = [f"ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
+    queries = [f"SELECT * FROM {identifier(table)} WHERE {part}" for part in ranges]
+    with ThreadPoolExecutor(len(connection)) as pool:
+        return sum(pool.map(_throw_away, connection, queries))
