@@ -16,7 +16,7 @@ AnswerT = TypeVar("AnswerT", bound="Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Message, Generic[AnswerT]):
-    """What every job says: which transport in which module, where what it returns is left, whether the worker stays for another job.
+    """What every job says: the transport and its module, where what it returns is left, whether the worker stays.
 
     `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it.
     """
