@@ -18,7 +18,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.model import Experiment
 from harness.run import runner
 from harness.run.plan import Plan
-from harness.run.suite_run import Request, open_run
+from harness.run.suite_run import RunRequest, open_run
 from harness.settings import Settings
 from harness.worker.measure import Stopwatch
 
@@ -106,7 +106,7 @@ def overhead_per_run(folder: Path) -> None:
     plan = Plan("matrix", "default", ways, (experiment,), 3, 1, 120.0)
     rows: list[dict] = []
     walls: dict[str, list[float]] = {}
-    with open_run(settings, Request(plan, "databases", "embedded"), print) as suite_run:
+    with open_run(settings, RunRequest(plan, "databases", "embedded"), print) as suite_run:
         for system in ("postgres", "clickhouse"):
             suite_run.session.rig.tables.for_read(system)  # loading the tables happens once, not in every run
         for run in suite_run.todo:

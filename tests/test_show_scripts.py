@@ -14,6 +14,7 @@ from harness.datasets import benchmark_input, lineitem, raw_csv, store
 from harness.datasets.lineitem import Layout
 from harness.lab.availability import missing_package
 from harness.lab.embedded import EmbeddedLab
+from harness.lab.references import References
 from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
 from harness.show import script
@@ -83,7 +84,7 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
 ) -> None:
     dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
-    tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
+    tables = Tables(References(embedded_lab.endpoints), store.specification("analytics_metrics"), dataset, warmup)
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
     if entry.operation is Operation.WRITE:
         table, _ = tables.for_write(entry.system)
@@ -92,7 +93,7 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
     else:
         table, _ = tables.for_read(entry.system)
         assert str(ROWS) in output(tmp_path, entry, uri, table)
-    tables.close(drop=True)
+    tables.references.close(tables.drop)
 
 
 @pytest.mark.long
@@ -101,7 +102,7 @@ def test_the_script_of_a_bound_does_what_it_says(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
 ) -> None:
     dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
-    tables = Tables(embedded_lab.endpoints, store.specification("analytics_metrics"), dataset, warmup)
+    tables = Tables(References(embedded_lab.endpoints), store.specification("analytics_metrics"), dataset, warmup)
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
     if entry.operation is Operation.WRITE:
         source, _ = tables.for_copying(entry.system, in_key_order=entry.frame == "sorted table")
@@ -113,7 +114,7 @@ def test_the_script_of_a_bound_does_what_it_says(
         assert f"{ROWS} rows thrown away" in output(tmp_path, entry, uri, table)
     else:
         assert last_number(output(tmp_path, entry, uri)) == 1
-    tables.close(drop=True)
+    tables.references.close(tables.drop)
 
 
 @pytest.mark.parametrize("entry", first_of_each(SCANS))

@@ -22,7 +22,7 @@ def doctor(
     chosen = settings.load()
     well = True
     with labs.OPENED["external" if external else chosen.kind](chosen) as lab:
-        typer.echo(f"lab: {lab.kind}")
+        typer.echo(f"lab: {lab.name}")
         for diagnosis in examination.examine(chosen, lab):
             well = well and diagnosis.well
             typer.echo(f"{'ok  ' if diagnosis.well else 'FAIL'} {diagnosis.subject}: {diagnosis.found}")

@@ -32,7 +32,7 @@ def run(
 ) -> None:
     """Run a suite and leave its results in results/."""
     from harness.run import plan as plans
-    from harness.run.suite_run import Request, resume_request
+    from harness.run.suite_run import RunRequest, resume_request
     from harness.suites import suite_files
 
     chosen = settings.load()
@@ -43,7 +43,7 @@ def run(
     else:
         known = suite_files.load(chosen.suites_dir, suite)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        request = Request(plan, known.rig, "external" if external else chosen.kind)
+        request = RunRequest(plan, known.rig, "external" if external else chosen.kind)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
 

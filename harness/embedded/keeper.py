@@ -37,7 +37,7 @@ REMOVE_SECONDS = 10.0
 STDIN, STDOUT = 0, 1
 
 
-class LabError(RuntimeError):
+class ServiceError(RuntimeError):
     """A service of the embedded lab cannot be found, started or revived; the text says what to do."""
 
 

@@ -55,7 +55,7 @@ class Examination:
         packages = {name.lower() for module in modules for name in providers.get(module, ())}
         versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
         extent = f"{len(self.chosen)} ways, {len(self.kinds)} kinds of values"
-        return f"lab: {self.lab.kind} ({servers}); {extent}; {versions}; {self.run_id}"
+        return f"lab: {self.lab.name} ({servers}); {extent}; {versions}; {self.run_id}"
 
     @property
     def secrets(self) -> list[str]:

@@ -14,6 +14,7 @@ import os
 import secrets
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -22,11 +23,11 @@ from pathlib import Path
 from typing import Self
 
 from harness.embedded.folders import end_processes_in, new_lab_folder
-from harness.embedded.keeper import LabError, Task, ask_to_stop, close, launch, remove_folder
+from harness.embedded.keeper import ServiceError, Task, ask_to_stop, close, launch, remove_folder
 from harness.embedded.service import Files, Service
 from harness.systems import SYSTEMS
 
-__all__ = ["EmbeddedLab", "LabError"]
+__all__ = ["EmbeddedLab", "ServiceError"]
 
 START_SECONDS = 60.0
 POLL_SECONDS = 0.005
@@ -56,8 +57,9 @@ class EmbeddedLab:
 
     A context manager: up after `with`, gone after it. `services` are keys of SERVICES, or of FILES for databases that
     have no server; `more` are other services by name.
-    Raises LabError when a service cannot be started. Use it from one thread. After `start`, `folder` is the lab's own
-    folder: it lies under the system's temporary one where the account of a service cannot reach the given one.
+    Raises ServiceError when a service cannot be started. Threads that start, end or revive services wait for one
+    another. After `start`, `folder` is the lab's own folder: it lies under the system's temporary one where the account
+    of a service cannot reach the given one.
     """
 
     def __init__(
@@ -70,8 +72,9 @@ class EmbeddedLab:
         self._password = secrets.token_urlsafe(24)
         self._running: dict[str, _Running] = {}
         self._lock: int | None = None
+        self._one_at_a_time = threading.RLock()
         if unknown := set(self._names) - set(self._services):
-            raise LabError(f"lab: expected services out of {sorted(_OF_SYSTEMS)}, found {sorted(unknown)}")
+            raise ServiceError(f"lab: expected services out of {sorted(_OF_SYSTEMS)}, found {sorted(unknown)}")
 
     def __enter__(self) -> Self:
         self.start()
@@ -115,7 +118,9 @@ class EmbeddedLab:
                 self._wait_first_time(name)
         except OSError as error:
             self.stop()
-            raise LabError(f"lab: expected to start in {self._root}, found {error}; choose another folder") from error
+            raise ServiceError(
+                f"lab: expected to start in {self._root}, found {error}; choose another folder"
+            ) from error
         except BaseException:
             self.stop()
             raise
@@ -127,14 +132,20 @@ class EmbeddedLab:
     def revive(self, only: Iterable[str] | None = None) -> list[str]:
         """Start the dead services (or `only` these) again: same ports, passwords and data. Returns their names.
 
-        Raises LabError with the service's last log lines if it does not come up again, and where it ended because its
-        disk was full: it would end again.
+        Raises ServiceError with the service's last log lines if it does not come up again, and where it ended because
+        its disk was full: it would end again.
         """
+        with self._one_at_a_time:
+            return self._revive(only)
+
+    def _revive(self, only: Iterable[str] | None) -> list[str]:
         names = [name for name in self.dead() if only is None or name in only]
         for name in names:
             running = self._running[name]
             if reason := _line_about_space(running, self._services[name].last_words):
-                raise LabError(f"{name} ended because no space is left for it in {self.folder} ({reason}); make room")
+                raise ServiceError(
+                    f"{name} ended because no space is left for it in {self.folder} ({reason}); make room"
+                )
             close(running.keeper)
             end_processes_in(Path(running.task.folder), _PROGRAMS)
             self._run(name, replace(running.task, prepare=[]), running.ports)
@@ -149,10 +160,11 @@ class EmbeddedLab:
         """
         if name in self._files:
             return
-        running = self._running[name]
-        running.keeper.kill()
-        running.keeper.wait()
-        end_processes_in(Path(running.task.folder), _PROGRAMS, at_once=True)
+        with self._one_at_a_time:
+            running = self._running[name]
+            running.keeper.kill()
+            running.keeper.wait()
+            end_processes_in(Path(running.task.folder), _PROGRAMS, at_once=True)
 
     def stop(self) -> None:
         """Stop all services and remove the lab's folder; does nothing the second time."""
@@ -192,7 +204,7 @@ class EmbeddedLab:
         """Wait for a service; start it once more on new ports if somebody took one between choosing and starting."""
         try:
             self._wait(name)
-        except LabError:
+        except ServiceError:
             running = self._running[name]
             ended = running.keeper.poll() is not None
             if not (_port_taken(running) or (ended and not all(map(_is_free, running.ports)))):
@@ -204,7 +216,7 @@ class EmbeddedLab:
             self._wait(name)
 
     def _wait(self, name: str) -> None:
-        """Wait until a service answers. Raises LabError if it ends, has no port, or takes more than START_SECONDS."""
+        """Wait until a service answers. Raises ServiceError if it ends, has no port, or takes too long."""
         service, running = self._services[name], self._running[name]
         folder, deadline = Path(running.task.folder), time.monotonic() + START_SECONDS
         while not ((folder / service.ready_file).exists() and service.is_ready(folder)):
@@ -212,7 +224,7 @@ class EmbeddedLab:
             if ended is not None or _port_taken(running) or time.monotonic() > deadline:
                 found = "it still starting" if ended is None else f"it ended with status {ended}"
                 ports = " and ".join(map(str, running.ports))
-                raise LabError(
+                raise ServiceError(
                     f"{name}: expected it to answer on 127.0.0.1, port {ports}, within {START_SECONDS:.0f} s, "
                     f"found {found}. Its last lines:\n{_last_lines(Path(running.task.log))}\n"
                     f"Remove the cause they name (disk full, memory, a program that took the port) and start again."

@@ -26,7 +26,7 @@ class Lab:
     not ours, and they have no `pids`.
     """
 
-    kind: str
+    name: str
     folder: Path | None
     endpoints: dict[str, str]
     io: SharedFolder | None
@@ -44,8 +44,7 @@ class Lab:
 @contextmanager
 def embedded(settings: Settings) -> Iterator[Lab]:
     """Start the embedded lab, and stop it with everything it started at the end, however that comes."""
-    from harness.lab.embedded import EmbeddedLab
-    from harness.lab.embedded import LabError as EmbeddedLabError
+    from harness.lab.embedded import EmbeddedLab, ServiceError
 
     try:
         with on_signals(), EmbeddedLab(settings.state_dir) as servers:
@@ -59,7 +58,7 @@ def embedded(settings: Settings) -> Iterator[Lab]:
                 lambda: servers.pids,
                 servers.end,
             )
-    except EmbeddedLabError as error:
+    except ServiceError as error:
         raise LabError(str(error)) from None
 
 
@@ -81,7 +80,7 @@ def external(settings: Settings) -> Iterator[Lab]:
 def compose(settings: Settings) -> Iterator[Lab]:
     """Use the servers of the Compose lab, from inside its harness container. Raises LabError when none is named."""
     with external(settings) as lab:
-        yield replace(lab, kind="compose")
+        yield replace(lab, name="compose")
 
 
 def _variables(system: System) -> str:

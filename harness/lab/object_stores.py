@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from harness.embedded.keeper import LabError as EmbeddedLabError
+from harness.embedded.keeper import ServiceError
 from harness.lab import go_programs, minio, s3, toxiproxy
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.go_programs import NotThere
@@ -32,7 +32,7 @@ class Objects:
 
     store: ObjectStore
     server: Server
-    kind: str
+    lab_name: str
     links: str | None
     no_links: str
     lab: EmbeddedLab
@@ -71,7 +71,7 @@ class Objects:
             try:
                 self.ask(s3.remove_bucket, name)
             except Exception as error:  # a store that is gone or hangs cannot be tidied; one of our own goes anyway
-                if self.kind != "embedded":
+                if self.lab_name != "embedded":
                     say(f"s3: the bucket {name} is left, remove it: {type(error).__name__}: {error}")
 
     def dead(self) -> list[str]:
@@ -143,11 +143,11 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
     try:
         with on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
             store = named or _own(lab.endpoints["s3"])
-            server, kind = s3.check(store), _kind(settings) if named else "embedded"
+            server, lab_name = s3.check(store), _lab_name(settings) if named else "embedded"
             if not named:  # the server itself does not tell
                 server = replace(server, version=f"{server.version} {go_programs.MINIO.version}")
-            yield Objects(store, server, kind, lab.endpoints.get("toxiproxy"), no_links, lab)
-    except EmbeddedLabError as error:
+            yield Objects(store, server, lab_name, lab.endpoints.get("toxiproxy"), no_links, lab)
+    except ServiceError as error:
         raise LabError(str(error)) from None
 
 
@@ -169,7 +169,7 @@ def none_here(settings: Settings) -> str | None:
     return "no Go to compile a MinIO with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another"
 
 
-def _kind(settings: Settings) -> str:
+def _lab_name(settings: Settings) -> str:
     return "compose" if settings.kind == "compose" else "external"
 
 

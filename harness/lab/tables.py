@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -11,39 +11,31 @@ from harness.check.canonical import canonicalise
 from harness.check.verify import differences
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import PLAIN, Specification
-from harness.lab.reference import PATIENCE_SECONDS, NoAnswer, Reference
+from harness.lab.references import References
 from harness.model import Dataset, LabError
 from harness.systems import SYSTEMS
 
+MOST = 9  # datasets of one run: `claim` drops the tables of so many, whatever an interrupted run had
+
 
 class Tables:
-    """The tables of one dataset, held through one reference connection a database.
+    """The tables of one dataset in every database; `warmup` is the small dataset that warm-up calls read.
 
-    `warmup` is the small dataset that warm-up calls read. Connections are opened on first use and again after `forget`.
-    Every call to a server ends within `patience` seconds, or raises NoAnswer: `hung` names the databases that did.
+    `place` (from 1) tells the tables of several datasets of one run apart.
     """
 
     def __init__(
-        self,
-        endpoints: dict[str, str],
-        spec: Specification,
-        dataset: Dataset,
-        warmup: Dataset,
-        patience: float = PATIENCE_SECONDS,
+        self, references: References, spec: Specification, dataset: Dataset, warmup: Dataset, place: int = 1
     ) -> None:
-        self._endpoints, self._spec, self._patience = endpoints, spec, patience
-        self._dataset, self._warmup = dataset, warmup
-        self._references: dict[str, Reference] = {}
-        self._loaded: set[tuple[str, str]] = set()
-        self.hung: set[str] = set()
-        self.claimed = False
+        self.references, self.dataset = references, dataset
+        self._spec, self._warmup, self._place = spec, warmup, place
+        self._loaded: dict[tuple[str, str], int] = {}  # the life of the database in which they were
         self._expected = OrderedColumns(dataset, spec)
 
-    def claim(self, systems: Iterable[str]) -> None:
-        """Make sure that all table names are free or ours, dropping what an interrupted run left. Raises LabError."""
-        for system in systems:
-            self._drop_all(system)
-        self.claimed = True
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The columns with their kinds."""
+        return self._spec.kinds
 
     def for_write(self, system: str, profile: str = PLAIN) -> tuple[str, str]:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
@@ -66,20 +58,22 @@ class Tables:
 
     def _filled(self, system: str, suffix: str, profile: str, order: tuple[str, ...]) -> tuple[str, str]:
         tables = self._names(suffix)
-        if (system, suffix) not in self._loaded:
+        if self._loaded.get((system, suffix)) != self.references.lives[system]:
             definition = self._definition(system, profile)
-            for table, dataset in zip(tables, (self._dataset, self._warmup), strict=True):
+            for table, dataset in zip(tables, (self.dataset, self._warmup), strict=True):
                 self._ask(system, SYSTEMS[system].client.create, table, definition)
                 self._ask(system, SYSTEMS[system].client.load, table, dataset.path, self._spec.kinds, order, once=True)
             if wrong := self.differences_in_table(system, tables[0]):
                 raise LabError(
                     f"{system}: table {tables[0]} was loaded wrongly through the reference client: {wrong[0]}"
                 )
-            self._loaded.add((system, suffix))
+            self._loaded[system, suffix] = self.references.lives[system]
         return tables
 
-    def _names(self, suffix: str) -> tuple[str, str]:
-        return f"{self._spec.name}{suffix}", f"{self._spec.name}_warmup{suffix}"
+    def _names(self, suffix: str, place: int = 0) -> tuple[str, str]:
+        place = place or self._place
+        name = self._spec.name if place == 1 else f"{self._spec.name}_{place}"
+        return f"{name}{suffix}", f"{name}_warmup{suffix}"
 
     def _definition(self, system: str, profile: str) -> str:
         definition = SYSTEMS[system].tables.definition(self._spec, profile)
@@ -98,54 +92,25 @@ class Tables:
 
     def settle(self, system: str) -> None:
         """Drop what the last write left and bring the database to rest."""
-        self.greet(system)
+        self.references.greet(system)
         for table in self._names(""):
             self._ask(system, SYSTEMS[system].client.drop, table)
         self._ask(system, SYSTEMS[system].client.settle)
 
-    def greet(self, system: str) -> None:
-        """See that a database answers. Raises NoAnswer or, where no connection can be opened, LabError."""
-        self._watched(system, self._reference(system).greet)
+    def claim(self, system: str) -> None:
+        """Make sure that all table names are free or ours, dropping what an interrupted run left. Raises LabError."""
+        for place in range(1, MOST + 1):
+            self._drop(system, place)
 
-    def forget(self, system: str) -> None:
-        """Give up a database's connection and loaded tables, after its server has died."""
-        self._loaded = {(name, suffix) for name, suffix in self._loaded if name != system}
-        if reference := self._references.pop(system, None):
-            reference.close()
+    def drop(self, system: str) -> None:
+        """End what dead workers left running, and drop all tables of this dataset."""
+        self._ask(system, SYSTEMS[system].client.end_sessions)
+        self._drop(system, self._place)
 
-    def close(self, drop: bool) -> list[str]:
-        """Close all connections, first dropping the lab's tables when asked to; return where that was not possible.
-
-        The next run's `claim` drops those.
-        """
-        left = []
-        for system in list(self._references):
-            try:
-                if drop:
-                    self._ask(system, SYSTEMS[system].client.end_sessions)
-                    self._drop_all(system)
-            except Exception:  # a server that is gone or hangs cannot be tidied
-                left.append(system)
-            self.forget(system)
-        return left
-
-    def _drop_all(self, system: str) -> None:
+    def _drop(self, system: str, place: int) -> None:
         for suffix in ("", "_loaded", "_source", "_sorted"):
-            for table in self._names(suffix):
+            for table in self._names(suffix, place):
                 self._ask(system, SYSTEMS[system].client.drop, table)
 
     def _ask(self, system: str, call: Callable[..., Any], *arguments: Any, once: bool = False) -> Any:
-        return self._watched(system, lambda: self._reference(system).ask(call, *arguments, once=once))
-
-    def _watched(self, system: str, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except NoAnswer:
-            self.hung.add(system)
-            self.forget(system)
-            raise
-
-    def _reference(self, system: str) -> Reference:
-        if system not in self._references:
-            self._references[system] = Reference(SYSTEMS[system], self._endpoints, self._patience)
-        return self._references[system]
+        return self.references.ask(system, call, *arguments, once=once)

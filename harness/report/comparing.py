@@ -35,7 +35,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Line:
+class CaseRatio:
     """One case of two runs, A and B; its fields are the columns of compared.csv."""
 
     experiment: str  # experiment of the suite
@@ -53,7 +53,7 @@ class Line:
     shown: str  # ~ where no difference is shown, else faster or slower: B
 
 
-COLUMNS = tuple(one.name for one in fields(Line))
+COLUMNS = tuple(one.name for one in fields(CaseRatio))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Compared:
     """
 
     names: tuple[str, str]
-    lines: list[Line]
+    lines: list[CaseRatio]
     left_out: list[str]
     differs: tuple[str, ...]
 
@@ -126,7 +126,7 @@ def runs_needed(cases: int) -> int:
     return next(n for n in range(1, 1_000) if cases * smallest_p(n, n) < LEVEL)
 
 
-def too_few(lines: Sequence[Line]) -> str:
+def too_few(lines: Sequence[CaseRatio]) -> str:
     """Say that no case has runs enough to show a difference, and how many it would take; empty where one has."""
     several = f"{len(lines)} {'case is' if len(lines) == 1 else 'cases are'} compared at once"
     least = min((smallest_p(line.n_a, line.n_b) for line in lines), default=0.0)
@@ -150,7 +150,7 @@ def _differing(one: StoredRun, other: StoredRun) -> Iterator[str]:
             yield f"machine: {name.replace('_', ' ')} ({ours.get(name)} and {theirs.get(name)})"
 
 
-def _lines(names: tuple[str, str], one: list[Row], other: list[Row]) -> tuple[list[Line], list[str]]:
+def _lines(names: tuple[str, str], one: list[Row], other: list[Row]) -> tuple[list[CaseRatio], list[str]]:
     a, b = _by_case(one), _by_case(other)
     pairs: dict[Key, tuple[list[float], list[float]]] = {}
     left_out = []
@@ -190,12 +190,12 @@ def _why(rows: list[Row] | None) -> str:
     return ": ".join(filter(None, (str(rows[0].status), rows[0].error)))
 
 
-def _line(key: Key, one: list[float], other: list[float], name: str, p: tuple[float, float]) -> Line:
+def _line(key: Key, one: list[float], other: list[float], name: str, p: tuple[float, float]) -> CaseRatio:
     medians = statistics.median(one), statistics.median(other)
     ratio = medians[1] / medians[0]
     low, high = ratio_interval(other, one, name) or (None, None)
     direction = "slower" if ratio > 1 else "faster"
-    return Line(
+    return CaseRatio(
         *key,
         n_a=len(one),
         n_b=len(other),
@@ -252,7 +252,7 @@ def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
     return folder / "compared.csv", folder / "compared.md"
 
 
-def _texts(line: Line, several: bool) -> tuple[str, ...]:
+def _texts(line: CaseRatio, several: bool) -> tuple[str, ...]:
     ends = [significant(line.ratio_low), significant(line.ratio_high)]
     return (
         f"{line.transport} ({line.experiment})" if several else line.transport,

@@ -51,7 +51,7 @@ class PageTable:
 
 
 @dataclass(frozen=True)
-class _Column:
+class _FigureColumn:
     """A column of the table of every case: its head, the column of the summary that has its number, and its text."""
 
     head: str
@@ -60,24 +60,24 @@ class _Column:
 
 
 _FIGURES = (
-    _Column("runs", "n", str),
-    _Column("median s", "median_seconds", significant),
-    _Column("interval from", "median_low_seconds", significant),
-    _Column("interval to", "median_high_seconds", significant),
-    _Column("mean s", "mean_seconds", significant),
-    _Column("std s", "std_seconds", significant),
-    _Column("min s", "min_seconds", significant),
-    _Column("max s", "max_seconds", significant),
-    _Column("mean rows/s", "mean_rows_per_s", significant),
-    _Column("connect s", "median_connect_seconds", significant),
-    _Column("CPU s", "median_cpu_seconds", significant),
-    _Column("peak MB", "peak_rss_bytes", megabytes),
-    _Column("anonymous MB", "peak_anon_bytes", megabytes),
-    _Column("file-backed MB", "peak_file_bytes", megabytes),
-    _Column("of limit", "share_of_limit", lambda value: f"{value:.0%}"),
-    _Column("published s", "published_mean_seconds", as_printed),
-    _Column("published rows/s", "published_mean_rows_per_s", as_printed),
-    _Column("ratio", "ratio_to_published", significant),
+    _FigureColumn("runs", "n", str),
+    _FigureColumn("median s", "median_seconds", significant),
+    _FigureColumn("interval from", "median_low_seconds", significant),
+    _FigureColumn("interval to", "median_high_seconds", significant),
+    _FigureColumn("mean s", "mean_seconds", significant),
+    _FigureColumn("std s", "std_seconds", significant),
+    _FigureColumn("min s", "min_seconds", significant),
+    _FigureColumn("max s", "max_seconds", significant),
+    _FigureColumn("mean rows/s", "mean_rows_per_s", significant),
+    _FigureColumn("connect s", "median_connect_seconds", significant),
+    _FigureColumn("CPU s", "median_cpu_seconds", significant),
+    _FigureColumn("peak MB", "peak_rss_bytes", megabytes),
+    _FigureColumn("anonymous MB", "peak_anon_bytes", megabytes),
+    _FigureColumn("file-backed MB", "peak_file_bytes", megabytes),
+    _FigureColumn("of limit", "share_of_limit", lambda value: f"{value:.0%}"),
+    _FigureColumn("published s", "published_mean_seconds", as_printed),
+    _FigureColumn("published rows/s", "published_mean_rows_per_s", as_printed),
+    _FigureColumn("ratio", "ratio_to_published", significant),
 )
 
 
@@ -196,7 +196,7 @@ def _way(case: Summary) -> Cell:
     return Cell(name(case), more=case.transport if case.published_row else "")
 
 
-def _figure(case: Summary, column: _Column) -> Cell:
+def _figure(case: Summary, column: _FigureColumn) -> Cell:
     value = getattr(case, column.of)
     return Cell("" if value is None else column.text(value), value)
 

@@ -13,7 +13,7 @@ BETWEEN = "; "  # between the parts of a mapping as text: name=value; name=value
 
 
 @dataclass(frozen=True)
-class Column:
+class ResultColumn:
     """One column of runs.csv: its name, the field of `Row` it is read into, how, its unit and meaning."""
 
     name: str
@@ -169,7 +169,9 @@ class Row:
 
 
 COLUMNS = tuple(
-    Column(one.metadata["name"] or one.name, one.name, *(one.metadata[part] for part in ("parse", "unit", "meaning")))
+    ResultColumn(
+        one.metadata["name"] or one.name, one.name, *(one.metadata[part] for part in ("parse", "unit", "meaning"))
+    )
     for one in fields(Row)
 )
 NAMES = tuple(column.name for column in COLUMNS)

@@ -32,7 +32,7 @@ _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in
 
 
 @dataclass(frozen=True)
-class Session:
+class SuiteSession:
     """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life.
 
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
@@ -57,7 +57,7 @@ class Session:
         return f'then "lab run --resume {self.name or self.run_id}" goes on'
 
 
-def perform(session: Session, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
+def perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
     """Perform the runs in their order; append each row to runs.csv, then hand it to `on_row`."""
     (session.folder / "logs").mkdir(exist_ok=True)
     ours = _identity(session)
@@ -84,7 +84,7 @@ def perform(session: Session, runs: Sequence[Run], on_row: Callable[[Row], None]
         on_row(row)
 
 
-def _identity(session: Session) -> tuple[int, int] | None:
+def _identity(session: SuiteSession) -> tuple[int, int] | None:
     """Return what tells the results folder from another one that took its name; None where there is none."""
     try:
         found = session.folder.stat()
@@ -101,7 +101,7 @@ def require_room(folder: Path, rig: Rig[Any, Any], case: Case, then: str) -> Non
     require_disk(folder, _BYTES_A_RUN + rig.room(case), then)
 
 
-def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> Row:
+def as_row(session: SuiteSession, run: Run, outcome: Outcome, started_at: str) -> Row:
     """Lay a run and its outcome out as a row of runs.csv."""
     case, entry, measured = run.case, run.case.transport, outcome.measurement
     rows, bytes_on_disk = session.rig.extent(case)
@@ -138,7 +138,7 @@ def as_row(session: Session, run: Run, outcome: Outcome, started_at: str) -> Row
     )
 
 
-def _outcome(session: Session, run: Run) -> Outcome:
+def _outcome(session: SuiteSession, run: Run) -> Outcome:
     """Do one run; the only place of the lab that catches everything, and makes it a row."""
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
@@ -161,7 +161,7 @@ def _outcome(session: Session, run: Run) -> Outcome:
     return replace(outcome, error=text)
 
 
-def _measured(session: Session, run: Run) -> Outcome:
+def _measured(session: SuiteSession, run: Run) -> Outcome:
     case, rig = run.case, session.rig
     result = session.folder / "result.arrow"
     log = session.folder / "logs" / f"{run.order:04d}-{case.transport.id}.log"
@@ -191,7 +191,7 @@ def _measured(session: Session, run: Run) -> Outcome:
         result.unlink(missing_ok=True)
 
 
-def _close_log(log: Path, execution: Execution[Any], session: Session) -> None:
+def _close_log(log: Path, execution: Execution[Any], session: SuiteSession) -> None:
     """Keep what the worker said only where something went wrong, without passwords."""
     if execution.answer.status is Status.OK:
         log.unlink()
@@ -216,7 +216,7 @@ def _measurement(measured: Measured, samples: list[Sample]) -> Measurement:
     )
 
 
-def _after(session: Session, case: Case, outcome: Outcome, hung: bool) -> Outcome:
+def _after(session: SuiteSession, case: Case, outcome: Outcome, hung: bool) -> Outcome:
     """Bring the rig to rest; where the server of this case has died or hangs, bring it back and say so in the outcome.
 
     `hung`: that it hangs is what the outcome says.

@@ -24,7 +24,7 @@ from harness.run import blame, environment
 from harness.run.lock import only_run
 from harness.run.plan import Plan, cases, from_facts, shuffled_runs
 from harness.run.rigs.rig import Order
-from harness.run.runner import Session, require_room
+from harness.run.runner import SuiteSession, require_room
 from harness.settings import Settings
 
 
@@ -32,13 +32,13 @@ from harness.settings import Settings
 class SuiteRun:
     """A suite run that is ready: what was there before, what is still to do, and the session to do it in."""
 
-    session: Session
+    session: SuiteSession
     done: list[Row]
     todo: list[Run]
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What the person asked for: a plan on a rig and kind of lab, as a new run or (`run_id`) one to complete.
 
     `folder` is where the one to complete is. `traces` keeps the cores that runs use over time.
@@ -52,7 +52,7 @@ class Request:
     traces: bool = False
 
 
-def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -> Request:
+def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -> RunRequest:
     """Read what an earlier run was asked to do; `rig_of` tells the rig of a suite.
 
     Raises LabError when there is no such run or it cannot be read.
@@ -64,14 +64,16 @@ def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -
     except (KeyError, TypeError):
         raise LabError(f"{folder} was made by another version of the lab, whose plans are different") from None
     # The id is the one its rows have: a folder may have been copied or renamed.
-    return Request(plan, rig_of(plan.suite), _LABS.get(str(facts["lab"]), str(facts["lab"])), facts["run_id"], folder)
+    return RunRequest(
+        plan, rig_of(plan.suite), _LABS.get(str(facts["lab"]), str(facts["lab"])), facts["run_id"], folder
+    )
 
 
 _LABS = {"local": "embedded"}  # a rig without servers does not ask for a lab
 
 
 @contextmanager
-def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -> Iterator[SuiteRun]:
+def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]) -> Iterator[SuiteRun]:
     """Bring up the rig and everything a suite run needs, and take it down again at the end.
 
     `say` is told what takes time. Raises LabError before anything is left behind: unknown transports, no server,
@@ -96,7 +98,7 @@ def open_run(settings: Settings, request: Request, say: Callable[[str], None]) -
         if not request.run_id:
             folders.begin(folder, run_id, facts)
         done = [row for row in earlier if row.status is not Status.AGAIN]
-        session = Session(
+        session = SuiteSession(
             run_id,
             plan.suite,
             rig,

@@ -56,7 +56,7 @@ class Picture:
 
     name: str
     title: str
-    kind: Literal["bars", "lines", "scatter", "traces"]
+    form: Literal["bars", "lines", "scatter", "traces"]
     y: str
     x: str = ""
     colour: str = "transport"

@@ -56,9 +56,9 @@ class System:
         return cast(Folder, self._module("folder"))
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> TableDefinitions:
         """The SQL types and tables of datasets."""
-        return cast(Tables, self._module("tables"))
+        return cast(TableDefinitions, self._module("tables"))
 
     @property
     def hostile(self) -> Hostile:
@@ -140,7 +140,7 @@ class Folder(Protocol):
         """Let each side write a file that the other reads. Raises LabError with what went wrong."""
 
 
-class Tables(Protocol):
+class TableDefinitions(Protocol):
     """How a dataset stands in a database: the module `tables` of its room."""
 
     def definition(self, spec: Specification, profile: str) -> str | None:

@@ -56,7 +56,7 @@ def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
             thread.start()
             if not in_the_run:
                 thread.join()
-            session = runner.Session("the-run", "elt", rig, "0" * 12, folder, 8.0)
+            session = runner.SuiteSession("the-run", "elt", rig, "0" * 12, folder, 8.0)
             runner.perform(session, [Run(each, 1, place) for place, each in enumerate(cases, 1)], rows.append)
             thread.join()
         assert not list((tmp_path / "state").glob("*/*"))

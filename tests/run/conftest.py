@@ -93,7 +93,7 @@ def perform(tmp_path, monkeypatch):
     def call(function="scan", starved=(), **says):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
-        session = runner.Session("the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved))
+        session = runner.SuiteSession("the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved))
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = runs_csv.load(folder / "runs.csv")
         assert [line.status for line in told] == [row.status]

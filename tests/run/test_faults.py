@@ -19,7 +19,7 @@ from harness.model import Experiment, Status
 from harness.run import runner
 from harness.run.plan import Plan
 from harness.run.rigs.databases import DatabaseRig
-from harness.run.suite_run import Request, open_run
+from harness.run.suite_run import RunRequest, open_run
 from harness.settings import Settings
 from tests.commands import wait_for_rows
 
@@ -89,9 +89,9 @@ def killing(victim: Callable[[psutil.Process], psutil.Process]) -> Iterator[list
     thread.join()
 
 
-def two_runs(select: str, time_limit: float, rows: int = ROWS) -> Request:
+def two_runs(select: str, time_limit: float, rows: int = ROWS) -> RunRequest:
     experiment = Experiment("matrix", "postgres.*,clickhouse.*", "analytics_metrics", {"rows": [rows]})
-    return Request(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
+    return RunRequest(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
 
 
 def run_with(tmp_path: Path, datasets: Path, select: str, victim: str) -> Any:

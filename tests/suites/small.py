@@ -28,14 +28,14 @@ experiments = [{ name = "only", parameters = { rows = [10] } }]
 [[pictures]]
 name = "a-picture"
 title = "A picture"
-kind = "lines"
+form = "lines"
 where = { experiment = ["first"] }
 x = "rows"
 y = "seconds"
 [[pictures]]
 name = "another-picture"
 title = "Another picture"
-kind = "bars"
+form = "bars"
 y = "seconds"
 statistic = "mean and deviation"
 """

@@ -151,7 +151,7 @@ def test_a_picture_shows_columns_there_are(suite, picture):
     assert {picture.y, picture.colour} <= columns | details_of(suite)
     assert {picture.x, picture.dash} <= columns | {""}
     assert (picture.where or {}).keys() <= columns
-    assert (picture.x == "") == (picture.kind == "bars")
+    assert (picture.x == "") == (picture.form == "bars")
 
 
 @every_picture

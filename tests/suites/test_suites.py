@@ -18,7 +18,7 @@ def test_a_good_suite_is_read(small):
     assert small.published == (
         PublishedFigure("a", mean_seconds=1.0, mean_rows_per_s=2.0, min_rows_per_s=3.0, max_rows_per_s=4.0),
     )
-    assert [(picture.name, picture.kind, picture.where) for picture in small.pictures] == [
+    assert [(picture.name, picture.form, picture.where) for picture in small.pictures] == [
         ("a-picture", "lines", {"experiment": ["first"]}),
         ("another-picture", "bars", None),
     ]
@@ -100,9 +100,9 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         ("rows = [10] }", "rows = [0] }", "expected rows to be whole numbers above 0"),
         ("rows = [10] }", "rows = [10, 20, 10] }", "rows: expected different values"),
         (
-            'kind = "lines"',
-            'kind = "pie"',
-            "pictures.0.kind: expected 'bars', 'lines', 'scatter' or 'traces', found 'pie'",
+            'form = "lines"',
+            'form = "pie"',
+            "pictures.0.form: expected 'bars', 'lines', 'scatter' or 'traces', found 'pie'",
         ),
         ('statistic = "mean and', 'statistic = "mode and', "pictures.1.statistic: expected 'median and range'"),
         (

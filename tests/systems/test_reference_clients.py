@@ -14,6 +14,7 @@ import pytest
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.reference import NoAnswer, within
+from harness.lab.references import References
 from harness.lab.tables import Tables
 from harness.model import MARK, NAMESPACE, LabError
 from harness.systems import SYSTEMS
@@ -27,9 +28,9 @@ BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
 @pytest.fixture
 def tables(embedded_lab: EmbeddedLab, dataset_folder: Path) -> Iterator[Tables]:
     dataset, warmup = (store.ensure(dataset_folder, SPEC.name, rows, 1) for rows in (3_000, 1_000))
-    made = Tables(embedded_lab.endpoints, SPEC, dataset, warmup)
+    made = Tables(References(embedded_lab.endpoints), SPEC, dataset, warmup)
     yield made
-    made.close(drop=True)
+    made.references.close(made.drop)
 
 
 def connection(system: str, lab: EmbeddedLab) -> Any:
@@ -55,7 +56,7 @@ def test_what_is_loaded_comes_back_with_every_value(system: str, tables: Tables)
 @BOTH
 def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_read(system)
-    frame = pl.read_parquet(tables._dataset.path)
+    frame = pl.read_parquet(tables.dataset.path)
     key = frame["entity_key"][1234]
     change = {
         "postgres": f"UPDATE {NAMESPACE}.{table} SET metric_3 = -1 WHERE entity_key = '{key}'",
@@ -71,7 +72,7 @@ def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, em
 @BOTH
 def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_read(system)
-    key = pl.read_parquet(tables._dataset.path)["entity_key"][7]
+    key = pl.read_parquet(tables.dataset.path)["entity_key"][7]
     where = f"{NAMESPACE}.{table} WHERE entity_key = '{key}'"
     run_sql(system, embedded_lab, f"DELETE FROM {where}")
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
@@ -81,7 +82,7 @@ def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: Embed
 def test_tables_for_writes_are_empty_again_each_time(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_write(system)
     opened = connection(system, embedded_lab)
-    SYSTEMS[system].client.load(opened, table, tables._dataset.path, SPEC.kinds)
+    SYSTEMS[system].client.load(opened, table, tables.dataset.path, SPEC.kinds)
     tables.for_write(system)
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 0"]
 

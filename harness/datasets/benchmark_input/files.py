@@ -39,7 +39,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Files:
+class InputFiles:
     """The files of a table: their folder, rows and bytes in all, and the answers."""
 
     folder: Path
@@ -71,7 +71,7 @@ def needed_bytes(datasets: Path, rows: int, files: int, seed: int) -> int:
     return 0 if known else most_bytes(rows, files)
 
 
-def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str], None]) -> Files:
+def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str], None]) -> InputFiles:
     """Return the table in so many files of equal size; files missing or not as they were left are made again.
 
     Raises LabError: more files than rows, or the folder cannot be written.
@@ -101,10 +101,10 @@ def ensure(datasets: Path, rows: int, files: int, seed: int, say: Callable[[str]
     except OSError as error:
         raise LabError(f"cannot build benchmark_input in {folder}: {error.strerror or error}") from None
     total = sum(size for size, _ in known["states"].values())
-    return Files(folder, rows, files, total, seed, Answers(**known["answers"]))
+    return InputFiles(folder, rows, files, total, seed, Answers(**known["answers"]))
 
 
-def facts(files: Files) -> dict[str, Any]:
+def facts(files: InputFiles) -> dict[str, Any]:
     """Return what is known about the files as plain values, but for where they lie."""
     known = {name: getattr(files, name) for name in ("rows", "files", "bytes", "seed")}
     return {"name": "benchmark_input", "version": VERSION, **known, **asdict(files.answers)}

@@ -16,7 +16,7 @@ from harness.report.pictures.traces import draw_traces
 from harness.results.row import Row
 from harness.suites.suite import Picture, PublishedFigure
 
-_KINDS = {"bars": bars, "lines": lines, "scatter": scatter}
+_FORMS = {"bars": bars, "lines": lines, "scatter": scatter}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def draw(picture: Picture, rows: list[Row], published: tuple[PublishedFigure, ..
 
     Raises LabError where the picture is of columns that there are not, or sets two cases at one place of a line.
     """
-    if picture.kind == "traces":
+    if picture.form == "traces":
         return _draw_traces(picture, rows, folder)
     about = chosen(picture, rows)
     found = points(picture, about)
@@ -70,4 +70,4 @@ def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure,
     first = {value(row, picture.colour) for row in rows if row.origin == Origin.PUBLISHED}
     looks = style.looks((value(row, picture.colour) for row in rows), first)
     theirs = published if picture.published else ()
-    return _KINDS[picture.kind](picture, second_line(picture, about, found), found, theirs, looks)
+    return _FORMS[picture.form](picture, second_line(picture, about, found), found, theirs, looks)

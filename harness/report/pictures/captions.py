@@ -27,10 +27,10 @@ def caption(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark], p
     sample = _sample(picture, points)
     sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"Conditions: {', '.join(_conditions(rows))}."]
     if published:
-        marks = "Open diamonds" if picture.kind == "bars" else "Dotted lines with open marks"
+        marks = "Open diamonds" if picture.form == "bars" else "Dotted lines with open marks"
         sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
     missing = [point for point in points if not has_mark(picture, point)]
-    if missing and picture.kind == "bars":
+    if missing and picture.form == "bars":
         sentences.append("Ways in grey have no figure: how their runs ended stands beside them.")
     elif missing:
         sentences.append(f"Without a mark: {_named(picture, missing)}.")

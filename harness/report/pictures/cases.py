@@ -72,7 +72,7 @@ def points(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
 def has_mark(picture: Picture, point: CaseMark) -> bool:
     """Tell whether a point can be drawn: it has the figures, and a place on the axis where the picture has one."""
     placed = {"bars": True, "lines": point.place is not None, "scatter": point.x is not None}
-    return point.y is not None and placed[picture.kind]
+    return point.y is not None and placed[picture.form]
 
 
 def _point(picture: Picture, case: list[Row]) -> CaseMark:
@@ -87,8 +87,8 @@ def _point(picture: Picture, case: list[Row]) -> CaseMark:
         published_row=first.published_row or "",
         colour=value(first, picture.colour),
         dash=value(first, picture.dash) if picture.dash else "",
-        place=_place(first, picture.x) if picture.kind == "lines" else None,
-        x=_spread(good, picture.x, picture.statistic) if picture.kind == "scatter" else None,
+        place=_place(first, picture.x) if picture.form == "lines" else None,
+        x=_spread(good, picture.x, picture.statistic) if picture.form == "scatter" else None,
         y=_spread(good, picture.y, picture.statistic),
         ok=len(good),
         failed=", ".join(_counted(Counter(str(row.status) for row in bad), bool(good))),

@@ -17,9 +17,10 @@ from harness.lab.availability import reason_unavailable
 from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects
 from harness.lab.reference import PATIENCE_SECONDS, answered
-from harness.lab.tables import Tables
+from harness.lab.references import References
+from harness.lab.tables import MOST, Tables
 from harness.machine.inventory import filesystem
-from harness.model import Bucket, Case, Dataset, LabError, Operation, Server, Transport
+from harness.model import Bucket, Case, LabError, Operation, Server, Transport
 from harness.run.lock import busy
 from harness.run.rigs.rig import Checked, Order, Rig, dataset_facts, only_parameters, stopping_where_not_ours
 from harness.settings import Settings
@@ -33,19 +34,18 @@ WITH_PROFILE = PARAMETERS | {"profile"}
 
 @dataclass(frozen=True)
 class DatabaseRig:
-    """Servers, dataset, tables, and the S3 server (or why there is none); see `harness.run.rigs.rig.Rig`."""
+    """Servers, the tables of each dataset by its name and rows, and the S3 server (or why there is none); see `Rig`."""
 
     lab: Lab
     servers: dict[str, Server]
-    dataset: Dataset
-    kinds: dict[str, str]
-    tables: Tables
+    references: References
+    tables: dict[tuple[str, int], Tables]
     objects: Objects | str
     bucket: str
 
     @property
     def lab_name(self) -> str:
-        return self.lab.kind
+        return self.lab.name
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -55,7 +55,8 @@ class DatabaseRig:
     @property
     def headline(self) -> str:
         versions = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
-        return f"lab: {self.lab.kind} ({versions}); {self.dataset.rows:,} rows of {self.dataset.name}"
+        data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
+        return f"lab: {self.lab.name} ({versions}); {data}"
 
     def facts(self) -> dict[str, Any]:
         servers = {
@@ -64,24 +65,24 @@ class DatabaseRig:
         if not isinstance(self.objects, str):
             servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
         return {
-            "data": [dataset_facts(self.dataset)],
+            "data": [dataset_facts(tables.dataset) for tables in self.tables.values()],
             "servers": servers,
             "server_filesystem": filesystem(self.lab.folder) if self.lab.folder else None,
         }
 
     def extent(self, case: Case) -> tuple[int, int | None]:
-        return 1 if case.transport.operation is Operation.CALL else self.dataset.rows, None
+        return 1 if case.transport.operation is Operation.CALL else self._of(case).dataset.rows, None
 
     def room(self, case: Case) -> int:
-        return self.dataset.rows * _BYTES_A_ROW
+        return self._of(case).dataset.rows * _BYTES_A_ROW
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
         return reason_unavailable(case.transport, self.lab, self.servers, no_s3)
 
     def prepare(self, case: Case) -> DatabaseJob:
-        entry = case.transport
-        job = DatabaseJob(transport=entry.id, dataset=self.dataset.path, kinds=self.kinds)
+        entry, tables = case.transport, self._of(case)
+        job = DatabaseJob(transport=entry.id, dataset=tables.dataset.path, kinds=tables.kinds)
         if entry.operation is Operation.COPY:
             return job
         self._greet(entry)
@@ -91,37 +92,40 @@ class DatabaseRig:
 
     def _greet(self, entry: Transport) -> None:
         """See that what a transport talks to answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
-        with stopping_where_not_ours(self.lab.kind):
-            self.tables.greet(entry.system)
+        with stopping_where_not_ours(self.lab.name):
+            self.references.greet(entry.system)
         if objects := self._store(entry):
-            with stopping_where_not_ours(objects.kind):
+            with stopping_where_not_ours(objects.lab_name):
                 objects.greet(objects.store)
+
+    def _of(self, case: Case) -> Tables:
+        return self.tables[case.dataset, int(case.parameters["rows"])]
 
     def _store(self, entry: Transport) -> Objects | None:
         return None if isinstance(self.objects, str) or "s3" not in entry.needs else self.objects
 
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
         """Add the tables that a case writes, reads or copies from to its job, empty or filled as it needs them."""
-        entry, system = case.transport, case.transport.system
+        entry, system, tables = case.transport, case.transport.system, self._of(case)
         if entry.operation is Operation.CALL:
             return job
         if entry.operation is Operation.READ:
-            table, warmup_table = self.tables.for_read(system)
+            table, warmup_table = tables.for_read(system)
             return replace(job, table=table, warmup_table=warmup_table)
         if entry.frame in SOURCES:
-            source, warmup_source = self.tables.for_copying(system, in_key_order=SOURCES[entry.frame])
+            source, warmup_source = tables.for_copying(system, in_key_order=SOURCES[entry.frame])
             job = replace(job, source=source, warmup_source=warmup_source)
-        table, warmup_table = self.tables.for_write(system, str(case.parameters.get("profile", PLAIN)))
+        table, warmup_table = tables.for_write(system, str(case.parameters.get("profile", PLAIN)))
         return replace(job, table=table, warmup_table=warmup_table)
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
-        entry = case.transport
+        entry, tables = case.transport, self._of(case)
         if entry.operation is Operation.WRITE:
-            return Checked(self.tables.differences_in_table(entry.system, job.table))
+            return Checked(tables.differences_in_table(entry.system, job.table))
         if answer.converted is not None:
-            return Checked(self.tables.differences(pl.read_ipc(job.result)), answer.converted)
-        known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, self.dataset.rows)
+            return Checked(tables.differences(pl.read_ipc(job.result)), answer.converted)
+        known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, tables.dataset.rows)
         return Checked([] if answer.returned == known else [f"expected {known}, found {answer.returned}"], None)
 
     def died(self, case: Case) -> bool:
@@ -129,20 +133,20 @@ class DatabaseRig:
         return case.transport.system in self.lab.dead() or bool(store and store.dead())
 
     def revive(self) -> list[str]:
-        while self.tables.hung:
-            self.lab.end(self.tables.hung.pop())
+        while self.references.hung:
+            self.lab.end(self.references.hung.pop())
         revived = self.lab.revive() if self.lab.dead() else []
         for system in revived:
-            self.tables.forget(system)
+            self.references.forget(system)
         return revived if isinstance(self.objects, str) else [*revived, *self.objects.revive()]
 
     def settle(self, case: Case) -> None:
         if case.transport.system not in SYSTEMS:
             return
         try:
-            self.tables.settle(case.transport.system)
+            self._of(case).settle(case.transport.system)
         except Exception:
-            self.tables.forget(case.transport.system)
+            self.references.forget(case.transport.system)
             raise
 
 
@@ -158,33 +162,46 @@ def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -
 def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """Bring up the lab and its tables, and take them down again at the end.
 
-    Raises LabError before anything is left behind: no server, another run on it, no disk, more than one dataset.
+    Raises LabError before anything is left behind: no server, another run on it, no disk, too many datasets.
     """
     for case in order.cases:
         only_parameters([case], WITH_PROFILE if "profile" in case.parameters else PARAMETERS)
-    asked = {(case.dataset, case.parameters["rows"]) for case in order.cases}
-    if len(asked) > 1:
-        raise LabError(f"expected one dataset and number of rows in a run on databases, found {sorted(asked)}")
-    name, rows = asked.pop()
+    asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in order.cases})
+    if len(asked) > MOST:
+        raise LabError(f"expected at most {MOST} datasets and sizes in a run on databases, found {len(asked)}")
     with ExitStack() as stack:
         lab = stack.enter_context(labs.OPENED[order.lab](order.settings))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, order.run_id))
-        dataset, warmup = (
-            store.ensure(order.settings.datasets_dir, name, int(count), order.seed) for count in (rows, WARMUP_ROWS)
-        )
-        spec = store.specification(name)
-        tables = Tables(lab.endpoints, spec, dataset, warmup, max(order.time_limit, PATIENCE_SECONDS))
-        stack.callback(_close, tables, lab, order.say)
-        tables.claim(lab.systems)
+        references = References(lab.endpoints, max(order.time_limit, PATIENCE_SECONDS))
+        tables = {of: _tables(order, references, *of, place) for place, of in enumerate(asked, start=1)}
+        claimed: list[str] = []
+        stack.callback(_close, references, list(tables.values()), lab, claimed, order.say)
+        for system in lab.systems:
+            for one in {name: one for (name, _), one in tables.items()}.values():
+                one.claim(system)
+            claimed.append(system)
         used = any("s3" in case.transport.needs for case in order.cases)
         objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
-        yield DatabaseRig(lab, servers, dataset, spec.kinds, tables, objects, bucket)
+        yield DatabaseRig(lab, servers, references, tables, objects, bucket)
 
 
-def _close(tables: Tables, lab: Lab, say: Callable[[str], None]) -> None:
-    for system in tables.close(drop=tables.claimed and lab.kind != "embedded"):
-        if lab.kind != "embedded":
+def _tables(order: Order, references: References, name: str, rows: int, place: int) -> Tables:
+    dataset, warmup = (
+        store.ensure(order.settings.datasets_dir, name, count, order.seed) for count in (rows, WARMUP_ROWS)
+    )
+    return Tables(references, store.specification(name), dataset, warmup, place)
+
+
+def _close(
+    references: References, tables: Sequence[Tables], lab: Lab, claimed: Sequence[str], say: Callable[[str], None]
+) -> None:
+    def tidy(system: str) -> None:
+        for one in tables if system in claimed and lab.name != "embedded" else ():
+            one.drop(system)
+
+    for system in references.close(tidy):
+        if lab.name != "embedded":
             say(f"{system}: tables of this run could not be dropped; the next run on this server drops them")
 
 
@@ -208,7 +225,7 @@ def object_store(
 def only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
     """Keep runs from other machines off shared servers that can be held; our own embedded ones nobody else knows."""
     with ExitStack() as stack:
-        for name in lab.systems if lab.kind != "embedded" else ():
+        for name in lab.systems if lab.name != "embedded" else ():
             client = SYSTEMS[name].client
             connection = answered(name, partial(client.open_connection, lab.endpoints))
             stack.callback(connection.close)

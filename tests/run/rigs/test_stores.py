@@ -76,7 +76,7 @@ def perform(settings, tmp_path):
         folder = tmp_path / "run"
         folder.mkdir()
         with stores.opened(order(settings, *cases)) as rig:
-            session = runner.Session("the-run", "stores", rig, "0" * 12, folder, 30.0)
+            session = runner.SuiteSession("the-run", "stores", rig, "0" * 12, folder, 30.0)
             runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
             assert not (settings.state_dir / "stores" / "created").exists()
         assert not (settings.state_dir / "stores").exists()

