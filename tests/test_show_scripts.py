@@ -30,7 +30,7 @@ RUNNABLE = [
     and entry.settings.get("async_insert") != "1"  # which the embedded engine cannot do, and says so
 ]
 # Of each module beyond the article the first write and the first read: a script is made from its module.
-FIRST = {(entry.id.rpartition(".")[0], entry.operation): entry for entry in reversed(RUNNABLE) if not entry.published}
+FIRST = {(entry.function.__module__, entry.operation): entry for entry in reversed(RUNNABLE) if not entry.published}
 DATABASES = [entry for entry in RUNNABLE if entry.published or entry in FIRST.values()]
 BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")
