@@ -1,8 +1,20 @@
 """What tests of the command line share: waiting for a run, and what a refusal must look like."""
 
+import os
 import subprocess
 import time
 from pathlib import Path
+
+
+def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
+    """Return variables for a `lab` command that leaves everything below this folder, but for datasets."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}
+    return inherited | {
+        "LAB_DATASETS_DIR": str(datasets),
+        "LAB_RESULTS_DIR": str(folder / "results"),
+        "LAB_STATE_DIR": str(folder / "state"),
+        "LAB_LOCK_DIR": str(folder / "lock"),  # tests run beside one another
+    }
 
 
 def wait_for_rows(results_dir: Path, count: int) -> None:

@@ -1,6 +1,5 @@
 """Fixtures for tests that need real engines: one embedded lab for the whole session."""
 
-import os
 import re
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
+from tests.commands import environment_below
 
 # A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
 # the like would then test the script that started them.
@@ -40,6 +40,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FileOrPart 
     return _FileOrPart(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _lock_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs in the process of a test take no notice of others on this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB_LOCK_DIR", str(tmp_path_factory.mktemp("lock")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
     """A running embedded lab, shared by all tests of the session."""
@@ -62,13 +70,7 @@ def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def environment(tmp_path: Path, dataset_folder: Path) -> dict[str, str]:
     """Environment variables for a `lab` command that leaves everything below the test's own folder."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}
-    return inherited | {
-        "LAB_DATASETS_DIR": str(dataset_folder),
-        "LAB_RESULTS_DIR": str(tmp_path / "results"),
-        "LAB_STATE_DIR": str(tmp_path / "state"),
-        "LAB_LOCK_DIR": str(tmp_path / "lock"),  # tests run beside one another
-    }
+    return environment_below(tmp_path, dataset_folder)
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def on_embedded_lab(environment: dict[str, str], embedded_lab: EmbeddedLab) -> d
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def lab() -> Command:
     """Run the `lab` command as a person does, in a process of its own."""
 

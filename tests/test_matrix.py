@@ -2,7 +2,9 @@
 
 import csv
 import json
+import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from harness import registry
 from harness.model import Origin, Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, ok_rows
+from tests.commands import environment_below
 
 PG_PARQUET = {
     f"postgres.pg_parquet.{operation}_{frame}_parquet_file"
@@ -22,21 +25,10 @@ UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a s
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(lab: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one pass over all ways at 2,000 rows, through the command line."""
-    import os
-    import subprocess
-    import sys
-
     home = tmp_path_factory.mktemp("matrix")
-    env = os.environ | {
-        "LAB_DATASETS_DIR": str(home / "datasets"),
-        "LAB_RESULTS_DIR": str(home / "results"),
-        "LAB_STATE_DIR": str(home / "state"),
-        "LAB_LOCK_DIR": str(home / "lock"),
-    }
-    command = (sys.executable, "-m", "harness.cli", "run", "matrix", "--size", "smoke")
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=170, check=False)
+    done = lab("run", "matrix", "--size", "smoke", env=environment_below(home, home / "datasets"))
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = (home / "results").iterdir()
     (folder / "output.txt").write_text(done.stdout)

@@ -20,7 +20,7 @@ from harness.results.row import OF_MEASUREMENT
 from harness.run import blame
 from harness.run.suite_run import open_run, resume_request
 from harness.settings import load
-from tests.commands import refused, wait_for_rows
+from tests.commands import environment_below, refused, wait_for_rows
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
@@ -51,10 +51,23 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command
     assert sorted(row.order for row in rows) == list(range(1, 19))
 
 
-def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: dict[str, str]) -> None:
-    done = lab("run", "--rows", "100", "--passes", "1", "--only", ONE_WAY, env=environment)
+@pytest.fixture(scope="module")
+def made(lab: Command, tmp_path_factory: pytest.TempPathFactory, dataset_folder: Path) -> Path:
+    """The folder of a run of one way in three passes, made once."""
+    place = environment_below(tmp_path_factory.mktemp("made"), dataset_folder)
+    done = lab("run", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY, env=place)
     assert done.returncode == 0, done.stdout + done.stderr
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    (folder,) = Path(place["LAB_RESULTS_DIR"]).iterdir()
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, environment: dict[str, str]) -> Path:
+    """A copy of that run among the results of a test."""
+    return Path(shutil.copytree(made, Path(environment["LAB_RESULTS_DIR"]) / made.name))
+
+
+def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: dict[str, str], folder: Path) -> None:
     facts = json.loads((folder / "environment.json").read_text())
     facts["machine"]["cpu"] = "another"
     (folder / "environment.json").write_text(json.dumps(facts))
@@ -63,10 +76,9 @@ def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: 
     )
 
 
-def test_a_run_that_is_to_be_done_again_is_and_counts_once(lab: Command, environment: dict[str, str]) -> None:
-    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY)
-    assert lab(*run, env=environment).returncode == 0
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+def test_a_run_that_is_to_be_done_again_is_and_counts_once(
+    lab: Command, environment: dict[str, str], folder: Path
+) -> None:
     rows = (folder / "runs.csv").read_text().splitlines()
     (folder / "runs.csv").write_text("\n".join([*rows[:-1], rows[-1].replace(",ok,", ",again,"), ""]))
     before = lab("report", folder.name, env=environment)
@@ -79,11 +91,8 @@ def test_a_run_that_is_to_be_done_again_is_and_counts_once(lab: Command, environ
 
 
 def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
-    lab: Command, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ONE_WAY)
-    assert lab(*run, env=environment).returncode == 0
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     first, *others = runs_csv.load(folder / "runs.csv")
     path, error = folder / "runs.csv", f"{blame.STARVED}; the worker was killed"
     path.unlink()
@@ -95,22 +104,19 @@ def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
     with open_run(settings, resume_request(settings, folder.name, lambda suite: "databases"), print) as resumed:
         assert [run.pass_number for run in resumed.todo] == [first.pass_number]
         assert {run.key for run in resumed.todo} == resumed.session.starved
-        assert len(resumed.done) == 1
+        assert len(resumed.done) == 2
 
 
 def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
-    lab: Command, environment: dict[str, str], tmp_path: Path
+    lab: Command, environment: dict[str, str], made: Path, tmp_path: Path
 ) -> None:
-    run = ("run", "--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ONE_WAY)
-    assert lab(*run, env=environment).returncode == 0
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     copy = tmp_path / "elsewhere" / "copy"
-    shutil.copytree(folder, copy)
+    shutil.copytree(made, copy)
     (copy / "runs.csv").write_text("".join((copy / "runs.csv").read_text().splitlines(keepends=True)[:2]))
     done = lab("run", "--resume", str(copy), env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {row.run_id for row in runs_csv.load(copy / "runs.csv")} == {folder.name}
-    assert len(runs_csv.load(copy / "runs.csv")) == len(runs_csv.load(folder / "runs.csv")) == 2
+    assert {row.run_id for row in runs_csv.load(copy / "runs.csv")} == {made.name}
+    assert len(runs_csv.load(copy / "runs.csv")) == len(runs_csv.load(made / "runs.csv")) == 3
 
 
 @pytest.fixture
