@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+_STARTERS = {"lab", "launch", "browser"}  # fixtures by which a test starts processes that take seconds
 _PART = re.compile(r"@\d+(?=\]$)")
 
 
@@ -37,7 +39,18 @@ class _FileOrPart(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FileOrPart | None:
     """Return what deals out tests under `--dist loadfile`."""
+    config.option.loadscopereorder = False  # the order is the one below
     return _FileOrPart(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)  # after tests were deselected
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Beside one another, begin with the files that take longest: at the end no process is to wait for another."""
+    if hasattr(config, "workerinput"):
+        work: Counter[Path] = Counter()
+        for item in items:
+            work[item.path] += 10 if _STARTERS & {*getattr(item, "fixturenames", ())} else 1
+        items.sort(key=lambda item: (-work[item.path], item.path))
 
 
 @pytest.fixture(scope="session", autouse=True)
