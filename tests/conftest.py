@@ -101,8 +101,8 @@ def on_embedded_lab(environment: dict[str, str], embedded_lab: EmbeddedLab) -> d
 def lab() -> Command:
     """Run the `lab` command as a person does, in a process of its own."""
 
-    def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, env: dict[str, str], timeout: float = 170) -> subprocess.CompletedProcess[str]:
         command = (sys.executable, "-m", "harness.cli", *arguments)
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=170, check=False)
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
 
     return run

@@ -28,7 +28,7 @@ UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a s
 def run_folder(lab: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one pass over all ways at 2,000 rows, through the command line."""
     home = tmp_path_factory.mktemp("matrix")
-    done = lab("run", "matrix", "--size", "smoke", env=environment_below(home, home / "datasets"))
+    done = lab("run", "matrix", "--size", "smoke", env=environment_below(home, home / "datasets"), timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = (home / "results").iterdir()
     (folder / "output.txt").write_text(done.stdout)
