@@ -31,14 +31,18 @@ def in_shares(entries: Sequence[Transport]) -> dict[str, int]:
     """Return the share of each transport: the modules, which take a process each, dealt out by their pairs."""
     shares: dict[str, int] = {}
     for system in ("postgres", "clickhouse"):
-        of_system = [entry for entry in entries if entry.system == system]
-        modules = [list(of_one) for _, of_one in groupby(of_system, key=lambda entry: entry.function.__module__)]
+        of_system = sorted((entry for entry in entries if entry.system == system), key=_module_of)
+        modules = [list(of_one) for _, of_one in groupby(of_system, key=_module_of)]
         heights = [0] * SHARES
         for module in sorted(modules, key=_pairs_of, reverse=True):
             lowest = heights.index(min(heights))
             heights[lowest] += _pairs_of(module)
             shares |= dict.fromkeys((entry.id for entry in module), lowest)
     return shares
+
+
+def _module_of(entry: Transport) -> str:
+    return entry.function.__module__
 
 
 def _pairs_of(module: list[Transport]) -> int:
