@@ -12,7 +12,7 @@ from harness.datasets import raw_csv
 from harness.datasets.raw_csv import MANDATORY, Tree
 from harness.model import Operation, Origin, Transport
 from harness.registry import connect_of, select
-from harness.run.rigs.elt import KINDS
+from harness.run.rigs.elt import _SQL_TYPES as TYPES
 
 ENTRIES = select("elt.*")
 ways = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
@@ -98,10 +98,10 @@ def test_sums_of_rows_find_a_wrong_value_a_lost_null_and_values_in_other_rows(
     frame.with_columns(change).write_parquet(tmp_path / "wrong.parquet")
     frame.head(-1).write_parquet(tmp_path / "short.parquet")
     files = [str(path) for path in tree.meant.iterdir()]
-    expected = read(files, KINDS, "/raw/")
-    assert row_sums.differences(expected, read([str(tmp_path / "shuffled.parquet")], KINDS, "/raw/")) == []
-    found = row_sums.differences(expected, read([str(tmp_path / "wrong.parquet")], KINDS, "/raw/"))
+    expected = read(files, TYPES, "/raw/")
+    assert row_sums.differences(expected, read([str(tmp_path / "shuffled.parquet")], TYPES, "/raw/")) == []
+    found = row_sums.differences(expected, read([str(tmp_path / "wrong.parquet")], TYPES, "/raw/"))
     assert found[0].startswith(wrong)
-    assert row_sums.differences(expected, read([str(tmp_path / "short.parquet")], KINDS, "/raw/")) == [
+    assert row_sums.differences(expected, read([str(tmp_path / "short.parquet")], TYPES, "/raw/")) == [
         f"expected {tree.rows} rows, found {tree.rows - 1}"
     ]
