@@ -16,6 +16,7 @@ import pytest
 from harness.lab.embedded import EmbeddedLab
 from harness.model import NAMESPACE, Status
 from harness.results import runs_csv
+from harness.run.lock import NAME
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 from tests.commands import refused
@@ -101,8 +102,8 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     rows = runs_csv.load(folder / "runs.csv")
-    assert {row["lab"] for row in rows} == {"external"}
-    assert {row["status"] for row in rows} == {Status.OK, Status.UNAVAILABLE}
+    assert {row.lab for row in rows} == {"external"}
+    assert {row.status for row in rows} == {Status.OK, Status.UNAVAILABLE}
     with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
         query = (
             "SELECT count(*) FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE 'analytics%%'"
@@ -132,13 +133,13 @@ def test_a_table_of_somebody_else_with_the_labs_name_is_refused_before_anything_
 def test_a_second_run_on_the_same_machine_is_refused_with_the_first_ones_id(
     lab: Command, environment: dict[str, str]
 ) -> None:
-    state = Path(environment["LAB_STATE_DIR"])
-    state.mkdir(parents=True)
-    with (state / "run.lock").open("w") as held:
+    folder = Path(environment["LAB_LOCK_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / NAME).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         held.write("20260101T000000Z-first")
         held.flush()
-        assert "run 20260101T000000Z-first is using this lab" in refused(lab("run", env=environment))
+        assert "run 20260101T000000Z-first is using this machine" in refused(lab("run", env=environment))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -246,4 +247,4 @@ def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
     done = lab(*run, env=environment | strange)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    assert [row["status"] for row in runs_csv.load(folder / "runs.csv")] == [Status.OK, Status.OK]
+    assert [row.status for row in runs_csv.load(folder / "runs.csv")] == [Status.OK, Status.OK]

@@ -5,8 +5,10 @@ from collections import Counter
 
 import pytest
 
-from harness import registry, renamed, results
+from harness import registry, renamed
 from harness.model import CONTROL, LabError
+from harness.results import folder as folders
+from harness.results import runs_csv
 from harness.settings import ROOT
 from tests.every import every
 
@@ -64,19 +66,19 @@ def test_an_old_glob_that_never_found_anything_still_finds_nothing():
 
 def test_rows_of_the_committed_run_are_of_transports_of_today_with_their_published_rows():
     """The rows were written under the ids of then; what they say of a transport is what the catalogue says today."""
-    rows, raw = results.load(RUNS), cells(RUNS)
+    rows, raw = runs_csv.load(RUNS), cells(RUNS)
     assert {cell["transport"] for cell in raw} & OLD.keys()
     for row, cell in zip(rows, raw, strict=True):
-        entry = CATALOGUE[row["transport"]]
-        assert row["transport"] == renamed.current(cell["transport"])
-        assert (row["client"], row["published_row"] or None) == (entry.client, entry.published)
+        entry = CATALOGUE[row.transport]
+        assert row.transport == renamed.current(cell["transport"])
+        assert (row.client, row.published_row or None) == (entry.client, entry.published)
         same = ("system", "operation", "path", "payload", "frame", "style", "origin")
-        assert [row[name] or "" for name in same] == [str(getattr(entry, name)) for name in same]
+        assert [getattr(row, name) for name in same] == [str(getattr(entry, name)) for name in same]
 
 
 def test_the_trace_of_an_old_run_is_found_under_its_old_name(tmp_path):
     old, now = "postgres.tuned_read.read_polars_tuned", "postgres.psycopg.read_polars_tuned"
-    results.write_trace(results.trace_path(tmp_path, 7, old), [(0.0, 1.0)])
-    assert results.trace_path(tmp_path, 7, now).name == f"0007-{old}.csv"
-    assert results.load_trace(results.trace_path(tmp_path, 7, now)) == [(0.0, 1.0)]
-    assert results.trace_path(tmp_path, 8, now).name == f"0008-{now}.csv"
+    folders.write_trace(folders.trace_path(tmp_path, 7, old), [(0.0, 1.0)])
+    assert folders.trace_path(tmp_path, 7, now).name == f"0007-{old}.csv"
+    assert folders.load_trace(folders.trace_path(tmp_path, 7, now)) == [(0.0, 1.0)]
+    assert folders.trace_path(tmp_path, 8, now).name == f"0008-{now}.csv"

@@ -88,7 +88,7 @@ def perform(settings, tmp_path):
 def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
     names = ("create", "read", "query", "read_backwards")
     rows = perform(*(case(f"made.pyarrow.{name}") for name in names))
-    assert [(row.status, row.error) for row in rows] == [(Status.OK, None)] * 4
+    assert [(row.status, row.error) for row in rows] == [(Status.OK, "")] * 4
     assert {(row.rows, row.bytes, row.label, row.lab) for row in rows} == {(20, None, "rows=20", "local")}
 
 

@@ -29,4 +29,4 @@ def perform(settings, folder, *cases, traces=False):
 
 def fine(rows):
     """Say whether all runs are ok."""
-    return [(row.status, row.error) for row in rows] == [(Status.OK, None)] * len(rows)
+    return [(row.status, row.error) for row in rows] == [(Status.OK, "")] * len(rows)
