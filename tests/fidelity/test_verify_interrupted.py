@@ -55,8 +55,9 @@ def test_a_server_that_hangs_or_dies_costs_one_pair(
     assert not hurt.as_wanted
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_a_signal_ends_it_within_ten_seconds_and_what_was_found_is_kept(
-    environment: dict[str, str], tmp_path: Path
+    environment: dict[str, str], tmp_path: Path, number: signal.Signals
 ) -> None:
     command = (sys.executable, "-m", "harness.cli", "verify", "*", "--to", str(tmp_path / "matrix"))
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as running:
@@ -65,11 +66,11 @@ def test_a_signal_ends_it_within_ten_seconds_and_what_was_found_is_kept(
             assert time.monotonic() < deadline
             time.sleep(0.05)
         everything = psutil.Process(running.pid).children(recursive=True)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         started = time.monotonic()
         running.communicate(timeout=60)
         assert time.monotonic() - started < 10
-    assert running.returncode == 128 + signal.SIGINT
+    assert running.returncode == 128 + number
     _, left = psutil.wait_procs(everything, timeout=8)
     assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
     assert table.read_text().count("\n") > 60

@@ -120,10 +120,12 @@ def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
     assert not still_there(hung)
 
 
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *(pytest.param(n, marks=pytest.mark.long) for n in (signal.SIGINT, signal.SIGHUP))]
+)
 def test_a_signal_ends_the_lab_within_ten_seconds_while_its_servers_hang(
-    environment: dict[str, str], tmp_path: Path
+    environment: dict[str, str], tmp_path: Path, number: signal.Signals
 ) -> None:
-    """That the other signals end a run as this one does is in test_interrupts.py."""
     select = "postgres.psycopg.write_polars_copy_text"
     arguments = ("--experiment", "matrix", "--rows", "500", "--passes", "100", "--only", select)
     command = (sys.executable, "-m", "harness.cli", "run", *arguments)
@@ -136,11 +138,11 @@ def test_a_signal_ends_the_lab_within_ten_seconds_while_its_servers_hang(
         assert len(hung) > 3
         suspend(hung)
         time.sleep(6)  # by now the worker is at its time limit, and the parent calls a server that hangs
-        running.terminate()
+        running.send_signal(number)
         started = time.monotonic()
         output, _ = running.communicate(timeout=60)
         assert time.monotonic() - started < 10
-    assert running.returncode == 128 + signal.SIGTERM
+    assert running.returncode == 128 + number
     assert b"run --resume" in output
     psutil.wait_procs(everything, timeout=8)
     assert not still_there(everything)
