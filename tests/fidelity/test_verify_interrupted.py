@@ -55,7 +55,7 @@ def test_a_server_that_hangs_or_dies_costs_one_pair(
     assert not hurt.as_wanted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_within_ten_seconds_and_what_was_found_is_kept(
     environment: dict[str, str], tmp_path: Path, number: signal.Signals
 ) -> None:

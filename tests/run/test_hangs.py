@@ -120,9 +120,7 @@ def test_a_server_that_hangs_leaves_a_row_is_restarted_and_the_run_goes_on(
     assert not still_there(hung)
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, *(pytest.param(n, marks=pytest.mark.long) for n in (signal.SIGINT, signal.SIGHUP))]
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_lab_within_ten_seconds_while_its_servers_hang(
     environment: dict[str, str], tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -69,9 +69,7 @@ def test_a_run_on_servers_of_others_ends_in_order_by_every_signal(
     assert {row.status for row in runs_csv.load(folder / "runs.csv")} == {Status.OK}
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, *(pytest.param(n, marks=pytest.mark.long) for n in (signal.SIGINT, signal.SIGHUP))]
-)
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_run_without_servers_ends_in_order_too(environment: dict[str, str], number: signal.Signals) -> None:
     chosen = ("stores", "--size", "smoke", "--only", "stores_equal.pyarrow.*")
     code, output, left = ended_by(number, chosen, environment, 2)
