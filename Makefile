@@ -58,7 +58,7 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 # of a file stay in one process, which makes their fixtures once; see tests/conftest.py.
 BESIDE = -n 4 --dist loadfile
 
-test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every way of the article once
+test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every transport of the article once
 	$(VENV)/bin/pytest $(BESIDE) -m 'not long and not alone'
 	$(VENV)/bin/pytest -m 'not long and alone'
 

@@ -1,8 +1,8 @@
 """Check the newest run of a suite in results/: every case of the smoke size has a row, ok where it can run here.
 
-Usage: check_smoke.py SUITE. Only pg_parquet's ways cannot run without Docker, connectorx not with the embedded
+Usage: check_smoke.py SUITE. Only pg_parquet's transports cannot run without Docker, connectorx not with the embedded
 ClickHouse, S3 not without programs compiled by Go, and the counters of the memory not where there are none; the matrix
-has the 56 ways of the article.
+has the 56 transports of the article.
 """
 
 import sys
@@ -38,7 +38,7 @@ expected = Counter(map(status_of, cases))
 newest_first = map(runs_csv.load, sorted(Path("results").glob("2*/runs.csv"), reverse=True))
 rows = next(rows for rows in newest_first if rows and rows[0].suite == name)
 statuses = Counter(str(row.status) for row in rows)
-print(f"{rows[0]['run_id']}: {dict(statuses)}")
+print(f"{rows[0].run_id}: {dict(statuses)}")
 published = {row.transport for row in rows if row.origin == "published"}
 if statuses != expected or (name == "matrix" and len(published) != 56):
     sys.exit(f"expected {dict(expected)}")

@@ -137,7 +137,7 @@ class Campaign:
         found.charged = sum(row.status is not Status.OK for row in rows) if case.fault == "fill" else 0
         keys = [(row.transport, row.pass_number) for row in rows]
         found.lost, found.twice = len(WAYS) - len(set(keys)), len(keys) - len(set(keys))
-        found.rows = ", ".join(f"{row['transport'].partition('.')[0]} {row['status']}" for row in rows)
+        found.rows = ", ".join(f"{row.transport.partition('.')[0]} {row.status}" for row in rows)
         return found
 
     def _environment(self, case: Case, folder: Path) -> dict[str, str]:
@@ -154,7 +154,7 @@ class Campaign:
         }
 
     def _links(self, environment: dict[str, str]) -> dict[str, Link]:
-        """Put a link before every address, name them in the environment; return those that the ways use by system."""
+        """Put a link before every address, name them in the environment; return those in use, by system."""
         names = {
             "postgres": ("LAB_POSTGRES_URI", "postgres"),
             "clickhouse_native": ("LAB_CLICKHOUSE_NATIVE_URI", ""),

@@ -29,8 +29,8 @@ class Origin(StrEnum):
     """Where a transport comes from."""
 
     PUBLISHED = "published"  # a row of a published benchmark
-    BEYOND = "beyond"  # a way the published benchmark does not have
-    LIMIT = "limit"  # what the server alone can do: a bound, not a way
+    BEYOND = "beyond"  # a transport the published benchmark does not have
+    LIMIT = "limit"  # what the server alone can do: a bound, not a transport
     CONTROL = "control"  # another transport again, under a second id: the two must come out as a tie
 
 

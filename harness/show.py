@@ -64,7 +64,7 @@ def script(entry: Transport) -> str:
 
 _UNSUPPORTED = dedent('''\
     class Unsupported(Exception):
-        """Raised where this way cannot do what it is asked; its text is the reason."""''')
+        """Raised where this transport cannot do what it is asked; its text is the reason."""''')
 _PHASE = dedent('''\
     @contextmanager
     def phase(name):

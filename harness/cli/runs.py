@@ -110,7 +110,8 @@ def _announce(suite_run: Any, plan: Any) -> None:
     skipped = Counter((name, reason) for (name, _), reason in reasons.items())
     done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
     typer.echo(
-        f"{len({name for name, _ in cases.keys() - reasons.keys()})} ways, size {plan.size}, {plan.passes} passes: "
+        f"{len({name for name, _ in cases.keys() - reasons.keys()})} transports, size {plan.size}, "
+        f"{plan.passes} passes: "
         f"{len(suite_run.todo)} runs{done}; seed {plan.seed}"
     )
     of_all = Counter(name for name, _ in cases)

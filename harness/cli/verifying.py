@@ -1,4 +1,4 @@
-"""The command verify: hostile values through every way."""
+"""The command verify: hostile values through every transport."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ def verify(
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
 ) -> None:
-    """Try hostile values on every way and print what each loses; fail where it is not what the way declares."""
+    """Try hostile values on every transport and print what each loses; fail where it declares something else."""
     from harness.fidelity import examination, fidelity
     from harness.report import fidelity as matrix
 

@@ -54,7 +54,7 @@ class Examination:
         providers = metadata.packages_distributions()
         packages = {name.lower() for module in modules for name in providers.get(module, ())}
         versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))
-        extent = f"{len(self.chosen)} ways, {len(self.kinds)} kinds of values"
+        extent = f"{len(self.chosen)} transports, {len(self.kinds)} kinds of values"
         return f"lab: {self.lab.name} ({servers}); {extent}; {versions}; {self.run_id}"
 
     @property
@@ -93,7 +93,7 @@ def select(pattern: str) -> list[Transport]:
         and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
     ]
     if not chosen:
-        raise LabError(f'"{pattern}" matches no way of a database with a frame of pandas or polars')
+        raise LabError(f'"{pattern}" matches no transport of a database with a frame of pandas or polars')
     return chosen
 
 

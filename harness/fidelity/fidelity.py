@@ -36,7 +36,9 @@ from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
 from harness.worker.messages import Failed
 
 DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
-_CONTROL = KINDS["one_row"]  # a way that does not support an ordinary row is unavailable here, whatever the values
+_CONTROL = KINDS[
+    "one_row"
+]  # a transport that does not support an ordinary row is unavailable here, whatever the values
 _LONGEST_DETAIL = 300  # characters
 _AT_ONCE = 8  # pairs declared to hang: each has a process of its own
 _FATES = {

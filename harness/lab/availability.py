@@ -1,4 +1,4 @@
-"""What a transport needs against what the lab offers: the reason why a way is not run here. Pure but for find_spec."""
+"""What a transport needs against what the lab offers: the reason why it is not run here. Pure but for find_spec."""
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, requires

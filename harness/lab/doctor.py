@@ -1,4 +1,4 @@
-"""What is there and what is not: every service of a lab, and the ways that makes unavailable, each with its fix."""
+"""What is there and what is not: every service of a lab, the transports that are unavailable, each with its fix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Diagnosis:
 
 
 def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
-    """Look at every service of a lab, the shared folder, the S3 server, and the ways that cannot run here."""
+    """Look at every service of a lab, the shared folder, the S3 server, and the transports that cannot run here."""
     servers: dict[str, Server] = {}
     for name, system in SYSTEMS.items():
         if name not in lab.systems:
@@ -71,7 +71,7 @@ def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None) -> Ite
     entries = [entry for entry in all_of_databases if entry.system in servers]
     reasons = {entry.id: reason_unavailable(entry, lab, servers, no_s3) for entry in entries}
     missing = {name: reason for name, reason in reasons.items() if reason}
-    yield Diagnosis("ways", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
+    yield Diagnosis("transports", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
     for name, reason in sorted(missing.items()):
         yield Diagnosis(name, True, f"unavailable: {reason}{_fix(reason)}")
 

@@ -37,7 +37,7 @@ def forget_clients(beginnings: Iterable[str]) -> None:
 
     `beginnings` are those of the variables that clients of databases read.
     The lab talks to its databases directly: a proxy named in the environment would otherwise carry, and be measured
-    with, the HTTP ways.
+    with, the HTTP transports.
     """
     known = (*_OF_ENGINES, *beginnings)
     for name in [name for name in os.environ if name.startswith(known)]:

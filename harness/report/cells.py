@@ -34,8 +34,8 @@ def cells(summary: Summary) -> dict[str, str]:
 def name(summary: Summary) -> str:
     """Return what a table calls a transport: its name in the published benchmark, else its id; of what it is a control.
 
-    A control is called so wherever it stands: it is no way of its own. A mark at the end of a name says that the way is
-    declared to lose some kinds of values; see `losses`.
+    A control is called so wherever it stands: it is no transport of its own. A mark at the end of a name says that it
+    is declared to lose some kinds of values; see `losses`.
     """
     if summary.origin == Origin.CONTROL:
         return f"A/A control of {summary.transport.removesuffix(CONTROL)}"

@@ -41,13 +41,13 @@ def _line(one: Summary | None, other: Summary) -> str:
         )
     return (
         f"A/A CONTROL FAILED, {subject}: one function under two ids came out as different ({figures}). "
-        "Do not believe differences of this size between ways of this run"
+        "Do not believe differences of this size between transports of this run"
         f"{_by_chance(one.n, other.n)}."
     )
 
 
 def _by_chance(one: int, other: int) -> str:
-    """Say how often that happens to equal ways: all runs of one below all of the other, which are their intervals."""
+    """Say how often that happens to equal transports: all runs of one, so their interval, below all of the other."""
     if max(one, other) > 5:  # of more runs the interval is less than their range
         return ""
-    return f"; {one} and {other} runs of equal ways come out so in {2 / comb(one + other, one):.0%} of all cases"
+    return f"; {one} and {other} runs of equal transports come out so in {2 / comb(one + other, one):.0%} of all cases"

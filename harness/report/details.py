@@ -24,7 +24,7 @@ def detail_rows(cases: Sequence[Summary], places: dict[str, str]) -> list[tuple[
 
 
 def author_rows(cases: Sequence[Summary], figures: Sequence[PublishedFigure]) -> list[tuple[str, ...]]:
-    """Return one row for each figure of a detail: the author's way, what it is, the figure, and ours at each point."""
+    """Return one row for each figure of a detail: the transport, what it is, the author's and ours at each point."""
     rows: list[tuple[str, ...]] = []
     for figure in figures:
         if figure.detail is None or figure.detail_value is None:

@@ -1,4 +1,4 @@
-"""What each way is declared to lose, as results tell: a mark at its name, a note below its table, a table of all."""
+"""What each transport is declared to lose, as results tell: a mark at its name, a note below, a table of all."""
 
 from collections.abc import Sequence
 
@@ -22,4 +22,6 @@ def losses(summaries: Sequence[Summary]) -> list[TextTable]:
     if not rows:
         return []
     wide = frozenset(range(len(heads) + 1))
-    return [TextTable("What each way loses (†)", ("transport", *map(str, heads)), rows, notes=(_NOTE,), wide=wide)]
+    return [
+        TextTable("What each transport loses (†)", ("transport", *map(str, heads)), rows, notes=(_NOTE,), wide=wide)
+    ]

@@ -20,18 +20,18 @@ _HOW_TO_READ = """\
   table says, fewer where a status says so. The median is the middle one; the order of rows goes by it.
 - In brackets stands the interval of the median (percentile bootstrap, nominally 95 %). Of 3 to 5 runs it is their whole
   range, and a head says so: it holds the true median with 75 % of 3 runs, 88 % of 4 and 94 % of 5. Fewer have none.
-- A rank is 1 plus the number of ways whose whole interval lies below: ways with the same rank (=) are not shown to
-  differ, whatever their order; one that scatters widely may share the rank of one above it. Where a rank has a question
-  mark, there were too few runs to tell.
+- A rank is 1 plus the number of transports whose whole interval lies below: those with the same rank (=) are not shown
+  to differ, whatever their order; one that scatters widely may share the rank of one above it. Where a rank has a
+  question mark, there were too few runs to tell.
 - An exclamation mark says that figures are unstable; nothing is left out for that. `steal`, `throttled`: the host or a
   CPU limit took more than 2 % of a call. `slow first pass`: an outlier. `spread`: the standard deviation is 10 % of the
   mean or more, or a run is 50 % away from it.
-- An A/A control is one way under a second id: the two differ by chance alone.
+- An A/A control is one transport under a second id: the two differ by chance alone.
 - Seconds are wall time of the call alone; connecting and a warm-up call are outside.
 - Peak memory is the worker's resident memory above what it had when the clock started; the memory of a server is not in
   it. Anonymous pages are its own; file-backed pages belong to mapped files, and the system can take them back.
 - What is not ok has no figure: `mismatch` (a value came back wrong), `error`, `timeout`, `killed`, `unavailable` (this
-  lab lacks something) or `unsupported` (the way cannot do it)."""
+  lab lacks something) or `unsupported` (the transport cannot do it)."""
 
 
 def report(

@@ -105,7 +105,7 @@ def every_case(summaries: Sequence[Summary]) -> list[PageTable]:
 
 
 def leaders(summaries: Sequence[Summary]) -> PageTable | None:
-    """Return the fastest and the leanest way of each experiment, system and operation at its largest point."""
+    """Return the fastest and the leanest transport of each experiment, system and operation at its largest point."""
     several = len({case.experiment for case in summaries}) > 1
     rows = []
     for (experiment, *key), group in groupby(summaries, key=attrgetter("table")):
@@ -164,7 +164,7 @@ def _cases(title: str, cases: list[Summary]) -> PageTable:
     figures = [column for column in _FIGURES if any(getattr(case, column.of) is not None for case in cases)]
     unstable = ["unstable"] if any(case.unstable for case in cases) else []
     sized = len({case.bytes for case in cases}) > 1
-    head = ["#", "way", *(name.replace("_", " ") for name in varying), *(["data"] if sized else [])]
+    head = ["#", "transport", *(name.replace("_", " ") for name in varying), *(["data"] if sized else [])]
     parts = {name: [_parameter(label.get(name, "")) for label in labels] for name in varying}
     numbers = {0, *range(2 + len(varying), len(head) + len(figures))}
     numbers |= {place for place, name in enumerate(varying, 2) if all(cell.number is not None for cell in parts[name])}

@@ -5,7 +5,7 @@ that are shown to be faster. Two cases of one rank therefore always overlap, and
 neighbours that overlap one by one. A case that scatters widely may share the rank of one with a smaller median.
 
 A case of fewer than three runs has no interval and stands for its median alone. That is a place in plain order, not
-one that was shown, and it is marked. Bounds and A/A controls are no ways: they have no rank, and nobody is behind them.
+one that was shown, and it is marked. Bounds and A/A controls have no rank: nobody is behind them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from harness.report.summary import Interval, Summary
 
 SHARED, UNSURE = "=", "?"
 NOTES = {
-    SHARED: "= shares its rank: no way of this rank is shown to be faster than another (their intervals overlap)",
+    SHARED: "= shares its rank: no transport of this rank is shown to be faster than another (their intervals overlap)",
     UNSURE: "? a place by the median alone: fewer than 3 runs have no interval, and no tie can be told",
 }
 
 
 def is_bound(case: Summary) -> bool:
-    """Say whether a case bounds the ways of its table; empty calls and copies are tables of their own."""
+    """Say whether a case bounds the transports of its table; empty calls and copies are tables of their own."""
     return case.origin == Origin.LIMIT and case.operation in (Operation.WRITE, Operation.READ)
 
 

@@ -16,7 +16,7 @@ DOTTED = (0, (1, 1.8))  # the author's figures, and nothing else
 HATCHES = ("", "///", "...", "xx")  # bars, when the colours run out
 
 INK = "#1f2328"
-QUIET = "#5f6670"  # 5.8:1 on white: second lines, and ways without a figure
+QUIET = "#5f6670"  # 5.8:1 on white: second lines, and transports without a figure
 LINES = "#dfe2e6"
 
 WIDTH = 9.0  # inches of every picture

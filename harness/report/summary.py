@@ -42,7 +42,7 @@ class Summary:
     n: int = _column(0, "number of ok runs: the sample size of all figures here")
     rank: int | None = _column(
         None,
-        "1 + the number of ways of the same experiment, parameters, system and operation whose whole interval "
+        "1 + the number of transports of the same experiment, parameters, system and operation whose whole interval "
         "of the median lies below this one's; bounds of writes and reads and controls have none",
     )
     tie: str = _column(

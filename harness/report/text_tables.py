@@ -20,9 +20,11 @@ from harness.systems import SYSTEMS
 
 TITLES = {"parquet": "Parquet", "elt": "ELT"} | {name: system.title for name, system in SYSTEMS.items()}
 _RANKING = ("#", "transport", "median s", "avg s", "rows/s", "min", "max", "peak MB")
-OF_LIMIT = "of limit: how near a way comes to the fastest bound of this table, which has no rank: it is no way"
-_SET_OFF = "set off at a point: the ways of rank 1, none of which is shown to be faster than another there"
-MARKED = "† loses some kinds of values (nulls, quotes ...): see the report's table of what each way loses"
+OF_LIMIT = (
+    "of limit: how near a transport comes to the fastest bound of this table, which has no rank: it is no transport"
+)
+_SET_OFF = "set off at a point: the transports of rank 1, none of which is shown to be faster than another there"
+MARKED = "† loses some kinds of values (nulls, quotes ...): see the report's table of what each transport loses"
 _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_bytes"}
 
 

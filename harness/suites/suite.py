@@ -22,8 +22,8 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 class PublishedFigure:
     """One figure of a published benchmark, as its author printed it; None where the author does not say.
 
-    `description` is the author's name of the way; `experiment`, `rows`, `bytes` and `parameters` (some of a case's, as
-    they stand in the results) say under which conditions.
+    `description` is the author's name of the transport; `experiment`, `rows`, `bytes` and `parameters` (some of a
+    case's, as they stand in the results) say under which conditions.
     Times are means in seconds, rates in rows/s, memory the mean peak resident memory above the start in bytes. `detail`
     names a further figure as transports call it in the column `details`, and `detail_value` is that.
     """

@@ -23,7 +23,7 @@ def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environme
     assert "formats: ArrowStream, CSV, Native, Parquet, TabSeparated\n" in done.stdout
     ways = [entry for entry in registry.catalogue().values() if entry.system in SYSTEMS]
     lacking = sum("pg_parquet" in entry.needs for entry in ways)
-    assert f"ok   ways: {len(ways) - lacking} of {len(ways)} can run here" in done.stdout
+    assert f"ok   transports: {len(ways) - lacking} of {len(ways)} can run here" in done.stdout
     assert done.stdout.count("unavailable: the postgres 18.") == done.stdout.count("; fix: ") == lacking >= 4
 
 

@@ -33,7 +33,7 @@ def test_a_pair_that_does_not_tie_is_said_loudly_with_how_often_that_is_chance()
         "A/A CONTROL FAILED, postgres.made.read, 1,000 rows: one function under two ids came out as d"
     )
     assert "Do not believe differences of this size" in line
-    assert line.endswith("; 3 and 3 runs of equal ways come out so in 10% of all cases.")
+    assert line.endswith("; 3 and 3 runs of equal transports come out so in 10% of all cases.")
     (many,) = said(pair([1.0 + n / 100 for n in range(9)], [2.0 + n / 100 for n in range(9)]))
     assert many.startswith("A/A CONTROL FAILED")
     assert "of all cases" not in many

@@ -36,8 +36,8 @@ def test_the_name_of_a_way_that_loses_is_marked_and_the_mark_explained():
 
 
 def test_the_report_has_the_table_and_an_extract_of_it_has_not():
-    assert "What each way loses" in tables(SUMMARIES)
-    assert "What each way loses" not in tables(SUMMARIES, best=5)
+    assert "What each transport loses" in tables(SUMMARIES)
+    assert "What each transport loses" not in tables(SUMMARIES, best=5)
 
 
 def test_a_run_from_before_losses_were_declared_has_no_mark():

@@ -173,14 +173,14 @@ def test_there_is_no_fastest_where_none_is_ok():
 
 def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
     parquet, postgres = every_case(summarise(ROWS, ()))
-    assert parquet.head[:5] == ("#", "way", "files", "data", "runs")
+    assert parquet.head[:5] == ("#", "transport", "files", "data", "runs")
     assert parquet.head[-1] == "values"
     lines = [{head: cell.text for head, cell in zip(parquet.head, line, strict=True)} for line in parquet.rows]
-    quick = next(line for line in lines if line["way"] == "parquet.quick.scan" and line["files"] == "1")
+    quick = next(line for line in lines if line["transport"] == "parquet.quick.scan" and line["files"] == "1")
     assert (quick["runs"], quick["median s"], quick["min s"], quick["max s"], quick["std s"]) == (
         "2", "1.25", "1.00", "1.50", "0.250",
     )  # fmt: skip
-    dead = next(line for line in lines if line["way"] == "parquet.dead.scan")
+    dead = next(line for line in lines if line["transport"] == "parquet.dead.scan")
     assert {head: text for head, text in dead.items() if text} == {
         "way": "parquet.dead.scan", "files": "2", "data": "200 MB", "runs": "0", "values": "killed",
     }  # fmt: skip

@@ -136,7 +136,7 @@ def test_a_way_without_an_ok_run_stands_among_the_bars_with_its_status_and_reaso
     assert [word for word in words(root) if word in ("good", "bad")] == ["good", "bad"]
     assert str(status) in words(root)
     assert any(said == f"bad\nmatrix: rows=1000\n{status}: because & <why>" for said in titles(root).values())
-    assert "Ways in grey have no figure" in found.caption
+    assert "Transports in grey have no figure" in found.caption
 
 
 def test_a_way_with_some_failed_runs_says_so_beside_its_figure(tmp_path):

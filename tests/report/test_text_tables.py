@@ -184,7 +184,7 @@ def test_at_each_point_every_way_that_no_other_is_shown_to_beat_is_set_off_and_a
     ]
     time, *_ = tables(rows)
     assert time.best == {(0, 1), (0, 2), (1, 1), (1, 2)}
-    assert any(note.startswith("set off at a point: the ways of rank 1") for note in time.notes)
+    assert any(note.startswith("set off at a point: the transports of rank 1") for note in time.notes)
 
 
 def test_no_summaries_are_no_tables():

@@ -1,7 +1,7 @@
 """The kinds of values, each as the few rows that show it; everything else in these rows is ordinary.
 
 A kind is as narrow as a loss can be: empty texts stand in rows without nulls, and nulls in rows without empty texts, so
-that a way which takes one for the other fails at the one that it changes.
+that a transport which takes one for the other fails at the one that it changes.
 """
 
 from __future__ import annotations

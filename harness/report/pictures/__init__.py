@@ -66,7 +66,7 @@ def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure,
     about = chosen(picture, rows)
     found = points(picture, about)
     # Of all rows, not only those of this picture: a value looks the same in all pictures of a report. Those of the
-    # published ways come first and so keep the clearest looks, however many others there are.
+    # published transports come first and so keep the clearest looks, however many others there are.
     first = {value(row, picture.colour) for row in rows if row.origin == Origin.PUBLISHED}
     looks = style.looks((value(row, picture.colour) for row in rows), first)
     theirs = published if picture.published else ()

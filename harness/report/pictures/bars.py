@@ -18,7 +18,7 @@ from harness.report.pictures.sheet import Entry, Sheet, sheet, width
 from harness.report.style import Look
 from harness.suites.suite import Picture, PublishedFigure
 
-_LABEL = 46  # characters of a way's name in one line
+_LABEL = 46  # characters of a transport's name in one line
 
 
 class _OfIdentifiers(textwrap.TextWrapper):
@@ -73,7 +73,7 @@ def _place(point: CaseMark, what: Quantity) -> tuple[bool, float, str, str]:
 
 
 def _labels(points: Sequence[CaseMark]) -> list[str]:
-    """Name each case by its way, and by its conditions too where a way stands there under several.
+    """Name each case by its transport, and by its conditions too where a transport stands there under several.
 
     The system that all identifiers begin with is left out: the title says it.
     """
@@ -95,7 +95,7 @@ def _in_even_lines(label: str) -> str:
 
 
 def _wrapped(label: str, longest: int) -> list[str]:
-    words = " " in label.partition(" [")[0]  # as an author names a way
+    words = " " in label.partition(" [")[0]  # as an author names a transport
     wrapper = textwrap.TextWrapper if words else _OfIdentifiers
     return wrapper(longest, break_on_hyphens=False).wrap(label)
 

@@ -13,7 +13,7 @@ _REACH = {
     STATISTICS[1]: "whiskers of one population standard deviation to both sides",
 }
 _TOGETHER = "\N{NO-BREAK SPACE}"  # lines are broken between parts, not within
-_NAMED = 6  # ways without a mark that are named one by one
+_NAMED = 6  # transports without a mark that are named one by one
 
 
 def second_line(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark]) -> str:
@@ -31,7 +31,7 @@ def caption(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark], p
         sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
     missing = [point for point in points if not has_mark(picture, point)]
     if missing and picture.form == "bars":
-        sentences.append("Ways in grey have no figure: how their runs ended stands beside them.")
+        sentences.append("Transports in grey have no figure: how their runs ended stands beside them.")
     elif missing:
         sentences.append(f"Without a mark: {_named(picture, missing)}.")
     return " ".join(sentences)
@@ -63,7 +63,7 @@ def _conditions(rows: Sequence[Row]) -> list[str]:
 
 
 def _named(picture: Picture, missing: Sequence[CaseMark]) -> str:
-    """Name the ways that have no mark, where they have none, and why."""
+    """Name the transports that have no mark, where they have none, and why."""
     places: dict[tuple[str, str], list[str]] = {}
     for point in missing:
         outcome = point.outcome or "no place on the axis"

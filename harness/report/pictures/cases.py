@@ -28,7 +28,7 @@ class Spread:
 class CaseMark:
     """One case in a picture.
 
-    `name` is the transport's, as its author calls it where it reproduces a published way. `x` and `y` are None without
+    `name` is the transport's, as its author calls it where it reproduces a published one. `x` and `y` are None without
     an ok run that has the figure; `place` is x where it stands for a category or a number that is a condition of the
     case. `failed` says how the runs without numbers ended.
     """

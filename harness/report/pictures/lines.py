@@ -130,7 +130,7 @@ def _mark(point: CaseMark, what: Quantity, statistic: str, names: Sequence[str])
 def _theirs(
     members: Sequence[CaseMark], published: Sequence[PublishedFigure], column: str, what: Quantity, along: Quantity
 ) -> tuple[Mark, ...]:
-    """Return the author's figures for the ways of a line, between our first and our last point of it."""
+    """Return the author's figures for the transports of a line, between our first and our last point of it."""
     if column not in ("rows", "bytes"):
         return ()
     places = [float(point.place) for point in members if isinstance(point.place, float)]

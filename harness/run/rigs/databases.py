@@ -211,7 +211,7 @@ def object_store(
 ) -> Iterator[tuple[Objects | str, str]]:
     """Yield the S3 server and a bucket on it, or the reason why there is none; none is started that nobody uses."""
     if not used:
-        yield "no way of this run uses an S3 server", ""
+        yield "no transport of this run uses an S3 server", ""
         return
     with object_stores.opened(settings, False, say) as objects:
         if isinstance(objects, str):

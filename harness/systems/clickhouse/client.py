@@ -1,6 +1,6 @@
 """ClickHouse through clickhouse-connect, the reference client: https://clickhouse.com/docs/integrations/python
 
-clickhouse-connect is none of the published ways. It speaks HTTP; the native address is checked with clickhouse-driver.
+clickhouse-connect is not published there. It speaks HTTP; the native address is checked with clickhouse-driver.
 """
 
 from __future__ import annotations

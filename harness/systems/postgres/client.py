@@ -1,6 +1,6 @@
 """Postgres through the ADBC driver, the reference client: https://arrow.apache.org/adbc/current/driver/postgresql.html
 
-ADBC is none of the published ways, returns exact Arrow types and moves a million rows in about a second.
+ADBC is none of the published transports, returns exact Arrow types and moves a million rows in about a second.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Ways into and out of ClickHouse."""
+"""Transports into and out of ClickHouse."""

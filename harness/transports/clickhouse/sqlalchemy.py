@@ -232,7 +232,7 @@ def call_select_1(connection):
 def write_polars_insert_csv_lossless(connection, frame, table):
     r"""Send the frame as CSV inside the query text, all texts quoted and nulls as a bare \N.
 
-    The published way with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
+    The published transport with quotes: empty texts, spaces around a text and a text \N come through, and so do nulls.
     """
     with phase("encode"):
         payload = frame.write_csv(file=None, include_header=False, quote_style="non_numeric", null_value=r"\N")
@@ -258,7 +258,7 @@ def write_polars_insert_csv_lossless(connection, frame, table):
 def write_polars_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
 
-    The published way without quotes and with \\, \t, \n, \r and \N instead: every text and every null comes through.
+    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts and nulls come through.
     """
     with phase("encode"):
         payload = polars_tsv(frame)
@@ -283,7 +283,7 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
 def write_pandas_insert_csv_lossless(connection, frame, table):
     """Send the frame as CSV inside the query text, written by pyarrow: all texts quoted, nulls empty.
 
-    The published way with another writer: empty texts, spaces around a text and a NaN come through, and so do nulls.
+    The published transport with another writer: empty texts, spaces around a text, NaN and nulls come through.
     """
     with phase("encode"):
         payload = pandas_csv(frame)
@@ -308,7 +308,7 @@ def write_pandas_insert_csv_lossless(connection, frame, table):
 def write_pandas_insert_tsv_lossless(connection, frame, table):
     r"""Send the frame as tab-separated text inside the query text, escaped as ClickHouse wants it.
 
-    The published way without quotes and with \\, \t, \n, \r and \N instead: every text, NaN and null comes through.
+    The published transport without quotes and with \\, \t, \n, \r and \N instead: texts, NaN and nulls come through.
     """
     with phase("encode"):
         payload = pandas_tsv(frame)

@@ -27,7 +27,7 @@ def copy_bytes(connection, data):
     """Send the bytes of the frame over a TCP connection of this machine while another thread receives them.
 
     Sender and receiver are two threads that wait in the kernel without the interpreter's lock, as a client and its
-    server are two processes: what any way over one connection costs at the very least, without encoding anything.
+    server are two processes: what any transport over one connection costs at the very least, without encoding anything.
     """
     sender, receiver, thread = connection
     sent = thread.submit(sender.sendall, data)

@@ -13,5 +13,5 @@ def connect():
 
 @transport("copy", frame="bytes", path="memory", payload="bytes", requires=["polars"], origin="limit")
 def copy_bytes(connection, data):
-    """Copy the bytes of the frame once in memory, into pages that are new: what any way costs at the very least."""
+    """Copy the bytes of the frame once in memory, into pages that are new: what any transport costs at least."""
     return bytearray(data)

@@ -1,1 +1,1 @@
-"""Ways to scan Parquet files: three columns of lineitem, the filter of TPC-H query 6, and the number of rows left."""
+"""Transports to scan Parquet files: three columns of lineitem, the filter of TPC-H query 6, and the rows left."""

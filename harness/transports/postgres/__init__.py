@@ -1,1 +1,1 @@
-"""Ways into and out of Postgres."""
+"""Transports into and out of Postgres."""

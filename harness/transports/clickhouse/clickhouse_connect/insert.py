@@ -198,7 +198,7 @@ def write_pandas_columns(connection, frame, table):
 def write_polars_raw_parquet(connection, frame, table):
     """Send the frame as one zstd Parquet file with raw_insert.
 
-    The published way over HTTP with ClickHouse's own client: only the UUIDs travel as text. raw_insert compresses
+    The published transport over HTTP with ClickHouse's own client: only the UUIDs travel as text. raw_insert compresses
     nothing by itself.
     """
     buffer = io.BytesIO()

@@ -217,7 +217,7 @@ async def call_select_1(connection):
 async def write_pandas_parquet_lossless(connection, frame, table):
     """Send the frame as one snappy Parquet file that keeps a NaN, in the body of a POST request.
 
-    The published way through pyarrow: pandas' own to_parquet writes a NaN as a null. All else is the same.
+    The published transport through pyarrow: pandas' own to_parquet writes a NaN as a null. All else is the same.
     """
     import pyarrow.parquet as pq
 

@@ -206,7 +206,7 @@ def write_polars_parquet_lz4(connection, frame, table):
     },
 )
 def write_polars_parquet_zstd_in_pieces(connection, frame, table):
-    """Send the frame as one zstd Parquet file: the published way with a client without asyncio, in pieces."""
+    """Send the frame as one zstd Parquet file: the published transport with a client without asyncio, in pieces."""
     with phase("encode"):
         body = _polars_parquet(frame, "zstd")
     insert(connection, table, frame.columns, "Parquet", body)

@@ -65,7 +65,7 @@ def write_polars_parquet_async_insert_waiting(connection, frame, table):
 def write_pandas_parquet_async_insert_waiting(connection, frame, table):
     """Send the frame as one snappy Parquet file, which the server collects with others before it writes them.
 
-    As write_polars_parquet_async_insert_waiting. A NaN is written as a null, as in the published way.
+    As write_polars_parquet_async_insert_waiting. A NaN is written as a null, as in the published transport.
     """
     buffer = io.BytesIO()
     with phase("encode"):

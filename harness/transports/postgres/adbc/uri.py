@@ -29,7 +29,7 @@ def read_polars_read_database_uri(uri, table):
     """Read the table with polars.read_database_uri and engine="adbc", which connects, reads and closes.
 
     The driver wraps the query in COPY ... TO STDOUT (FORMAT binary) and makes Arrow batches of it. A uuid comes as 16
-    bytes (Binary), all else as the type it has in the table. Connecting is inside the clock, unlike with other ways.
+    bytes (Binary), all else as the type it has in the table. Connecting is inside the clock, unlike elsewhere.
     """
     import polars as pl
 

@@ -38,7 +38,7 @@ def _with_uuids(rows, positions):
     },
 )
 async def write_polars_copy_binary_sorted(connection, frame, table):
-    """Sort the frame by the table's primary key, then send its rows into a binary COPY as the published way does.
+    """Sort the frame by the table's primary key, then send its rows into a binary COPY as the published transport does.
 
     All else is as published, with a UUID object of every uuid text; asyncpg takes Python's first and last date for
     infinite ones. Rows in the order of the key go into the index

@@ -64,8 +64,8 @@ def write_polars_copy_csv_lossless(connection, frame, table):
 def write_polars_copy_csv_blocks(connection, frame, table):
     """Send the frame as one lossless CSV, handed to COPY ... FROM STDIN in blocks of 1 MiB instead of as one buffer.
 
-    psycopg 3.3 cuts whatever it is given into pieces of 128 KiB, so this ought to take as long as the way with one
-    buffer: it is here to show that.
+    psycopg 3.3 cuts whatever it is given into pieces of 128 KiB, so this ought to take as long as one buffer: it is
+    here to show that.
     """
     buffer = io.BytesIO()
     with phase("encode"):
