@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import psycopg
 
-from harness.check.verify import differences
+from harness.check.equality import differences
 from harness.model import Transport
 from harness.registry import connect_of
 

@@ -122,13 +122,13 @@ def _announce(suite_run: Any, plan: Any) -> None:
 
 def _report(console: Console, folder: Path, suite: Any) -> bool:
     """Write everything that can be made of a run and print its tables; return whether nothing went wrong."""
-    from harness.report import control, findings, tables, writing
+    from harness.report import conclusions, control, tables, writing
 
     report = writing.write(folder, suite)
     for table in tables.tables(report.summaries, console.width, suite.published):
         console.print(table)
-    for finding in [*control.said(report.summaries), *findings.findings(report.rows, suite.comparisons)]:
-        typer.echo(finding)
+    for line in [*control.said(report.summaries), *conclusions.conclusions(report.rows, suite.comparisons)]:
+        typer.echo(line)
     if suite.citation:
         typer.echo(f"published: {suite.citation}; {suite.conditions}")
     typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 import polars as pl
 
 from harness.address import redact
-from harness.check import verify
+from harness.check import equality
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.service import Service
@@ -270,10 +270,10 @@ def judge(
     null is `changed` as everywhere.
     """
     if frame == "pandas" and expected.height == found.height:
-        with_nulls = verify.nulls_for_nans(expected, found, tables.ROW_KEY)
+        with_nulls = equality.nulls_for_nans(expected, found, tables.ROW_KEY)
         marked = [name for name in found.columns if with_nulls[name].null_count() > found[name].null_count()]
         converted, found = {**converted, **dict.fromkeys(marked, "NaN for null")}, with_nulls
-    if wrong := verify.differences(expected, found, tables.ROW_KEY):
+    if wrong := equality.differences(expected, found, tables.ROW_KEY):
         return Fate.CHANGED, "; ".join(wrong)
     told = {name: dtype for name, dtype in converted.items() if not about or name in about}
-    return (Fate.CONVERTED, verify.fidelity(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")
+    return (Fate.CONVERTED, equality.fidelity(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")

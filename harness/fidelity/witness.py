@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from harness.check.canonical import canonicalise
-from harness.check.verify import differences
+from harness.check.equality import differences
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.names import VICTIM
 from harness.fidelity import tables

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from harness.check.canonical import canonicalise
-from harness.check.verify import differences
+from harness.check.equality import differences
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import PLAIN, Specification
 from harness.lab.references import References

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.report import control, failures
 from harness.report.beside import beside
-from harness.report.findings import findings
+from harness.report.conclusions import conclusions
 from harness.report.losses import losses
 from harness.report.page_facts import headline
 from harness.report.summary import Summary
@@ -44,7 +44,7 @@ def report(
     """Return report.md of one run; `pictures` are (title, caption, path beside the report)."""
     authors = published(summaries, suite.published)
     drawn = {title for title, *_ in pictures}
-    shown = [*control.said(summaries), *findings(rows, suite.comparisons)]
+    shown = [*control.said(summaries), *conclusions(rows, suite.comparisons)]
     missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
     parts = [
         f"# {_plain(suite.title)}",

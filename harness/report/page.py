@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from harness.report import control
 from harness.report.beside import beside
+from harness.report.conclusions import conclusions
 from harness.report.failures import HEAD, not_ok
-from harness.report.findings import findings
 from harness.report.html import templates
 from harness.report.losses import losses
 from harness.report.page_facts import facts, headline, pinned
@@ -43,7 +43,7 @@ def page(
             run=environment["run_id"],
             headline=headline(environment, rows, summaries),
             leaders=leaders(summaries),
-            findings=[*control.said(summaries), *findings(rows, suite.comparisons)],
+            conclusions=[*control.said(summaries), *conclusions(rows, suite.comparisons)],
             facts=facts(environment),
             pinned=pinned(rows),
             failures=_failures(rows),

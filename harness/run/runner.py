@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.address import redact
-from harness.check import verify
+from harness.check import equality
 from harness.check.canonical import NotConvertible
 from harness.lab.reference import NoAnswer
 from harness.machine import stopping
@@ -186,7 +186,7 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
             folders.write_trace(path, cores_used(answer.measured.report, execution.samples))
         measurement = _measurement(answer.measured, execution.samples)
         details = answer.measured.details | answer.details | checked.details
-        return Outcome(Status.OK, "", verify.fidelity(checked.converted), measurement, details)
+        return Outcome(Status.OK, "", equality.fidelity(checked.converted), measurement, details)
     finally:
         result.unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -227,6 +228,21 @@ def test_a_killed_gateway_is_reported_and_revived_with_its_rows(folder):
         until(lab.dead)
         assert lab.revive() == ["clickhouse"]
         assert clickhouse(lab, "SELECT count(), sum(n) FROM t") == "1000\t499500\n"
+    assert nothing_is_left_in(folder)
+
+
+def test_two_threads_may_bring_back_their_services_at_the_same_time(folder):
+    with EmbeddedLab(folder) as lab, ThreadPoolExecutor(2) as pool:
+        postgres(lab, "CREATE TABLE t AS SELECT 1 AS n")
+
+        def bring_back(name):
+            lab.end(name)
+            return lab.revive([name])
+
+        assert list(pool.map(bring_back, ("postgres", "clickhouse"))) == [["postgres"], ["clickhouse"]]
+        assert (lab.dead(), len(lab.keepers)) == ([], 2)
+        assert postgres(lab, "SELECT n FROM t") == [(1,)]
+        assert clickhouse(lab, "SELECT 1") == "1\n"
     assert nothing_is_left_in(folder)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from harness import report
 from harness.model import LabError, Status
+from harness.results import folder as folders
+from harness.settings import ROOT
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import ENVIRONMENT, RUN, environment, row, run_folder, scan, suite
 
@@ -133,3 +135,23 @@ def test_the_command_line_starts_without_the_plotting_library():
     code = "import sys, harness.cli, harness.report.tables; print('matplotlib' in sys.modules, 'jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_run_whose_plan_is_of_another_version_is_reported(tmp_path):
+    """What `lab compare` reads, `lab report` reads: neither goes on with the run."""
+    facts = environment()
+    facts["plan"] = {"suite": "example", "passes": 1, "of_another_version": True}
+    folder = run_folder(tmp_path / "run", [row("a", seconds=1.0)], facts)
+    assert [one.transport for one in report.write(folder, suite()).summaries] == ["a"]
+    assert folders.read(folder).suite == "example"
+
+
+def test_reports_load_neither_the_registry_nor_a_transport(tmp_path):
+    folder = run_folder(tmp_path / "run", [row("a", seconds=1.0)])
+    code = (
+        "import sys; from pathlib import Path; from harness import report; from tests.report.cases import suite; "
+        "report.write(Path(sys.argv[1]), suite()); "
+        "print([name for name in sys.modules if name.startswith(('harness.registry', 'harness.transports'))])"
+    )
+    done = subprocess.run((sys.executable, "-c", code, folder), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

@@ -16,7 +16,7 @@ import pytest
 
 from harness import registry
 from harness.check.canonical import canonicalise
-from harness.check.verify import differences
+from harness.check.equality import differences
 from harness.model import Operation, Origin
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse

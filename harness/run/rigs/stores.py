@@ -14,7 +14,7 @@ import polars as pl
 from harness import registry
 from harness.check import stores
 from harness.check.canonical import canonicalise, load_frame
-from harness.check.verify import differences
+from harness.check.equality import differences
 from harness.datasets import store
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import Specification

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.model import Status
-from harness.report.findings import findings, ratio
+from harness.report.conclusions import conclusions, ratio
 from harness.suites.comparisons import Comparison, Sweep, Versus
 from tests.report.cases import changed, row
 
@@ -54,29 +54,29 @@ def test_the_interval_holds_the_true_ratio_in_95_of_100_cases():
 
 def test_a_difference_that_the_interval_shows_is_said_in_percent():
     rows = runs("s3", [1.07, 2.15, 3.20]) + runs("local", [1.0, 2.0, 3.0])
-    (line,) = findings(rows, [S3])
+    (line,) = conclusions(rows, [S3])
     assert line == (
         "elt.duckdb.transform, 100 rows: S3 took 7 % longer: 1.07 times as long (95 % interval 1.06 to 1.08, 3 passes)"
     )
 
 
 def test_what_the_author_found_stands_behind_it():
-    (line,) = findings(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
+    (line,) = conclusions(runs("s3", [2.0]) + runs("local", [1.0]), [replace(S3, published="7 % longer")])
     assert line.endswith("how sure that is; published: 7 % longer")
 
 
 def test_a_faster_one_took_less():
-    (line,) = findings(runs("s3", [0.5, 0.51, 0.49]) + runs("local", [1.0, 1.0, 1.0]), [S3])
+    (line,) = conclusions(runs("s3", [0.5, 0.51, 0.49]) + runs("local", [1.0, 1.0, 1.0]), [S3])
     assert "S3 took 50 % less: 0.50 times as long" in line
 
 
 def test_what_the_interval_does_not_show_is_no_difference():
-    (line,) = findings(runs("s3", [1.0, 1.2, 0.9]) + runs("local", [1.1, 1.0, 1.0]), [S3])
+    (line,) = conclusions(runs("s3", [1.0, 1.2, 0.9]) + runs("local", [1.1, 1.0, 1.0]), [S3])
     assert "no difference shown: S3 took" in line
 
 
 def test_a_single_pass_says_that_it_cannot_say():
-    (line,) = findings(runs("s3", [1.5]) + runs("local", [1.0]), [S3])
+    (line,) = conclusions(runs("s3", [1.5]) + runs("local", [1.0]), [S3])
     assert line.endswith("S3 took 1.50 times as long; 1 pass cannot say how sure that is")
 
 
@@ -86,7 +86,7 @@ def test_only_passes_with_both_runs_ok_count_and_each_way_and_size_has_its_own_s
     rows += runs("s3", [3.0], rows=2_000) + runs("local", [1.0], rows=2_000)
     rows += runs("s3", [3.0], "elt.polars.transform") + runs("local", [1.0], "elt.polars.transform")
     rows += runs("s3", [3.0], "elt.chdb.transform") + runs("s3", [9.0], experiment="another")
-    lines = findings(rows, [S3])
+    lines = conclusions(rows, [S3])
     assert [line.partition(":")[0] for line in lines] == [
         "elt.duckdb.transform, 100 rows",
         "elt.duckdb.transform, 2,000 rows",
@@ -96,8 +96,8 @@ def test_only_passes_with_both_runs_ok_count_and_each_way_and_size_has_its_own_s
 
 
 def test_without_comparisons_or_rows_there_is_nothing_to_say():
-    assert findings(runs("s3", [1.0]), []) == []
-    assert findings([], [S3]) == []
+    assert conclusions(runs("s3", [1.0]), []) == []
+    assert conclusions([], [S3]) == []
 
 
 SWEEP = Sweep("threads", "threads")
@@ -121,7 +121,7 @@ def sweep(curve, source="table", figure=None):
 
 def test_the_fastest_of_several_values_is_set_against_all_others():
     rows = sweep({1: [4.0, 4.1, 3.9], 4: [1.0, 1.01, 0.99], 16: [2.0, 2.02, 1.98], 8: [1.0, 1.1, 0.98]})
-    (line,) = findings(rows, [SWEEP])
+    (line,) = conclusions(rows, [SWEEP])
     assert line.startswith("tuning.duckdb.group_by, source table: 4 threads: 4.00 times as fast as 1 thread (")
     assert ", 2.00 times as fast as 16 threads (2.00 to 2.00)" in line
     assert line.endswith("; no difference shown to 8 threads (95 % intervals that hold together, 3 passes)")
@@ -129,37 +129,37 @@ def test_the_fastest_of_several_values_is_set_against_all_others():
 
 def test_intervals_of_several_values_are_wider_so_that_all_hold_together():
     pairs = [(2.0, 1.0), (2.2, 1.0), (1.9, 1.0)]
-    (line,) = findings(sweep({1: [2.0, 2.2, 1.9], 2: [1.0] * 3, 4: [5.0] * 3, 8: [6.0] * 3}), [SWEEP])
+    (line,) = conclusions(sweep({1: [2.0, 2.2, 1.9], 2: [1.0] * 3, 4: [5.0] * 3, 8: [6.0] * 3}), [SWEEP])
     wide, narrow = ratio(pairs, 1 - 0.05 / 3), ratio(pairs)
     assert f"as 1 thread ({wide.low:.2f} to {wide.high:.2f})" in line
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
 def test_values_that_the_passes_do_not_tell_apart_have_no_fastest():
-    (line,) = findings(sweep({1: [1.0, 1.3, 0.9], 2: [1.2, 1.0, 0.9]}), [SWEEP])
+    (line,) = conclusions(sweep({1: [1.0, 1.3, 0.9], 2: [1.2, 1.0, 0.9]}), [SWEEP])
     assert line.endswith("no difference shown between 1 thread, the first, and 2 threads (3 passes)") or line.endswith(
         "no difference shown between 2 threads, the first, and 1 thread (3 passes)"
     )
 
 
 def test_one_pass_of_several_values_cannot_say_which_is_the_fastest():
-    (line,) = findings(sweep({1: [2.0], 2: [1.0]}), [SWEEP])
+    (line,) = conclusions(sweep({1: [2.0], 2: [1.0]}), [SWEEP])
     assert line.endswith("2 threads came first of 2; 1 pass cannot say how sure that is")
 
 
 def test_each_combination_of_other_parameters_has_a_fastest_of_its_own_and_one_value_none():
     rows = sweep({1: [2.0, 2.1], 2: [1.0, 1.0]}) + sweep({1: [1.0, 1.0], 2: [3.0, 3.1]}, "parquet")
     rows += sweep({1: [1.0, 1.0]}, "s3")
-    lines = findings(rows, [SWEEP])
+    lines = conclusions(rows, [SWEEP])
     assert ["source parquet: 1 thread: 3.0" in lines[0], "source table: 2 threads: 2.0" in lines[1]] == [True, True]
     assert len(lines) == 2
 
 
 def test_of_rates_the_largest_is_the_fastest():
     rates = {1: [10.0, 10.1, 9.9], 2: [20.0, 20.2, 19.8]}
-    (line,) = findings(sweep(rates, figure="bytes_per_s"), [Sweep("threads", "threads", "bytes_per_s")])
+    (line,) = conclusions(sweep(rates, figure="bytes_per_s"), [Sweep("threads", "threads", "bytes_per_s")])
     assert "2 threads: 2.00 times as fast as 1 thread" in line
-    assert findings(sweep(rates), [Sweep("threads", "threads", "bytes_per_s")]) == []
+    assert conclusions(sweep(rates), [Sweep("threads", "threads", "bytes_per_s")]) == []
 
 
 def ways(**seconds):
@@ -180,14 +180,14 @@ def ways(**seconds):
 def test_two_transports_are_set_against_each_other_at_the_same_parameters():
     rows = ways(crt=[1.0, 1.02, 0.98], classic=[2.0, 2.02, 1.98], third=[9.0, 9.0, 9.0])
     rows += [changed(one, parameters="threads=4") for one in ways(crt=[1.0])]
-    (line,) = findings(rows, [Versus("an upload", "s3", "tuning.crt", "tuning.classic")])
+    (line,) = conclusions(rows, [Versus("an upload", "s3", "tuning.crt", "tuning.classic")])
     assert line.startswith("tuning.crt, 2 threads: an upload (tuning.classic) took 50 % less: 0.50 times as long (95 %")
 
 
 def test_a_stage_of_one_transport_is_set_against_another_figure_of_the_other():
     rows = ways(crt=[1.0, 1.02, 0.98], classic=[2.0, 2.02, 1.98])
     versus = Versus("its upload", "s3", "tuning.crt", "tuning.classic", "upload_seconds", "seconds")
-    (line,) = findings(rows, [versus])
+    (line,) = conclusions(rows, [versus])
     assert "its upload (tuning.classic) took 95 % less: 0.05 times as long" in line
-    assert findings(rows, [Versus("a", "s3", "tuning.crt", "tuning.classic", "no_such_seconds")]) == []
-    assert findings(rows, [Versus("a", "another", "tuning.crt", "tuning.classic")]) == []
+    assert conclusions(rows, [Versus("a", "s3", "tuning.crt", "tuning.classic", "no_such_seconds")]) == []
+    assert conclusions(rows, [Versus("a", "another", "tuning.crt", "tuning.classic")]) == []

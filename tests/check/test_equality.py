@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.check.canonical import canonicalise
-from harness.check.verify import differences, fidelity
+from harness.check.equality import differences, fidelity
 
 KEY = ("k",)
 KINDS = {"k": "uuid", "d": "date", "i": "int32", "t": "text", "f": "float64"}

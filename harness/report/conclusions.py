@@ -47,7 +47,7 @@ def ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) 
     return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(logs))
 
 
-def findings(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> list[str]:
+def conclusions(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> list[str]:
     """Return a sentence for every comparison, transport and combination of other parameters that has both sides."""
     good = [row for row in rows if row.ok]
     found: list[str] = []
