@@ -47,7 +47,7 @@ OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
         (("report", "nowhere"), 'no run "nowhere"'),
         (("compare", "nowhere", "elsewhere"), 'no run "nowhere"'),
         (("compare", REFERENCE.format("matrix"), REFERENCE.format("scan")), "expected two runs of one suite"),
-        (("verify", "parquet.*"), "matches no way of a database"),
+        (("verify", "parquet.*"), "matches no transport of a database"),
         (("verify", "--kinds", "tabs"), 'no kind of values "tabs"; there are: one_row, '),
     ],
 )

@@ -40,7 +40,7 @@ def buckets(objects: Objects) -> list[str]:
 
 def test_it_is_minio_with_keys_that_nobody_else_has_and_no_text_shows(objects: Objects) -> None:
     assert objects.server.version == f"MinIO {go_programs.MINIO.version}"
-    assert objects.kind == "embedded"
+    assert objects.lab_name == "embedded"
     assert objects.store.secret_key not in f"{objects!r} {objects}"
     wrong = s3.ObjectStore(objects.store.endpoint, "us-east-1", "lab", "lab-secret")
     with pytest.raises(LabError, match="SignatureDoesNotMatch"):

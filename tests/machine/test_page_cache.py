@@ -59,7 +59,8 @@ def test_warming_and_dropping_take_all_files(on_disk, tmp_path):
     page_cache.drop([on_disk, other])
     assert max(map(page_cache.resident_share, (on_disk, other))) < 0.01
     page_cache.warm([on_disk, other])
-    assert min(map(page_cache.resident_share, (on_disk, other))) == 1.0
+    # Beside other tests the kernel may want a page for something else.
+    assert min(map(page_cache.resident_share, (on_disk, other))) > 0.98
 
 
 def test_looking_brings_no_page_in(on_disk):

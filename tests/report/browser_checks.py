@@ -87,11 +87,11 @@ def sorts_by(press):
     def check(page, seen):
         open_all(page)
         table = page.locator("section[aria-labelledby=cases] table").first
-        head = table.locator("th", has_text="way")
-        before = column(page, table, "way")
+        head = table.locator("th", has_text="transport")
+        before = column(page, table, "transport")
         press(head)
         assert head.get_attribute("aria-sort") == "ascending"
-        names = column(page, table, "way")
+        names = column(page, table, "transport")
         assert names == sorted(before, key=lambda name: int(name.split("engine")[1].split(".")[0]))  # engine10 is last
         head = table.locator("th", has_text="median s")
         press(head)

@@ -182,7 +182,7 @@ def test_every_case_stands_in_a_table_with_its_figures_or_its_status():
     )  # fmt: skip
     dead = next(line for line in lines if line["transport"] == "parquet.dead.scan")
     assert {head: text for head, text in dead.items() if text} == {
-        "way": "parquet.dead.scan", "files": "2", "data": "200 MB", "runs": "0", "values": "killed",
+        "transport": "parquet.dead.scan", "files": "2", "data": "200 MB", "runs": "0", "values": "killed",
     }  # fmt: skip
     assert parquet.notes == ("the same in every case: scale 2",)
     assert len(parquet.rows) + len(postgres.rows) == 7

@@ -15,7 +15,7 @@ from tests.every import every
 
 PARTS: dict[str, type] = {
     "client": system.Client,
-    "tables": system.Tables,
+    "tables": system.TableDefinitions,
     "hostile": system.Hostile,
     "sql": system.Sql,
     "folder": system.Folder,
