@@ -12,12 +12,11 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from harness.machine import stopping
 from harness.machine.stopping import on_signals
 
 _COMPILE_SECONDS = 1_200  # two minutes were seen on two cores
@@ -80,20 +79,21 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None]) -> Path:
 def _compile(go: str, wanted: GoProgram, folder: Path) -> None:
     command = [go, "install", "-trimpath", "-ldflags", "-s -w", f"{wanted.package}@{wanted.version}"]
     own = os.environ | {"GOBIN": str(folder), "CGO_ENABLED": "0"}
-    pipe = subprocess.PIPE
-    with (
-        on_signals(),
-        subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=pipe, start_new_session=True) as process,
-    ):
-        end = partial(_end, process)
-        stopping.at_last(end)
+
+    def start() -> subprocess.Popen[bytes]:
+        nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
+        return subprocess.Popen(command, env=own, stdout=nothing, stderr=pipe, start_new_session=True)
+
+    with on_signals(), ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(start)  # a signal in the middle of it would leave the compilers to nobody
         try:
+            process = starting.result()
             _, said = process.communicate(timeout=_COMPILE_SECONDS)
         except subprocess.TimeoutExpired:
             raise NotThere(f"no {wanted.name}: compiling it took more than {_COMPILE_SECONDS} s") from None
         finally:
-            end()
-            stopping.not_any_more(end)
+            with starting.result() as process:
+                _end(process)
     if process.returncode:
         reason = (said.decode(errors="replace").strip() or f"status {process.returncode}").splitlines()[-1]
         raise NotThere(f"no {wanted.name}: it could not be compiled: {reason:.200}")
