@@ -57,10 +57,11 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 # Beside one another, with four labs (1.5 GB each), whatever times nothing; then the rest, one after the other. The tests
 # of a file stay in one process, which makes their fixtures once; see tests/conftest.py.
 BESIDE = -n 4 --dist loadfile
+ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
 test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every transport of the article once
 	$(VENV)/bin/pytest $(BESIDE) -m 'not long and not alone'
-	$(VENV)/bin/pytest -m 'not long and alone'
+	$(VENV)/bin/pytest -m 'not long and alone' $(ALONE)
 
 test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults
 
@@ -68,7 +69,7 @@ test-long-beside: $(STAMP)
 	$(VENV)/bin/pytest $(BESIDE) -m 'long and not alone'
 
 test-long-alone: $(STAMP)
-	$(VENV)/bin/pytest -m 'long and alone'
+	$(VENV)/bin/pytest -m 'long and alone' $(ALONE)
 
 test-all: test test-long ## Run all tests
 

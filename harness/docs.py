@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -170,6 +171,7 @@ def _env_example() -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
+@cache
 def _reference(name: str) -> tuple[Suite, Facts, list[Summary]]:
     """Return the suite of a reference run, its environment and its summaries, computed from its runs.csv."""
     suite = suite_files.load(ROOT / "suites", name)

@@ -38,6 +38,7 @@ class _Settings(BaseSettings):
         None, description="Where the lock lies that keeps two runs off one machine, if not in its folder for such files"
     )
     commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")
+    pictures: bool = Field(True, description="Whether reports have pictures; drawing them takes some seconds a run")
     seed: int = Field(20260407, ge=0, description="Seed of the generated data and of the shuffle of runs")
     time_limit: float | None = Field(
         None,

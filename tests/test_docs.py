@@ -96,6 +96,7 @@ def test_a_pipe_in_a_cell_does_not_split_it():
 def test_a_page_is_the_same_each_time(name):
     first = page(name)
     page.cache_clear()
+    docs._reference.cache_clear()
     assert page(name) == first
 
 

@@ -85,7 +85,7 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
                 typer.echo(f"lab: stopped; go on with: {command_line()} run --resume {suite_run.session.name}")
             raise
         folder = suite_run.session.folder
-    return _report(console, folder, suite)
+    return _report(console, folder, suite, chosen.pictures)
 
 
 def _intention(chosen: settings.Settings, request: Any) -> str:
@@ -120,11 +120,11 @@ def _announce(suite_run: Any, plan: Any) -> None:
         typer.echo(f"skipped: {name}{part}: {reason}")
 
 
-def _report(console: Console, folder: Path, suite: Any) -> bool:
+def _report(console: Console, folder: Path, suite: Any, pictures: bool) -> bool:
     """Write everything that can be made of a run and print its tables; return whether nothing went wrong."""
     from harness.report import conclusions, control, tables, writing
 
-    report = writing.write(folder, suite)
+    report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
     for table in tables.tables(report.summaries, console.width, suite.published):
         console.print(table)
     for line in [*control.said(report.summaries), *conclusions.conclusions(report.rows, suite.comparisons)]:
@@ -149,4 +149,5 @@ def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) ->
 
     chosen = settings.load()
     folder = folders.find(chosen.results_dir, run)
-    _report(new_console(), folder, suite_files.load(chosen.suites_dir, folders.read(folder).suite))
+    suite = suite_files.load(chosen.suites_dir, folders.read(folder).suite)
+    _report(new_console(), folder, suite, chosen.pictures)

@@ -1,7 +1,10 @@
 """report.html: one self-contained page of a run, to be opened from disk without a network."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -13,12 +16,14 @@ from harness.report.html import templates
 from harness.report.losses import losses
 from harness.report.page_facts import facts, headline, pinned
 from harness.report.page_tables import PageTable, every_case, from_texts, leaders
-from harness.report.pictures import Drawn
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import Suite
+
+if TYPE_CHECKING:
+    from harness.report.pictures import Drawn
 
 
 def page(

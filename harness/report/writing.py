@@ -1,7 +1,10 @@
 """The one place that writes a report: everything that can be made of a run's folder, from results/ alone."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.model import LabError
 from harness.report import markdown, summarising
@@ -9,6 +12,9 @@ from harness.report.summary import Summary
 from harness.results import folder as folders
 from harness.results.row import Row
 from harness.suites.suite import Suite
+
+if TYPE_CHECKING:
+    from harness.report.pictures import Drawn
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,7 @@ def write(folder: Path, suite: Suite) -> Report:
 
     Raises LabError when the run's files cannot be read, its rows are not all of one environment, or the disk refuses.
     """
-    from harness.report.page import page  # not at the top: with them comes matplotlib, which takes a second
-    from harness.report.pictures import draw
+    from harness.report.page import page
 
     run = folders.read(folder)
     environment, rows = run.environment, run.rows
@@ -40,11 +45,7 @@ def write(folder: Path, suite: Suite) -> Report:
     try:
         summarising.write(folder / "summary.csv", summaries)
         (folder / "pictures").mkdir(exist_ok=True)
-        drawn = [
-            found
-            for picture in suite.pictures
-            if (found := draw(picture, rows, suite.published, folder / "pictures")) is not None
-        ]
+        drawn = _drawn(suite, rows, folder / "pictures") if suite.pictures else []
         pictures = [(one.title, one.caption, one.png.relative_to(folder).as_posix()) for one in drawn]
         text = markdown.report(suite, environment, rows, summaries, pictures)
         (folder / "report.md").write_text(text, encoding="utf-8")
@@ -56,3 +57,10 @@ def write(folder: Path, suite: Suite) -> Report:
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
     return Report(folder, paths, rows, summaries, run.again)
+
+
+def _drawn(suite: Suite, rows: list[Row], folder: Path) -> list[Drawn]:
+    from harness.report.pictures import draw  # with it comes matplotlib, which takes a second
+
+    found = (draw(picture, rows, suite.published, folder) for picture in suite.pictures)
+    return [one for one in found if one is not None]

@@ -38,7 +38,13 @@ log = true
 def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environment, tmp_path):
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "sixth.toml").write_text(SIXTH)
-    done = lab("run", "sixth", "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites")})
+    done = lab(
+        "run",
+        "sixth",
+        "--size",
+        "smoke",
+        env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites"), "LAB_PICTURES": "1"},
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     rows = runs_csv.load(folder / "runs.csv")
