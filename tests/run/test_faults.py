@@ -111,7 +111,7 @@ def run_with(tmp_path: Path, datasets: Path, select: str, victim: str) -> Any:
 def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
     first, second = run_with(tmp_path, dataset_folder, "postgres.asyncpg.write_pandas_copy_text", "worker")
     assert (first.status, first.error) == (Status.KILLED, "the worker was killed by SIGKILL")
-    assert first.get("seconds") is None
+    assert first.seconds is None
     assert second.status is Status.OK
 
 
@@ -130,7 +130,7 @@ def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
     first, second = run_with(tmp_path, dataset_folder, select, victim)
     assert first.status is Status.ERROR
     assert first.error.startswith(f"the {select.partition('.')[0]} server died during this run and was restarted")
-    assert first.get("seconds") is None
+    assert first.seconds is None
     assert second.status is Status.OK, second.error
 
 
