@@ -40,7 +40,7 @@ def _opened(path: Path) -> int:
 
     A link is refused: somebody else would say what is written to.
     """
-    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR, os.O_RDONLY):
+    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR):
         with suppress(FileNotFoundError, FileExistsError, PermissionError):
             found = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             if flags & os.O_CREAT:
