@@ -24,7 +24,7 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
     sentences = [f"{cases}: {_many(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
     if any(status != Status.OK for status in counts):
         sentences.append("Only ok runs have figures; why the others have none stands below.")
-    made = Counter((row.experiment, row.label, row.transport) for row in rows)
+    made = Counter(row.case for row in rows)
     if short := sum(1 for count in made.values() if count < passes):
         sentences.append(
             f"This run is not complete: {_many(short, 'case')} of those below have fewer than {_many(passes, 'run')}."
