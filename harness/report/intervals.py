@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from harness.report.summary import Interval
+Interval = tuple[float, float]
 
 CONFIDENCE = 0.95
 FEWEST = 3  # runs: the range of two is no better than a guess

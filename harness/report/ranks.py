@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.model import Operation, Origin
-from harness.report.summary import Interval, Summary
+from harness.report.intervals import Interval
+from harness.report.summary import Summary
 
 SHARED, UNSURE = "=", "?"
 NOTES = {
