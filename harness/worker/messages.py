@@ -3,6 +3,7 @@
 Every contract has a job and an answer of its own; what stands here is in all of them.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -15,7 +16,7 @@ AnswerT = TypeVar("AnswerT", bound="Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Message, Generic[AnswerT]):
+class Job(Message, ABC, Generic[AnswerT]):
     """What every job says: the transport and its module, where what it returns is left, whether the worker stays.
 
     `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it.
@@ -29,9 +30,9 @@ class Job(Message, Generic[AnswerT]):
     stays: bool = False
     server_pids: list[int] | None = None
 
+    @abstractmethod
     def answered_by(self) -> type[AnswerT]:
         """Return the type of its answer."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
