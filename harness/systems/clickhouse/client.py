@@ -55,6 +55,7 @@ def open_connection(endpoints: dict[str, str]) -> Client:
             password=unquote(parts.password or ""),
             connect_timeout=address.CONNECT_SECONDS,
             autogenerate_session_id=False,
+            dedicated_pool=True,  # connections that others opened would not be cut when this client waits
             settings={"async_insert": 0},
         )
     except Error as error:
