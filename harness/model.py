@@ -1,6 +1,6 @@
 """The words of the lab as types: transport, case, run and their outcomes. Standard library only, no I/O."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 NAMESPACE = "dataframe_io_lab"  # the one schema or database of a server that the lab works in
 CONTROL = "_control"  # ends the id of an A/A control; before it stands the id of the transport that it repeats
 MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
+BETWEEN = "; "  # between the parts of a mapping as text: name=value; name=value
 OR = " or "  # between several outcomes that are all right
 
 
@@ -148,6 +149,11 @@ class Experiment:
     origins: list[str] = field(default_factory=list)
 
 
+def label(mapping: Mapping[str, object]) -> str:
+    """Return a mapping as it stands in a file and as people name a point: `files=8; page_cache=warm`."""
+    return BETWEEN.join(f"{name}={value}" for name, value in mapping.items())
+
+
 @dataclass(frozen=True)
 class Case:
     """One transport in one experiment under one combination of its parameters."""
@@ -160,7 +166,7 @@ class Case:
     @property
     def label(self) -> str:
         """The parameters as one text, as it stands in the results: `files=8; page_cache=warm`."""
-        return "; ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return label(self.parameters)
 
 
 @dataclass(frozen=True)

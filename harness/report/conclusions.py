@@ -14,9 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.model import label
 from harness.report.intervals import CONFIDENCE
 from harness.report.points import described, in_order
-from harness.results.row import Row, label, texts
+from harness.results.row import Row, texts
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
 

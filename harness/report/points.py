@@ -1,6 +1,6 @@
 """The points of an experiment: what a group of cases varies, in the order of its size, with a name for people."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from harness.report.cells import volume
@@ -42,11 +42,13 @@ def points(summaries: Iterable[Summary]) -> list[Point]:
     return sorted(found, key=lambda point: (point.rows or 0, in_order(point.label)))
 
 
-def in_common(labels: Iterable[str]) -> str:
-    """Name the parameters that all labels share, for people; empty where there are none."""
+def in_common(labels: Iterable[str], but: Collection[str] = ()) -> str:
+    """Name the parameters that all labels share, `but` those given, for people; empty where there are none."""
     every = [texts(label) for label in labels]
     shared = [
-        (name, value) for name, value in (every[0] if every else {}).items() if all(p.get(name) == value for p in every)
+        (name, value)
+        for name, value in (every[0] if every else {}).items()
+        if name not in but and all(p.get(name) == value for p in every)
     ]
     return ", ".join(described(name, value) for name, value in shared)
 

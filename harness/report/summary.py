@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from harness.model import label
 from harness.report.intervals import Interval
-from harness.results.row import label
 
 
 def _column(empty: Any, meaning: str) -> Any:

@@ -89,7 +89,7 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
     interval = called(case.n for case in group)
     size = f"{point.rows:,} rows" if point.rows is not None else ""
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
-    others = in_common(["; ".join(part for part in point.label.split("; ") if not part.startswith("rows="))])
+    others = in_common([point.label], but={"rows"})
     conditions = ", ".join(filter(None, (extent, f"mean of {samples(group)}, by median time")))
     return TextTable(
         title=f"{title}: {conditions}",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from harness.model import Status
-
-BETWEEN = "; "  # between the parts of a mapping as text: name=value; name=value
+from harness.model import BETWEEN, Status, label
 
 
 @dataclass(frozen=True)
@@ -26,11 +24,6 @@ class ResultColumn:
     def type(self) -> str:
         """What stands in it, for people."""
         return {"texts": "texts by name", "numbers": "numbers by name"}.get(self.parse.__name__, self.parse.__name__)
-
-
-def label(mapping: Mapping[str, object]) -> str:
-    """Return a mapping as it stands in a file and as people name a point: `files=8; page_cache=warm`."""
-    return BETWEEN.join(f"{name}={value}" for name, value in mapping.items())
 
 
 def texts(label: str) -> dict[str, str]:

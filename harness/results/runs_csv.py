@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import renamed
-from harness.model import LabError
-from harness.results.row import COLUMNS, NAMES, Row, label
+from harness.model import LabError, label
+from harness.results.row import COLUMNS, NAMES, Row
 
 _ADDED = {"details", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
 _PARSED = {column.name: column for column in COLUMNS}

@@ -17,10 +17,10 @@ from harness.check.canonical import NotConvertible
 from harness.lab.reference import NoAnswer
 from harness.machine import stopping
 from harness.machine.inventory import require_disk
-from harness.model import Case, LabError, Measurement, Outcome, Run, Status
+from harness.model import Case, LabError, Measurement, Outcome, Run, Status, label
 from harness.results import folder as folders
 from harness.results import runs_csv
-from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row, label
+from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import blame
 from harness.run.execution import Execution, execute
 from harness.run.rigs.rig import Rig, Stop, Unavailable
