@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from harness.report import control, failures
+from harness.report.answer_tables import opening
 from harness.report.beside import beside
 from harness.report.conclusions import conclusions
 from harness.report.losses import losses
@@ -48,6 +49,7 @@ def report(
     missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
     parts = [
         f"# {_plain(suite.title)}",
+        *map(text_table, opening(suite, rows, summaries)),
         " ".join(map(_plain, headline(environment, rows, summaries))),
         conditions(environment),
         "## What did not run, and why",

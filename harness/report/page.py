@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from harness.report import control
+from harness.report.answer_tables import opening
 from harness.report.beside import beside
 from harness.report.conclusions import conclusions
 from harness.report.failures import HEAD, not_ok
@@ -47,6 +48,7 @@ def page(
             suite=suite,
             run=environment["run_id"],
             headline=headline(environment, rows, summaries),
+            answers=[from_texts(table) for table in opening(suite, rows, summaries)],
             leaders=leaders(summaries),
             conclusions=[*control.said(summaries), *conclusions(rows, suite.comparisons)],
             facts=facts(environment),

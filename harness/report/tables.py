@@ -90,7 +90,7 @@ def _longest(table: TextTable, place: int) -> int:
 def _least(table: TextTable, place: int, longest: int, name: int) -> int:
     if place not in table.wide:
         return longest
-    if table.head[place] == "transport":
+    if table.head[place] == "transport" or place in table.names:
         return min(longest, name)
     return max(len(word) for text in _texts(table, place) for word in (text.split() or [""]))
 

@@ -32,8 +32,9 @@ _AT_THE_LARGEST = {"anonymous": "peak_anon_bytes", "file-backed": "peak_file_byt
 class TextTable:
     """A table as texts: `rows` have one text for each of `head`.
 
-    `wide` are the columns of words, all others hold numbers; `best` are cells (row, column) to set off; `droppable` are
-    groups of columns that may be left out, in this order, where there is no room; `notes` are lines to stand below.
+    `wide` are the columns of words, all others hold numbers; `names` those of ids, which may be broken, but for one
+    called `transport`; `best` are cells (row, column) to set off; `droppable` are groups of columns that may be left
+    out, in this order, where there is no room; `notes` are lines to stand below.
     """
 
     title: str
@@ -43,6 +44,7 @@ class TextTable:
     wide: frozenset[int] = frozenset({0})
     best: frozenset[tuple[int, int]] = frozenset()
     droppable: tuple[tuple[int, ...], ...] = ()
+    names: frozenset[int] = frozenset()
 
 
 def text_tables(summaries: Sequence[Summary]) -> list[TextTable]:

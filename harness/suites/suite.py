@@ -3,9 +3,9 @@
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from harness.model import Experiment, LabError
@@ -68,6 +68,18 @@ class Picture:
     published: bool = False
 
 
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class AnswersWanted:
+    """What the reports of a suite open with: the fastest transport for each frame, beside the usual one.
+
+    `experiment` is the one whose cases answer. `usual` are the ids, or globs over ids, of what people usually take: the
+    first that a run has for a system, operation and frame is the usual one there, others are told beside it.
+    """
+
+    experiment: str
+    usual: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+
+
 @dataclass(frozen=True)
 class Size:
     """One size of a suite: its experiments, passes, and how long a worker may live in seconds."""
@@ -82,7 +94,7 @@ class Suite:
     """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces.
 
     `citation` and `conditions` are empty where it reproduces none. `traces` asks for the CPU time of every run over
-    time.
+    time. `answers` is None where its question is another one than which transport to take for a frame.
     """
 
     name: str
@@ -95,6 +107,7 @@ class Suite:
     pictures: tuple[Picture, ...]
     comparisons: tuple[AnyComparison, ...] = ()
     traces: bool = False
+    answers: AnswersWanted | None = None
 
     def size(self, name: str) -> Size:
         """Return a size by name. Raises LabError naming the nearest one."""

@@ -26,7 +26,7 @@ from pydantic import (
 from harness.machine.inventory import cores
 from harness.model import Experiment, LabError, Origin
 from harness.suites.comparisons import Comparison, Sweep, Versus
-from harness.suites.suite import Picture, PublishedFigure, Rig, Size, SizeName, Suite
+from harness.suites.suite import AnswersWanted, Picture, PublishedFigure, Rig, Size, SizeName, Suite
 
 
 def load(folder: Path, name: str) -> Suite:
@@ -141,6 +141,7 @@ class _SuiteFile(_Entries):
     sizes: Annotated[dict[SizeName, _SizeEntries], Field(min_length=1)]
     pictures: Annotated[list[Picture], AfterValidator(_differently_named)] = []
     comparisons: list[_Comparison] = []
+    answers: AnswersWanted | None = None
 
 
 def _suite(path: Path, file: _SuiteFile) -> Suite:
@@ -158,7 +159,15 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         pictures=tuple(file.pictures),
         comparisons=tuple(file.comparisons),
         traces=file.traces,
+        answers=_answers(file),
     )
+
+
+def _answers(file: _SuiteFile) -> AnswersWanted | None:
+    known = {part.name for size in file.sizes.values() for part in size.experiments}
+    if file.answers and file.answers.experiment not in known:
+        raise ValueError(f'answers: expected an experiment of a size, found "{file.answers.experiment}"')
+    return file.answers
 
 
 def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
@@ -214,6 +223,7 @@ def _known_at(above: Iterable[int | str]) -> list[str]:
         "points": Comparison,
         "sweep": Sweep,
         "versus": Versus,
+        "answers": AnswersWanted,
     }
     found = [models[part] for part in above if isinstance(part, str) and part in models]
     model = found[-1] if found else _SuiteFile

@@ -4,6 +4,7 @@ import csv
 import inspect
 import re
 from importlib import import_module
+from itertools import product
 
 import pytest
 
@@ -169,6 +170,13 @@ def details_of(suite):
     """The details that jobs of a suite say they have, as a picture names them."""
     texts = {inspect.getsource(case.transport.function) for case in cases_of(suite)}
     return {f"detail:{name}" for text in texts for name in re.findall(r'"(\w+)": ', text)}
+
+
+def test_every_usual_transport_of_the_matrix_is_in_the_catalogue_and_every_cell_has_one():
+    usual = [entry for name in SUITES["matrix"].answers.usual for entry in registry.select(name)]
+    systems, operations = ("postgres", "clickhouse"), (Operation.WRITE, Operation.READ)
+    cells = set(product(systems, operations, ("pandas", "polars")))
+    assert {(entry.system, entry.operation, entry.frame) for entry in usual} == cells
 
 
 @every_suite

@@ -76,6 +76,22 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
             "sizes.large: expected 'smoke', .* found 'large'",
         ),
         ("[defaults]", "[[defaults]]", "defaults: expected a table of entries"),
+        (
+            "[defaults]",
+            '[answers]\nexperiment = "firs"\nusual = ["a"]\n[defaults]',
+            'answers: expected an experiment of a size, found "firs"',
+        ),
+        (
+            "[defaults]",
+            '[answers]\nexperiment = "first"\nusual = []\n[defaults]',
+            "answers.usual: expected at least one",
+        ),
+        ("[defaults]", '[answers]\nexperiment = "first"\n[defaults]', "answers.usual: expected such an entry"),
+        (
+            "[defaults]",
+            '[answers]\nexperiment = "first"\nusuals = ["a"]\n[defaults]',
+            'answers.usuals: no entry is called "usuals"; nearest: "usual"',
+        ),
         ("dataset =", "datasets =", "dataset"),
         ("select =", "selects =", "select"),
         ("passes = 3", "passes = true", "passes"),

@@ -1,0 +1,135 @@
+"""The answers of a run as tables of texts: what every report opens with, by frame, and what the terminal ends with."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from harness.model import Operation
+from harness.report import stability
+from harness.report.answers import EXACT, Answer, Beside, answers
+from harness.report.cells import LOSES, megabytes, significant, times
+from harness.report.intervals import called
+from harness.report.summary import Summary
+from harness.report.text_tables import TITLES, TextTable
+from harness.results.row import Row
+from harness.suites.suite import Suite
+
+FASTEST, WHOLE, USUAL, ALSO, LEANEST = "fastest", "loses none", "usual", "also usual", "leanest"
+ROLES = (FASTEST, WHOLE, USUAL, ALSO, LEANEST)
+_NO_DIFFERENCE = "no difference shown"
+_TITLE = "the fastest transport whose values came back exact, and the usual one"
+_HEAD = (
+    "from, to",
+    "which",
+    "transport",
+    "median s",
+    "range",
+    "times as long",
+    "interval",
+    "peak MB",
+    "of limit",
+    "values",
+)
+_RANGE = _HEAD.index("range")
+_WIDE = frozenset({0, 1, 2, 6, 9})
+_DROPPABLE = tuple((_HEAD.index(name),) for name in ("values", "of limit", "interval", "range", "peak MB"))
+_EXPLAINED = "times as long: the ratio of the median to that of the fastest, with its bootstrap interval"
+_LIMIT = "; of limit: how near to the fastest bound, what the server does alone"
+_MARKED = f"{LOSES.strip()} loses some kinds of values (nulls, quotes ...) that these data do not have"
+_NONE_LOST = f"; {WHOLE}: the fastest exact one that is not known to lose any"
+_CONVERTED = "converted: values came back in other dtypes, which is work left to you"
+
+
+def opening(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> list[TextTable]:
+    """Return the tables that a report opens with; none of a suite whose question is another one."""
+    return by_frame(answers(suite.answers, rows, summaries)) if suite.answers else []
+
+
+def by_frame(found: Sequence[Answer]) -> list[TextTable]:
+    """Return a table for each frame; what all of them need to be read stands below the last one."""
+    frames = list(dict.fromkeys(one.frame for one in found))
+    parts = [[one for one in found if one.frame == frame] for frame in frames]
+    return [_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
+
+
+def in_one(found: Sequence[Answer], roles: Collection[str] = ROLES) -> TextTable:
+    """Return one table of all answers, of transports in these roles only."""
+    return _table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles)
+
+
+def _table(found: Sequence[Answer], title: str, roles: Collection[str] = ROLES, explained: bool = True) -> TextTable:
+    """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
+    rows = [row for one in found for row in _rows(one, roles)]
+    shown = [beside.case for one in found for beside, _ in _in_roles(one, roles).values()]
+    sizes = sorted({one.rows for one in found if one.rows is not None})
+    interval = called(case.n for case in shown if case.n)
+    return TextTable(
+        title=title + (f": {sizes[-1]:,} rows" if sizes else ""),
+        head=tuple(interval or name if place == _RANGE else name for place, name in enumerate(_HEAD)),
+        rows=tuple(rows),
+        notes=(*_notes(shown, roles), *stability.note(shown), *([_explained(shown)] if explained else [])),
+        wide=_WIDE,
+        droppable=_DROPPABLE,
+    )
+
+
+def route(one: Answer) -> str:
+    """Say where an answer's data come from and go to: `pandas to Postgres`."""
+    system = TITLES.get(one.system, one.system)
+    return " to ".join((one.frame, system) if one.operation == Operation.WRITE else (system, one.frame))
+
+
+def factor(beside: Beside) -> tuple[str, str]:
+    """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
+    if beside.factor is None:
+        return "", ""
+    if beside.interval is None:
+        return times(beside.factor), "too few runs to tell"
+    ends = "-".join(significant(end, 2) for end in beside.interval)
+    return times(beside.factor), ends if beside.differs else f"{ends}, {_NO_DIFFERENCE}"
+
+
+def _in_roles(one: Answer, roles: Collection[str]) -> dict[str, tuple[Beside, list[str]]]:
+    """Return by id the transports of an answer with their roles."""
+    fastest = Beside(one.fastest, 1.0, None) if one.fastest else None
+    played = [(FASTEST, fastest), (WHOLE, one.whole), *((USUAL, each) for each in one.usual[:1])]
+    played += [*((ALSO, each) for each in one.usual[1:]), (LEANEST, one.leanest)]
+    found: dict[str, tuple[Beside, list[str]]] = {}
+    for role, beside in played:
+        if beside and role in roles:
+            found.setdefault(beside.case.transport, (beside, []))[1].append(role)
+    return found
+
+
+def _rows(one: Answer, roles: Collection[str]) -> Iterator[tuple[str, ...]]:
+    if one.fastest is None:
+        yield route(one), FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
+    for beside, names in _in_roles(one, roles).values():
+        case = beside.case
+        interval = "-".join(significant(end) for end in case.interval or ())
+        share = case.share_of_limit
+        yield (
+            route(one),
+            ", ".join(names),
+            case.transport + (LOSES if case.lossy else ""),  # its id, by which `lab show` prints it
+            significant(case.median_seconds) + (stability.MARK if case.unstable else ""),
+            interval,
+            *(("", _ties(one)) if case is one.fastest else factor(beside)),
+            megabytes(case.peak_rss_bytes),
+            "" if share is None else f"{share:.0%}",
+            case.fidelity.partition(":")[0] if case.n else case.status,
+        )
+
+
+def _ties(one: Answer) -> str:
+    """Say how many other exact transports may be as fast; the interval of a factor has no place in this row."""
+    return f"{one.ties} not shown slower" if one.ties else ""
+
+
+def _explained(cases: Sequence[Summary]) -> str:
+    return _EXPLAINED + (_LIMIT if any(case.share_of_limit is not None for case in cases) else "")
+
+
+def _notes(cases: Sequence[Summary], roles: Collection[str]) -> Iterator[str]:
+    if any(case.lossy for case in cases):
+        yield _MARKED + (_NONE_LOST if WHOLE in roles else "")
+    if any(case.fidelity not in ("", EXACT) for case in cases):
+        yield _CONVERTED

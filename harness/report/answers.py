@@ -1,0 +1,125 @@
+"""What a run answers: for each system, operation and frame the fastest transport, and what the usual one costs.
+
+The fastest is the one with the smallest median of those whose values came back exact; bounds and A/A controls are no
+transports. How many times as long another one takes is the ratio of the medians, with its bootstrap interval (see
+`intervals`): an interval that holds 1 shows no difference. The fastest is found in the same runs, so that the factor of
+one that is fastest by chance is a little too large; `ties` says how many others are not shown to be slower.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from operator import attrgetter
+
+from harness.model import Origin
+from harness.report.intervals import Interval, overlap, ratio_interval
+from harness.report.points import points
+from harness.report.summary import Summary
+from harness.results.row import Row, ok_rows
+from harness.suites.suite import AnswersWanted
+
+FRAMES = ("pandas", "polars")
+EXACT = "exact"
+_Seconds = Mapping[tuple[str, str, str], Sequence[float]]  # of the ok runs of a case
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A transport beside the fastest: how many times as long it takes, and the interval of that.
+
+    Both are None where one of the two has no figures; the interval is None of fewer than three runs, and of the fastest
+    itself, too.
+    """
+
+    case: Summary
+    factor: float | None
+    interval: Interval | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval leaves out 1."""
+        return self.interval is not None and not self.interval[0] <= 1 <= self.interval[1]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run says of one system, operation and frame.
+
+    `fastest` is None where no transport is exact. `ties` is how many other exact ones are not shown to be slower: their
+    interval overlaps its own. `whole` is the fastest that is not declared to lose any kind of values, where that is
+    another one. `usual` are the usual ones, the one that the fastest is set against first. `leanest` is the exact one
+    with the smallest peak of memory. How near the fastest comes to the fastest bound is its `share_of_limit`.
+    """
+
+    system: str
+    operation: str
+    frame: str
+    rows: int | None
+    fastest: Summary | None
+    ties: int
+    whole: Beside | None
+    usual: tuple[Beside, ...]
+    leanest: Beside | None
+
+
+def answers(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[Answer]:
+    """Return an answer for every frame, system and operation that the experiment has transports for, in this order.
+
+    `summaries` are those of `rows`, in their order; of an experiment with several amounts of data the largest counts.
+    """
+    about = [case for case in summaries if case.experiment == wanted.experiment and case.frame in FRAMES]
+    about = [case for case in about if case.origin in (Origin.PUBLISHED, Origin.BEYOND)]
+    seconds: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in ok_rows(rows):
+        seconds[row.case].append(row.took)
+    found: dict[tuple[str, str, str], list[Summary]] = defaultdict(list)
+    for case in about:
+        found[case.frame, case.system, case.operation].append(case)
+    return [_answer(_at_the_largest(found[key]), wanted.usual, seconds) for key in sorted(found, key=_by_frame)]
+
+
+def _by_frame(key: tuple[str, str, str]) -> int:
+    return FRAMES.index(key[0])
+
+
+def _at_the_largest(cases: Sequence[Summary]) -> list[Summary]:
+    largest = points(cases)[-1].label
+    return [case for case in cases if case.label == largest]
+
+
+def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -> Answer:
+    exact = sorted((case for case in cases if case.n and case.fidelity == EXACT), key=attrgetter("took"))
+    fastest = exact[0] if exact else None
+    whole = next((case for case in exact if not case.lossy), None)
+    lean = min((case for case in exact if case.peak_rss_bytes is not None), key=_peak, default=None)
+    named = {case.transport: case for pattern in usual for case in cases if fnmatchcase(case.transport, pattern)}
+    return Answer(
+        cases[0].system,
+        cases[0].operation,
+        cases[0].frame,
+        next((case.rows for case in cases if case.rows is not None), None),
+        fastest,
+        sum(_not_slower(case, fastest) for case in exact[1:]) if fastest else 0,
+        _beside(whole, fastest, seconds) if whole and whole is not fastest else None,
+        tuple(_beside(case, fastest, seconds) for case in named.values()),
+        _beside(lean, fastest, seconds) if lean else None,
+    )
+
+
+def _peak(case: Summary) -> int:
+    return case.peak_rss_bytes or 0
+
+
+def _not_slower(case: Summary, fastest: Summary) -> bool:
+    return case.interval is not None and fastest.interval is not None and overlap(case.interval, fastest.interval)
+
+
+def _beside(case: Summary, fastest: Summary | None, seconds: _Seconds) -> Beside:
+    if not case.n or fastest is None:
+        return Beside(case, None, None)
+    of, to = (seconds[one.experiment, one.transport, one.label] for one in (case, fastest))
+    name = f"{case.experiment}/{case.label}/{case.transport}/{fastest.transport}"
+    return Beside(case, case.took / fastest.took, None if case is fastest else ratio_interval(of, to, name))

@@ -1,0 +1,137 @@
+"""The answers of a run: the fastest exact transport of a system, operation and frame, and the usual one beside it."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.model import Origin, Status
+from harness.report import answer_tables
+from harness.report.answers import answers
+from harness.report.summarising import summarise
+from harness.suites.suite import AnswersWanted
+from tests.report.cases import row
+
+SECONDS = {
+    "postgres.quick.write_pandas": (1.0, 1.1, 1.2),
+    "postgres.near.write_pandas": (1.15, 1.2, 1.3),
+    "postgres.usual.write_pandas": (4.0, 4.4, 6.0),
+    "postgres.usual.write_pandas_other": (8.0, 9.0, 9.5),
+}
+
+
+def runs(name, seconds, **more):
+    about = {"frame": "pandas", "origin": Origin.BEYOND, "fidelity": "exact", "peak_rss_bytes": 9_000_000}
+    return [row(name, seconds=taken, **{**about, "pass": number, **more}) for number, taken in enumerate(seconds, 1)]
+
+
+def every(**more):
+    return [run for name, seconds in SECONDS.items() for run in runs(name, seconds, **more)]
+
+
+def answered(rows, *usual):
+    wanted = AnswersWanted(experiment="matrix", usual=usual or ("postgres.usual.*",))
+    return answers(wanted, rows, summarise(rows, ()))
+
+
+def test_the_usual_transport_is_set_against_the_fastest_with_the_interval_of_their_ratio():
+    (one,) = answered(every())
+    assert (one.system, one.operation, one.frame, one.rows) == ("postgres", "write", "pandas", 1_000)
+    assert one.fastest.transport == "postgres.quick.write_pandas"
+    usual, other = one.usual
+    assert usual.case.transport == "postgres.usual.write_pandas"
+    assert usual.factor == pytest.approx(4.0)
+    assert usual.interval == pytest.approx((4.0 / 1.2, 6.0))  # of three runs the ends of their ranges
+    assert usual.differs
+    assert other.case.transport == "postgres.usual.write_pandas_other"
+
+
+def test_ties_are_the_exact_ones_whose_interval_overlaps():
+    (one,) = answered(every())
+    assert one.ties == 1
+    (one,) = answered([run for run in every() if "near" not in run.transport])
+    assert one.ties == 0
+
+
+def test_the_first_pattern_that_a_run_has_is_the_usual_one():
+    asked = ("postgres.nobody.*", "postgres.usual.write_pandas_other", "postgres.usual.*")
+    (one,) = answered(every(), *asked)
+    assert [beside.case.transport.rpartition(".")[2] for beside in one.usual] == ["write_pandas_other", "write_pandas"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"fidelity": "converted: a (object)"},
+        {"origin": Origin.LIMIT},
+        {"origin": Origin.CONTROL},
+        {"frame": "table"},
+        {"experiment": "profiles"},
+    ],
+)
+def test_what_is_converted_a_bound_a_control_or_of_another_experiment_is_not_the_fastest(changed):
+    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)])
+    assert one.fastest.transport == "postgres.quick.write_pandas"
+
+
+def test_the_fastest_that_loses_nothing_is_told_where_it_is_another_one():
+    lossy = runs("postgres.lossy.write_pandas", (0.5, 0.5, 0.6), lossy="nulls=changed")
+    (one,) = answered([*every(), *lossy])
+    assert one.fastest.transport == "postgres.lossy.write_pandas"
+    assert one.whole.case.transport == "postgres.quick.write_pandas"
+    assert answered(every())[0].whole is None
+
+
+def test_the_leanest_is_one_of_the_exact_ones():
+    lean = runs("postgres.lean.write_pandas", (3.0, 3.0, 3.0), peak_rss_bytes=1)
+    leaner = runs("postgres.leaner.write_pandas", (3.0, 3.0, 3.0), peak_rss_bytes=0, fidelity="converted: a (object)")
+    (one,) = answered([*every(), *lean, *leaner])
+    assert one.leanest.case.transport == "postgres.lean.write_pandas"
+
+
+def test_frames_come_one_after_the_other_and_the_largest_data_count():
+    rows = [replace(run, transport=f"{run.transport}_polars") for run in every(frame="polars")]
+    rows += [replace(run, system="clickhouse", transport=f"clickhouse.{run.transport}") for run in every()]
+    rows += [*every(), *every(parameters="rows=10", rows=10)]
+    found = [(one.frame, one.system, one.rows) for one in answered(rows)]
+    assert found == [("pandas", "postgres", 1_000), ("pandas", "clickhouse", 1_000), ("polars", "postgres", 1_000)]
+
+
+def test_without_an_exact_transport_there_is_no_fastest_and_no_factor():
+    (one,) = answered(every(fidelity="converted: a (object)"))
+    assert one.fastest is None
+    assert one.usual[0].factor is None
+    (table,) = answer_tables.by_frame([one])
+    assert table.rows[0][:3] == ("pandas to Postgres", "fastest", "no transport is exact")
+
+
+def test_a_usual_transport_without_figures_has_its_status():
+    failed = [row("postgres.usual.write_pandas", Status.ERROR, frame="pandas", origin=Origin.PUBLISHED)]
+    (one,) = answered([*runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2)), *failed])
+    (table,) = answer_tables.by_frame([one])
+    assert table.rows[-1][1:] == ("usual", "postgres.usual.write_pandas", "", "", "", "", "", "", "error")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ((1.15, 1.3, 1.4), ("×1.2", "0.96-1.4, no difference shown")),
+        ((2.4, 2.4, 2.4), ("×2.2", "2.0-2.4")),
+        ((2.4,), ("×2.2", "too few runs to tell")),
+    ],
+)
+def test_a_factor_says_what_is_not_shown(seconds, said):
+    rows = [*runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2)), *runs("postgres.usual.write_pandas", seconds)]
+    (one,) = answered(rows)
+    assert answer_tables.factor(one.usual[0]) == said
+
+
+def test_one_in_several_roles_has_one_row_and_marks_are_explained():
+    rows = every(lossy="nulls=changed")
+    (table,) = answer_tables.by_frame(answered(rows))
+    assert [line[1] for line in table.rows] == ["fastest, leanest", "usual", "also usual"]
+    assert table.rows[0][2] == "postgres.quick.write_pandas †"
+    assert table.rows[0][5:7] == ("", "1 not shown slower")
+    assert table.rows[1][5:7] == ("×4.0", "3.3-6.0")
+    assert any(note.startswith("† loses") for note in table.notes)
+    (fewer,) = [answer_tables.in_one(answered(rows), (answer_tables.FASTEST, answer_tables.USUAL))]
+    assert [line[1] for line in fewer.rows] == ["fastest", "usual"]
