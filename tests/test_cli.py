@@ -3,6 +3,7 @@
 import csv
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from harness.lab.embedded import EmbeddedLab
 from harness.model import NAMESPACE, Status
+from harness.report.closing import LINES
 from harness.results import runs_csv
 from harness.run.lock import NAME
 from harness.settings import ROOT
@@ -195,6 +197,24 @@ def test_the_summary_is_written_again_from_results_alone(lab: Command, environme
     assert (folder / "summary.csv").read_text() == first
     with (folder / "summary.csv").open(newline="") as file:
         assert {row["n"] for row in csv.DictReader(file)} == {"2"}
+
+
+def test_a_report_ends_with_its_answers_on_one_screen_and_has_its_tables_where_asked_for(
+    lab: Command, environment: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("runs.csv", "environment.json"):
+        shutil.copy(Path(REFERENCE.format("matrix")) / name, folder)
+    plain = environment | {"LAB_PICTURES": "false"}
+    short = lab("report", str(folder), env=plain)
+    assert short.returncode == 0, short.stderr
+    assert len(short.stdout.splitlines()) <= LINES
+    assert "The fastest transport whose values came back exact" in short.stdout
+    assert "Postgres write: 100,000 rows" not in short.stdout
+    whole = lab("report", str(folder), "--tables", env=plain)
+    assert "Postgres write: 100,000 rows" in whole.stdout
+    assert whole.stdout.endswith(short.stdout)
 
 
 def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_where_it_is_told(

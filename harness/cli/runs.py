@@ -68,7 +68,7 @@ def _was_given(context: typer.Context, name: str) -> bool:
 
 
 def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
-    """Do the runs, write the report, print the tables; return whether nothing went wrong."""
+    """Do the runs, write the report, print the answers; return whether nothing went wrong."""
     from harness.run import progress, runner
     from harness.run.suite_run import open_run
 
@@ -120,34 +120,51 @@ def _announce(suite_run: Any, plan: Any) -> None:
         typer.echo(f"skipped: {name}{part}: {reason}")
 
 
-def _report(console: Console, folder: Path, suite: Any, pictures: bool) -> bool:
-    """Write everything that can be made of a run and print its tables; return whether nothing went wrong."""
-    from harness.report import conclusions, control, tables, writing
+def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_table: bool = False) -> bool:
+    """Write everything that can be made of a run and print its answers; return whether nothing went wrong.
+
+    With `every_table` all of its tables stand before them.
+    """
+    from harness.report import closing, tables, writing
 
     report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
-    for table in tables.tables(report.summaries, console.width, suite.published):
-        console.print(table)
-    for line in [*control.said(report.summaries), *conclusions.conclusions(report.rows, suite.comparisons)]:
-        typer.echo(line)
-    if suite.citation:
-        typer.echo(f"published: {suite.citation}; {suite.conditions}")
-    typer.echo(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
-    if report.again:
-        typer.echo(f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {folder}")
+    if every_table:
+        for table in tables.tables(report.summaries, console.width, suite.published):
+            console.print(table)
     bad = [row for row in report.rows if row.status not in _FINE]
-    if bad:
-        typer.echo(f"{len(bad)} of {len(report.rows)} runs are not ok; see {folder}/logs")
+    last = _last(suite, folder, report, len(bad))
+    room = closing.LINES - closing.lines(last, console.width)
+    ending = closing.closing(suite, report.rows, report.summaries, console.width, room, short=every_table)
+    for table in ending.tables:
+        console.print(table)
+    for line in [*ending.sentences, *last]:
+        typer.echo(line)
     return not bad and not report.again
+
+
+def _last(suite: Any, folder: Path, report: Any, bad: int) -> list[str]:
+    """Return what stands below the answers: whose benchmark it is, where the results are, what went wrong."""
+    found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
+    found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
+    found.append(f"all tables: {command_line()} report {folder} --tables")
+    if report.again:
+        found.append(
+            f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {folder}"
+        )
+    return found + ([f"{bad} of {len(report.rows)} runs are not ok; see {folder}/logs"] if bad else [])
 
 
 @app.command()
 @explained
-def report(run: Annotated[str, typer.Argument(help="id or folder of a run")]) -> None:
-    """Write the report of a run again and print its tables, from results/ alone."""
+def report(
+    run: Annotated[str, typer.Argument(help="id or folder of a run")],
+    tables: Annotated[bool, typer.Option("--tables", help="print all tables, too")] = False,
+) -> None:
+    """Write the report of a run again and print its answers, from results/ alone."""
     from harness.results import folder as folders
     from harness.suites import suite_files
 
     chosen = settings.load()
     folder = folders.find(chosen.results_dir, run)
     suite = suite_files.load(chosen.suites_dir, folders.read(folder).suite)
-    _report(new_console(), folder, suite, chosen.pictures)
+    _report(new_console(), folder, suite, chosen.pictures, tables)

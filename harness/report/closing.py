@@ -1,0 +1,112 @@
+"""What a run ends with on a terminal: its answers, on one screen. All tables are in the report."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rich.console import Console, Group
+
+from harness.report import answer_tables, control
+from harness.report.answers import answers
+from harness.report.conclusions import conclusions
+from harness.report.page_tables import PageTable, leaders
+from harness.report.summary import Summary
+from harness.report.tables import printable, tables
+from harness.report.text_tables import TextTable
+from harness.results.row import Row
+from harness.suites.suite import Suite
+
+LINES = 40  # of one screen
+_FEWER_ROLES = (
+    answer_tables.ROLES,
+    (answer_tables.FASTEST, answer_tables.WHOLE, answer_tables.USUAL),
+    (answer_tables.FASTEST, answer_tables.USUAL),
+)
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Tables for rich to print, and the sentences below them."""
+
+    tables: list[Group]
+    sentences: list[str]
+
+
+def closing(
+    suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], width: int, room: int = LINES, short: bool = False
+) -> Closing:
+    """Return what a run ends with: as much as fits into `room` lines of `width` columns, and the answers in any case.
+
+    The answers come with fewer roles and columns where there is little room. A suite that is not about frames has its
+    fastest and leanest, and its conclusions. Where all tables fit, as of a few transports, they come first, unless a
+    `short` one is asked for.
+    """
+    said = [*control.said(summaries), *conclusions(rows, suite.comparisons)]
+    shapes = [printable(table, width) for table in _shapes(suite, rows, summaries)]
+    if not short:
+        whole = [*tables(summaries, width, suite.published), *shapes[:1]]
+        # A table has a title and a head, every case a row: hundreds of them need not be laid out to know.
+        if 5 * len(whole) + len(summaries) <= room and _heights(whole, width) + lines(said, width) <= room:
+            return Closing(whole, said)
+    left = room - min(lines(said, width), room // 2)
+    first = next((shape for shape in shapes if _heights([shape], width) <= left), shapes[-1] if shapes else None)
+    kept = [first] if first else []
+    return Closing(kept, _cut(said, width, room - _heights(kept, width)))
+
+
+def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Iterator[TextTable]:
+    """Yield the answers in ever smaller shapes: fewer columns first, then fewer roles."""
+    if suite.answers is None:
+        if found := leaders(summaries):
+            yield _as_texts(found)
+        return
+    if not (found_answers := answers(suite.answers, rows, summaries)):
+        return
+    for roles in _FEWER_ROLES:
+        table = answer_tables.in_one(found_answers, roles)
+        for count in range(len(table.droppable) + 1):
+            smallest = _without(table, [place for group in table.droppable[:count] for place in group])
+            yield smallest
+    yield _without(smallest, [0])  # ids say it, too: what comes from where and goes to what
+
+
+def _as_texts(table: PageTable) -> TextTable:
+    """Return the table of the fastest and the leanest as texts; with little room it has the fastest alone."""
+    wide = frozenset(range(len(table.head))) - table.numbers
+    names = frozenset(table.head.index(name) for name in ("fastest", "second", "least memory"))
+    rows = tuple(tuple(cell.text for cell in row) for row in table.rows)
+    return TextTable(table.title, table.head, rows, wide=wide, names=names, droppable=((6, 7), (4, 5)))
+
+
+def _without(table: TextTable, places: Sequence[int]) -> TextTable:
+    """Return a table without some of its columns, which is not to lose others."""
+    kept = [place for place in range(len(table.head)) if place not in places]
+    return replace(
+        table,
+        head=tuple(table.head[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
+        wide=frozenset(new for new, place in enumerate(kept) if place in table.wide),
+        names=frozenset(new for new, place in enumerate(kept) if place in table.names),
+        droppable=(),
+    )
+
+
+def _heights(tables: Sequence[Group], width: int) -> int:
+    console = Console(width=width, file=io.StringIO())
+    return sum(len(console.render_lines(table, pad=False)) for table in tables)
+
+
+def lines(sentences: Sequence[str], width: int) -> int:
+    """Return how many lines of a terminal some sentences take."""
+    return sum(math.ceil(len(sentence) / width) for sentence in sentences)
+
+
+def _cut(sentences: Sequence[str], width: int, room: int) -> list[str]:
+    """Return as many sentences as fit, and how many are left out."""
+    if lines(sentences, width) <= max(room, 0):
+        return list(sentences)
+    fit = max((count for count in range(len(sentences)) if lines(sentences[:count], width) < room), default=0)
+    return [*sentences[:fit], f"what else this run shows, in {len(sentences) - fit} sentences: report.md"]

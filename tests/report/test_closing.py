@@ -1,0 +1,60 @@
+"""What a run ends with on a terminal: the answers, within one screen whatever its width."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from harness.report import closing
+from harness.report.summarising import summarise
+from harness.results import folder as folders
+from harness.settings import ROOT
+from harness.suites import suite_files
+from harness.suites.suite import AnswersWanted
+from tests.report.cases import suite
+from tests.report.test_answers import every
+
+NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
+ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
+
+
+def printed(tables, width):
+    console = Console(width=width, file=io.StringIO())
+    for table in tables:
+        console.print(table)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reference_run_ends_on_one_screen(name):
+    known = suite_files.load(ROOT / "suites", name)
+    run = folders.read(ROOT / "results" / "reference" / name)
+    summaries = summarise(run.rows, known.published)
+    for width in (80, 120, 200):
+        found = closing.closing(known, run.rows, summaries, width, 36)
+        text = printed(found.tables, width)
+        assert len(text.splitlines()) + closing.lines(found.sentences, width) <= 36
+        assert ("The fastest transport whose values came back exact" in text.replace("\n", " ")) == (name == "matrix")
+
+
+def test_a_run_of_a_few_transports_has_its_tables_and_then_its_answers():
+    rows = every()
+    summaries = summarise(rows, ())
+    text = printed(closing.closing(ANSWERED, rows, summaries, 200).tables, 200)
+    assert text.index("Postgres write: 1,000 rows") < text.index("The fastest transport")
+    short = printed(closing.closing(ANSWERED, rows, summaries, 200, short=True).tables, 200)
+    assert "Postgres write" not in short
+    assert "The fastest transport" in short
+
+
+def test_what_is_left_out_is_counted():
+    assert closing._cut(["a" * 80] * 5, 80, 5) == ["a" * 80] * 5
+    assert closing._cut(["a" * 80] * 6, 80, 5)[4:] == ["what else this run shows, in 2 sentences: report.md"]
+    assert closing._cut(["a" * 81] * 3, 80, 2) == ["what else this run shows, in 3 sentences: report.md"]
+    assert closing._cut([], 80, -3) == []
+
+
+def test_a_run_that_has_not_begun_ends_with_nothing():
+    for asked in (ANSWERED, suite()):
+        assert closing.closing(asked, [], [], 80) == closing.Closing([], [])
