@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from harness import registry
-from harness.check.canonical import PANDAS_DTYPES, POLARS_DTYPES
+from harness.check.kinds import PANDAS_DTYPES, POLARS_DTYPES
 from harness.model import CONTROL, Operation, Origin
 from harness.registry import connect_of, one, select
 from harness.settings import ROOT

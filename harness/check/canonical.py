@@ -13,54 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical_values import canonical_value
+from harness.check.kinds import FLOATS, INTEGERS, OF_BENCHMARKS, pandas_dtype, plain, polars_dtype, polars_name
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-# Kind of a column -> canonical dtype as each library prints it.
-POLARS_DTYPES = {
-    "uuid": "String",
-    "date": "Date",
-    "int32": "Int32",
-    "int64": "Int64",
-    "text": "String",
-    "float64": "Float64",
-    "boolean": "Boolean",
-    "timestamp": "Datetime(time_unit='us', time_zone=None)",
-    "timestamp_tz": "Datetime(time_unit='us', time_zone='UTC')",
-    "decimal": "Decimal(precision=38, scale=10)",
-    "array": "List(Int32)",
-    "nested": "Struct({'a': Int32, 'b': String})",
-    "uint32": "UInt32",
-    "uint64": "UInt64",
-    "float32": "Float32",
-    "json": "String",
-    "category": "Categorical",
-}
-PANDAS_DTYPES = {
-    "uuid": "str",
-    "date": "datetime64[us]",
-    "int32": "int32",
-    "int64": "int64",
-    "text": "str",
-    "float64": "float64",
-    "boolean": "bool",
-    "timestamp": "datetime64[us]",
-    "timestamp_tz": "datetime64[us, UTC]",
-    "decimal": "object",
-    "array": "object",
-    "nested": "object",
-    "uint32": "uint32",
-    "uint64": "uint64",
-    "float32": "float32",
-    "json": "str",
-    "category": "category",
-}
-_FLOATS = {"float32", "float64"}
-_OF_BENCHMARKS = {"uuid", "date", "int32", "int64", "text", "float64"}
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
-_PANDAS_WITH_NULLS = {"int32": "Int32", "int64": "Int64", "boolean": "boolean", "uint32": "UInt32", "uint64": "UInt64"}
+_WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean", "timestamp", "timestamp_tz"})  # numpy holds these where none is null
+_OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}
 
 
 class NotConvertible(ValueError):
@@ -70,7 +31,7 @@ class NotConvertible(ValueError):
 def load_frame(path: str | Path, frame: str, kinds: dict[str, str]) -> Any:
     """Read a dataset's Parquet file into the canonical frame of a library (`pandas`, `polars`).
 
-    `kinds` maps each column to its kind (a key of POLARS_DTYPES). Raises KeyError for an unknown library.
+    `kinds` maps each column to its kind (see `harness.check.kinds`). Raises KeyError for an unknown library.
     """
     return {"polars": _load_polars, "pandas": _load_pandas}[frame](path, kinds)
 
@@ -90,10 +51,10 @@ def _load_pandas(path: str | Path, kinds: dict[str, str]) -> pd.DataFrame:
 
     groups = parquet.read_metadata(path).to_dict()["row_groups"]
     nulls = any(column["statistics"]["null_count"] for group in groups for column in group["columns"])
-    if nulls or not _OF_BENCHMARKS.issuperset(kinds.values()):
+    if nulls or not OF_BENCHMARKS.issuperset(kinds.values()):
         return as_pandas(_load_polars(path, kinds), kinds)
     frame = pd.read_parquet(path, columns=list(kinds), engine="pyarrow")
-    return frame.astype({name: PANDAS_DTYPES[kind] for name, kind in kinds.items()})
+    return frame.astype({name: pandas_dtype(kind, nulls=False) for name, kind in kinds.items()})
 
 
 def as_pandas(frame: pl.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
@@ -113,27 +74,14 @@ def _as_pandas_column(series: pl.Series, kind: str) -> Any:
             raise OverflowError(f"{series.name}: datetime64[us] of pandas has no such date")
         dates = np.array(["NaT" if day is None else day for day in days], "datetime64[D]")
         return pd.Series(dates.astype("datetime64[us]"))
-    return pd.Series(series.to_list(), dtype=pandas_dtype(kind, series.null_count() > 0))
-
-
-def pandas_dtype(kind: str, nulls: bool) -> str:
-    """Return the canonical pandas dtype of a column, which depends on whether there are nulls in it."""
-    return _PANDAS_WITH_NULLS.get(kind, PANDAS_DTYPES[kind]) if nulls else PANDAS_DTYPES[kind]
-
-
-def polars_dtype(kind: str) -> Any:
-    """Return the canonical polars dtype of a kind."""
-    import polars as pl
-
-    others = {
-        "timestamp": pl.Datetime("us"),
-        "timestamp_tz": pl.Datetime("us", "UTC"),
-        "decimal": pl.Decimal(38, 10),
-        "array": pl.List(pl.Int32),
-        "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
-        "category": pl.Categorical(),
-    }
-    return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])
+    dtype = pandas_dtype(kind, series.null_count() > 0)
+    if kind in FLOATS or (kind in _WHOLE and series.null_count() == 0):
+        zone = "UTC" if kind == "timestamp_tz" else None
+        made = pd.Series((series.dt.replace_time_zone(None) if zone else series).to_numpy(writable=True))
+        return made.dt.tz_localize(zone) if zone else made
+    if dtype == "str":
+        return pd.Series(pd.array(series.to_arrow(), dtype=dtype))
+    return pd.Series(series.to_list(), dtype=dtype)
 
 
 def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
@@ -159,7 +107,7 @@ def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, di
     converted = {
         series.name: dtype
         for series, kind, dtype in zip(canonical, kinds.values(), dtypes, strict=True)
-        if dtype != (pandas_dtype(kind, series.null_count() > 0) if library == "pandas" else POLARS_DTYPES[kind])
+        if dtype != (pandas_dtype(kind, series.null_count() > 0) if library == "pandas" else polars_name(kind))
     }
     return pl.DataFrame(canonical), converted
 
@@ -174,7 +122,9 @@ def library_of(returned: Any) -> str:
 
 def _pandas_dtype_of(series: pd.Series, kind: str) -> str:
     """Name the dtype of a column; among objects that are not what they should be, also the type of the first one."""
-    wanted = {"decimal": "Decimal", "array": "list", "nested": "dict"}.get(kind)
+    wanted = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}.get(
+        plain(kind)
+    )
     first = next((value for value in series if value is not None), None) if wanted and series.dtype == object else None
     found = type(first).__name__
     return str(series.dtype) if first is None or found == wanted else f"{series.dtype} of {found}"
@@ -186,9 +136,9 @@ def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
 
     try:
         if series.dtype != object:
-            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind not in _FLOATS).to_series(), kind)
+            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind not in FLOATS).to_series(), kind)
         # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.
-        missing = series.isna().tolist() if kind not in _FLOATS else [value is None for value in series]
+        missing = series.isna().tolist() if kind not in FLOATS else [value is None for value in series]
         values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
         return _canonical(pl.Series(series.name, values, dtype=pl.Object), kind)
     except NotImplementedError as error:  # what Arrow raises for a dtype it does not have
@@ -209,7 +159,7 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             return _uuid_text(series)
         if kind == "date" and series.dtype == pl.String:
             return series.str.to_date("%Y-%m-%d", strict=True)
-        if kind == "json" or (kind not in _OF_BENCHMARKS and series.dtype == pl.String):
+        if kind == "json" or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
         target = polars_dtype(kind)
         cast = series.cast(target, strict=True)
@@ -234,7 +184,7 @@ def _from_objects(series: pl.Series, kind: str) -> pl.Series:
     if kind == "text":
         values = [value.decode() if isinstance(value, bytes) else value for value in values]
         return pl.Series(series.name, values, dtype=pl.String, strict=True)
-    if kind not in _OF_BENCHMARKS:
+    if kind not in OF_BENCHMARKS:
         return _from_values(series.name, values, kind)
     return pl.Series(series.name, values, strict=True)
 
@@ -245,7 +195,7 @@ def _from_values(name: str, values: list[Any], kind: str) -> pl.Series:
 
     made = [None if value is None else canonical_value(value, kind) for value in values]
     series = pl.Series(name, made, polars_dtype(kind), strict=True)
-    if kind == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
+    if plain(kind) == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
         raise ValueError("digits are lost")
     return series
 

@@ -4,39 +4,53 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+
+from harness.check.kinds import FLOATS, INTEGERS, items, plain
+
+_BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}
 
 
 def canonical_value(value: Any, kind: str) -> Any:
     """Return what polars takes for one object or text of a kind that no benchmark has. Raises ValueError, TypeError."""
-    if kind == "boolean":
-        return {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}[str(value).lower()]
-    if kind == "decimal":
-        return Decimal(value)
-    if kind in ("uint32", "uint64"):
-        number = Decimal(value)
-        if number != int(number):
-            raise ValueError("digits are lost")
-        return int(number)
-    if kind == "float32":
-        return float(value)
-    if kind == "json":
-        return _document(json.loads(value) if isinstance(value, str | bytes) else value)
-    if kind == "category":
-        return value
-    if kind == "nested":
-        return dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value)
-    if kind == "array":
-        if isinstance(value, str):
-            raise TypeError("an array came as text")
-        items = getattr(value, "tolist", lambda: value)()
-        # numpy has no null among integers: it makes all of them floats and the null a NaN.
-        return [None if item is None or item != item else int(item) if item == int(item) else item for item in items]
+    if kind in INTEGERS:
+        return _integer(value)
+    return _MADE[plain(kind)](value, kind)
+
+
+def _integer(value: Any) -> int:
+    number = Decimal(value)
+    if number != int(number):
+        raise ValueError("digits are lost")
+    return int(number)
+
+
+def _binary(value: Any, kind: str) -> bytes:
+    return bytes.fromhex(value.removeprefix("\\x")) if isinstance(value, str) else bytes(value)
+
+
+def _moment(value: Any, kind: str) -> dt.datetime:
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
     if kind == "timestamp":
         return moment.replace(tzinfo=None)
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+
+
+def _array(value: Any, kind: str) -> list[Any]:
+    if isinstance(value, str):
+        raise TypeError("an array came as text")
+    return [_item(item, items(kind)) for item in getattr(value, "tolist", lambda: value)()]
+
+
+def _item(item: Any, kind: str) -> Any:
+    """Return one item of an array as polars takes it."""
+    if item is None or kind in FLOATS:
+        return item
+    if kind in INTEGERS:  # numpy has no null among integers: it makes all of them floats and the null a NaN
+        return None if item != item else int(item) if item == int(item) else item
+    return item if kind in ("text", "date") else canonical_value(item, kind)
 
 
 def _document(document: Any) -> str:
@@ -50,3 +64,18 @@ def _of_numpy(value: Any) -> Any:
     if not hasattr(value, "tolist"):
         raise TypeError(f"{type(value).__name__} is nothing that stands in JSON")
     return value.tolist()
+
+
+_MADE: dict[str, Callable[[Any, str], Any]] = {
+    "boolean": lambda value, kind: _BOOLEANS[str(value).lower()],
+    "decimal": lambda value, kind: Decimal(value),
+    "float32": lambda value, kind: float(value),
+    "json": lambda value, kind: _document(json.loads(value) if isinstance(value, str | bytes) else value),
+    "category": lambda value, kind: value,
+    "binary": _binary,
+    "time": lambda value, kind: dt.time.fromisoformat(value) if isinstance(value, str) else value,
+    "nested": lambda value, kind: dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value),
+    "array": _array,
+    "timestamp": _moment,
+    "timestamp_tz": _moment,
+}

@@ -2,7 +2,8 @@
 
 import polars as pl
 
-from harness.check.canonical import load_frame, polars_dtype
+from harness.check.canonical import load_frame
+from harness.check.kinds import polars_dtype
 from harness.datasets.specification import Specification
 from harness.model import Dataset
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.canonical import polars_dtype
+from harness.check.kinds import polars_dtype
 from harness.datasets.hostile.kind import KEY, OF_TABLES, ORDINARY, Kind, Own, Rows
 from harness.systems import SYSTEMS
 from harness.systems.system import System

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from asyncpg.pgproto.pgproto import UUID as AsyncpgUUID
 
-from harness.check.canonical import PANDAS_DTYPES, NotConvertible, canonicalise, load_frame
+from harness.check.canonical import NotConvertible, canonicalise, load_frame
+from harness.check.kinds import PANDAS_DTYPES
 from harness.datasets import analytics_metrics, store
 
 KEY = uuid.UUID("12345678-1234-4234-8234-123456789abc")

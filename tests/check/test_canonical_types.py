@@ -9,7 +9,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from harness.check.canonical import POLARS_DTYPES, NotConvertible, canonicalise, load_frame, polars_dtype
+from harness.check.canonical import NotConvertible, canonicalise, load_frame
+from harness.check.kinds import POLARS_DTYPES, polars_dtype
 
 DAY = dt.date(2025, 3, 4)
 

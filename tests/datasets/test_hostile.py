@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.check.canonical import POLARS_DTYPES, as_pandas, canonicalise
+from harness.check.canonical import as_pandas, canonicalise
+from harness.check.kinds import POLARS_DTYPES
 from harness.datasets.hostile.kind import OF_TABLES, ORDINARY, PLAIN
 from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity import tables

@@ -1,0 +1,116 @@
+"""The kinds of columns: what each is in the canonical frame of polars and of pandas.
+
+A kind may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
+`array(text)` is a list of texts (`array` is `array(int32)`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Kind of a column -> canonical dtype as each library prints it.
+POLARS_DTYPES = {
+    "uuid": "String",
+    "date": "Date",
+    "int8": "Int8",
+    "int16": "Int16",
+    "int32": "Int32",
+    "int64": "Int64",
+    "text": "String",
+    "float64": "Float64",
+    "boolean": "Boolean",
+    "timestamp": "Datetime(time_unit='us', time_zone=None)",
+    "timestamp_tz": "Datetime(time_unit='us', time_zone='UTC')",
+    "time": "Time",
+    "decimal": "Decimal(precision=38, scale=10)",
+    "array": "List(Int32)",
+    "nested": "Struct({'a': Int32, 'b': String})",
+    "uint8": "UInt8",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "float32": "Float32",
+    "json": "String",
+    "category": "Categorical",
+    "binary": "Binary",
+}
+PANDAS_DTYPES = {
+    "uuid": "str",
+    "date": "datetime64[us]",
+    "int8": "int8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "text": "str",
+    "float64": "float64",
+    "boolean": "bool",
+    "timestamp": "datetime64[us]",
+    "timestamp_tz": "datetime64[us, UTC]",
+    "time": "object",
+    "decimal": "object",
+    "array": "object",
+    "nested": "object",
+    "uint8": "uint8",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "float32": "float32",
+    "json": "str",
+    "category": "category",
+    "binary": "object",
+}
+INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+FLOATS = frozenset({"float32", "float64"})
+OF_BENCHMARKS = frozenset({"uuid", "date", "int32", "int64", "text", "float64"})
+_PANDAS_WITH_NULLS = {"boolean": "boolean"} | {
+    name: name.replace("i", "I", 1).replace("u", "U", 1) for name in INTEGERS
+}
+_FORM = re.compile(r"(\w+)\((.+)\)")
+
+
+def plain(kind: str) -> str:
+    """Return a kind without its form: `decimal` of `decimal(12, 2)`."""
+    return kind.partition("(")[0]
+
+
+def digits(kind: str) -> tuple[int, int]:
+    """Return the digits of a kind of decimals, and how many of them stand after the point."""
+    if form := _FORM.fullmatch(kind):
+        precision, scale = form[2].split(",")
+        return int(precision), int(scale)
+    return 38, 10
+
+
+def items(kind: str) -> str:
+    """Return the kind of what is in an array of this kind."""
+    form = _FORM.fullmatch(kind)
+    return form[2] if form else "int32"
+
+
+def pandas_dtype(kind: str, nulls: bool) -> str:
+    """Return the canonical pandas dtype of a column, which depends on whether there are nulls in it."""
+    usual = PANDAS_DTYPES[plain(kind)]
+    return _PANDAS_WITH_NULLS.get(kind, usual) if nulls else usual
+
+
+def polars_dtype(kind: str) -> Any:
+    """Return the canonical polars dtype of a kind."""
+    import polars as pl
+
+    if plain(kind) == "decimal":
+        return pl.Decimal(*digits(kind))
+    if plain(kind) == "array":
+        return pl.List(polars_dtype(items(kind)))
+    others = {
+        "timestamp": pl.Datetime("us"),
+        "timestamp_tz": pl.Datetime("us", "UTC"),
+        "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
+        "category": pl.Categorical(),
+    }
+    return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])
+
+
+def polars_name(kind: str) -> str:
+    """Return the canonical polars dtype of a kind as polars prints it."""
+    return POLARS_DTYPES[kind] if kind in POLARS_DTYPES else str(polars_dtype(kind))
