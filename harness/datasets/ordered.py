@@ -3,6 +3,7 @@
 import polars as pl
 
 from harness.check.canonical import load_frame
+from harness.check.equality import in_order
 from harness.check.kinds import polars_dtype
 from harness.datasets.specification import Specification
 from harness.model import Dataset
@@ -17,8 +18,8 @@ class OrderedColumns:
 
     def __init__(self, dataset: Dataset, spec: Specification) -> None:
         self._path, self._kinds = dataset.path, spec.kinds
-        keys = load_frame(dataset.path, "polars", {name: spec.kinds[name] for name in spec.row_key})
-        self._order = keys.select(pl.arg_sort_by(spec.row_key, nulls_last=True)).to_series()
+        keys = load_frame(dataset.path, "polars", {name: spec.kinds[name] for name in spec.row_key or spec.kinds})
+        self._order = in_order(keys, spec.row_key)
         self.height = dataset.rows
         self.schema = pl.Schema({name: polars_dtype(kind) for name, kind in spec.kinds.items()})
         self.columns = list(spec.kinds)

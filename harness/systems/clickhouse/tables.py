@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
-from harness.datasets.specification import PLAIN, Specification
+import datetime as dt
+
+from harness.check.kinds import digits, items, plain
+from harness.datasets.specification import PLAIN, Column, Specification
+from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier, identifiers
 
-TYPES = {"uuid": "UUID", "date": "Date", "int32": "Int32", "text": "String", "float64": "Float64"}
+TYPES = {
+    "text": "String",
+    "uuid": "UUID",
+    "date": "Date",
+    "int8": "Int8",
+    "int16": "Int16",
+    "int32": "Int32",
+    "int64": "Int64",
+    "uint8": "UInt8",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "float32": "Float32",
+    "float64": "Float64",
+    "boolean": "Bool",
+    "timestamp": "DateTime64(6)",
+    "timestamp_tz": "DateTime64(6, 'UTC')",
+    "category": "String",
+    "binary": "String",
+}
+# https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
+_DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
+_FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and of DateTime64 with six digits
 
 
 def definition(spec: Specification, profile: str) -> str | None:
     """Return CREATE TABLE with `{table}` for the name; None where there is no such profile, or no table of it.
 
-    As in the article, a text has the empty one as its default, and columns of few texts are LowCardinality.
+    As in the article, a text has the empty one as its default, and columns of few texts are LowCardinality; in
+    somebody's own data columns of categories are. Raises LabError for a column that cannot be held.
     """
     engines = {PLAIN: _merge_tree(spec), "memory": "Memory"}
     if profile not in engines or not spec.in_databases:
         return None
-    columns = ", ".join(f"{identifier(name)} {_type(spec, name)}" for name in spec.kinds)
-    return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engines[profile]}"
+    types = {column.name: _own(column) for column in spec.own} or {name: _type(spec, name) for name in spec.kinds}
+    columns = ", ".join(f"{_escaped(identifier(name))} {of}" for name, of in types.items())
+    return f"CREATE TABLE {{table}} ({columns}) ENGINE = {_escaped(engines[profile])}"
+
+
+def column_type(kind: str) -> str | None:
+    """Return the type of a column of this kind; None where there is none."""
+    if plain(kind) == "decimal":
+        return f"Decimal({', '.join(map(str, digits(kind)))})"
+    if plain(kind) == "array":
+        of_items = column_type(items(kind))
+        return of_items and f"Array(Nullable({of_items}))"
+    return TYPES.get(kind)
 
 
 def _type(spec: Specification, name: str) -> str:
@@ -27,6 +65,33 @@ def _type(spec: Specification, name: str) -> str:
     return (f"LowCardinality({of_kind})" if name in spec.few_texts else of_kind) + " DEFAULT ''"
 
 
+def _own(column: Column) -> str:
+    of_kind = column_type(column.kind)
+    if of_kind is None:
+        raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}; leave it out or cast it')
+    if plain(column.kind) == "array":
+        if column.nullable:
+            raise LabError(f'column "{column.name}": an Array of ClickHouse cannot be null; make its nulls empty lists')
+        return of_kind
+    if column.low and column.high:
+        if not _FAR[0] <= column.low <= column.high <= _FAR[1]:
+            raise LabError(
+                f'column "{column.name}": expected days from {_FAR[0]} to {_FAR[1]}, which is what ClickHouse holds, '
+                "found others; leave them or the column out"
+            )
+        if column.kind == "date" and not _DATE[0] <= column.low <= column.high <= _DATE[1]:
+            of_kind = "Date32"
+    made = f"Nullable({of_kind})" if column.nullable else of_kind
+    return f"LowCardinality({made})" if column.kind == "category" else made
+
+
 def _merge_tree(spec: Specification) -> str:
+    if not spec.order:
+        return "MergeTree() ORDER BY tuple()"
     parted = f"PARTITION BY toYYYYMM({identifier(spec.month)}) " if spec.month else ""
     return f"MergeTree() {parted}ORDER BY ({identifiers(spec.order)})"
+
+
+def _escaped(text: str) -> str:
+    """Return a text that `format` leaves as it was."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -2,30 +2,83 @@
 
 from __future__ import annotations
 
-from harness.datasets.specification import PLAIN, Specification
+from harness.check.kinds import digits, items, plain
+from harness.datasets.specification import PLAIN, Column, Specification
+from harness.model import LabError
 from harness.transports.postgres.sql import identifier, identifiers
 
-TYPES = {"uuid": "uuid", "date": "date", "int32": "integer", "text": "text", "float64": "double precision"}
+TYPES = {
+    "text": "text",
+    "uuid": "uuid",
+    "date": "date",
+    "int8": "smallint",  # no type of Postgres has 8 bits, and none is unsigned
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "integer",
+    "uint32": "bigint",
+    "uint64": "numeric(20, 0)",
+    "float32": "real",
+    "float64": "double precision",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+    "timestamp_tz": "timestamptz",
+    "time": "time",
+    "category": "text",
+    "binary": "bytea",
+}
 # Profile -> how the table is made, and whether with its key.
 _PROFILES = {
     PLAIN: ("CREATE TABLE", True),
     "heap": ("CREATE TABLE", False),
     "unlogged": ("CREATE UNLOGGED TABLE", False),
 }
+_LONGEST_NAME = 63  # bytes; the server cuts what is longer
+_MOST_COLUMNS = 1_600
 
 
 def definition(spec: Specification, profile: str) -> str | None:
     """Return CREATE TABLE with `{table}` for the name; None where there is no such profile, or no table of it.
 
-    As in the article, no column is nullable and a text has the empty one as its default.
+    As in the article, no column is nullable and a text has the empty one as its default; in somebody's own data those
+    are nullable that have nulls, and none has a default. Raises LabError for a column that cannot be held.
     """
     if profile not in _PROFILES or not spec.in_databases:
         return None
     create, keyed = _PROFILES[profile]
-    columns = [
+    if len(spec.own) > _MOST_COLUMNS:
+        raise LabError(f"expected at most {_MOST_COLUMNS} columns, which is what Postgres has, found {len(spec.own)}")
+    columns = [_own(column) for column in spec.own] or [
         f"{identifier(name)} {TYPES[kind]} NOT NULL" + (" DEFAULT ''" if kind == "text" else "")
         for name, kind in spec.kinds.items()
     ]
-    if keyed:
-        columns.append(f"PRIMARY KEY ({identifiers(spec.order)})")
+    if keyed and spec.order:
+        columns.append(f"PRIMARY KEY ({_escaped(identifiers(spec.order))})")
     return f"{create} {{table}} ({', '.join(columns)})"
+
+
+def column_type(kind: str) -> str | None:
+    """Return the type of a column of this kind; None where there is none."""
+    if plain(kind) == "decimal":
+        return f"numeric({', '.join(map(str, digits(kind)))})"
+    if plain(kind) == "array":
+        of_items = column_type(items(kind))
+        return of_items and f"{of_items}[]"
+    return TYPES.get(kind)
+
+
+def _own(column: Column) -> str:
+    of_kind = column_type(column.kind)
+    if of_kind is None:
+        raise LabError(f'column "{column.name}": Postgres has no type for {column.kind}; leave it out or cast it')
+    if len(column.name.encode()) > _LONGEST_NAME:
+        raise LabError(f'column "{column.name}": Postgres cuts names of more than {_LONGEST_NAME} bytes; rename it')
+    if "nul_character" in column.odd:
+        raise LabError(f'column "{column.name}": text of Postgres has no U+0000; replace it or leave the column out')
+    return f"{_escaped(identifier(column.name))} {of_kind}" + ("" if column.nullable else " NOT NULL")
+
+
+def _escaped(text: str) -> str:
+    """Return a text that `format` leaves as it was."""
+    return text.replace("{", "{{").replace("}", "}}")

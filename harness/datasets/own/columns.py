@@ -1,0 +1,100 @@
+"""The columns of somebody's frame as kinds, and the frame in the canonical form of these.
+
+| in the frame | kind |
+|---|---|
+| Boolean; Int8 to Int64; UInt8 to UInt64; Float32, Float64 | `boolean`; `int8` ...; `uint8` ...; `float32`, `float64` |
+| String, or nothing but nulls | `text` |
+| Categorical, Enum, dictionary | `category` |
+| the extension type of Arrow for UUIDs | `uuid` |
+| Date; Time; timestamps without a zone | `date`; `time`; `timestamp`, in microseconds |
+| timestamps with a zone | `timestamp_tz`: the instant, in UTC |
+| Decimal(p, s) | `decimal(p, s)` |
+| lists of one of these | `array(...)` |
+| binary | `binary` |
+
+Whatever else there is (structs, durations, lists of lists) is refused: no table of both databases holds it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from harness.check.kinds import polars_dtype
+from harness.model import LabError
+
+_NAMED: dict[Any, str] = {
+    pl.Boolean: "boolean",
+    pl.Int8: "int8",
+    pl.Int16: "int16",
+    pl.Int32: "int32",
+    pl.Int64: "int64",
+    pl.UInt8: "uint8",
+    pl.UInt16: "uint16",
+    pl.UInt32: "uint32",
+    pl.UInt64: "uint64",
+    pl.Float32: "float32",
+    pl.Float64: "float64",
+    pl.String: "text",
+    pl.Null: "text",
+    pl.Categorical: "category",
+    pl.Enum: "category",
+    pl.Date: "date",
+    pl.Time: "time",
+    pl.Binary: "binary",
+}
+_IN_ARRAYS = {"boolean", "int16", "int32", "int64", "float32", "float64", "text", "date"}
+_INSTEAD = {
+    pl.Struct: "unnest it into columns, or make it text",
+    pl.Duration: "make it a number of seconds",
+    pl.Object: "make it text",
+    pl.List: "make it text",
+}
+
+
+def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return a frame in canonical form, and the kinds of its columns. Raises LabError for one that has none."""
+    if not frame.width:
+        raise LabError("expected at least one column, found none")
+    if not frame.height:
+        raise LabError("expected at least one row, found none: there is nothing to measure")
+    if "" in frame.columns:
+        raise LabError("expected every column to have a name, found one without")
+    kinds = {series.name: _kind(series.name, series.dtype) for series in frame}
+    return pl.DataFrame([_canonical(frame[name], kind) for name, kind in kinds.items()]), kinds
+
+
+def _kind(name: str, dtype: pl.DataType) -> str:
+    if isinstance(dtype, pl.Datetime):
+        return "timestamp_tz" if dtype.time_zone else "timestamp"
+    if isinstance(dtype, pl.Decimal):
+        return f"decimal({dtype.precision or 38}, {dtype.scale})"
+    if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
+        return "uuid"
+    if isinstance(dtype, pl.List | pl.Array) and not isinstance(dtype.inner, pl.List | pl.Array | pl.Datetime):
+        of_items = _NAMED.get(dtype.inner.base_type(), "")
+        if of_items in _IN_ARRAYS:
+            return f"array({of_items})"
+    if kind := _NAMED.get(dtype.base_type()):
+        return kind
+    instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
+    raise LabError(f'column "{name}": no table of both databases holds {dtype}; {instead}')
+
+
+def _canonical(series: pl.Series, kind: str) -> pl.Series:
+    """Return a column in its canonical dtype. Raises LabError where that would change a value."""
+    if kind == "uuid":
+        from harness.check.canonical import canonicalise
+
+        return canonicalise(series.to_frame(), {series.name: kind})[0].to_series()
+    if isinstance(series.dtype, pl.Enum):
+        series = series.cast(pl.String)
+    made = series.cast(polars_dtype(kind), strict=True)
+    nanoseconds = isinstance(series.dtype, pl.Datetime) and series.dtype.time_unit == "ns"
+    if nanoseconds and (series.to_physical() % 1_000 != 0).any():
+        raise LabError(
+            f'column "{series.name}": expected moments to the microsecond, which is what both databases keep, '
+            "found nanoseconds; round them"
+        )
+    return made

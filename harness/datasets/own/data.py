@@ -1,0 +1,123 @@
+"""Somebody's own data as a dataset: canonical, described, and written down only for as long as a run lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from harness.datasets.own import columns, reading, values
+from harness.datasets.specification import Column, Specification
+from harness.datasets.store import content_hash
+from harness.model import Dataset, LabError
+
+NAME = "own"  # of the dataset and of its tables
+_SEED = 20260407
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A canonical frame and what is known of it.
+
+    `found` are the kinds of hostile values in it with their columns, `extremes` those of a type's values that are no
+    usual ones (see `harness.datasets.own.values`).
+    """
+
+    frame: pl.DataFrame = field(repr=False)
+    kinds: dict[str, str]
+    key: tuple[str, ...]
+    found: dict[str, tuple[str, ...]]
+    extremes: frozenset[str]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.frame.height
+
+    @property
+    def specification(self) -> Specification:
+        """What its tables are made of; the rows are matched by the key, by a column without repeats, or as wholes."""
+        described = tuple(self._column(name, kind) for name, kind in self.kinds.items())
+        key = self.key or self._unique()
+        width = int(self.frame.estimated_size() / max(self.rows, 1)) * 4 + 100
+        return Specification(NAME, 1, self.kinds, key, width, _none, True, self.key, own=described)
+
+    def facts(self) -> list[dict[str, str | int]]:
+        """Return what results may say of it: names, types and counts."""
+        return [
+            {"name": name, "kind": kind, "nulls": self.frame[name].null_count()} for name, kind in self.kinds.items()
+        ]
+
+    def dataset(self, folder: Path, rows: int) -> Dataset:
+        """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset."""
+        path = folder / f"{NAME}-{rows}.parquet"
+        frame = self.sample(rows).frame
+        if not path.exists():
+            frame.write_parquet(path, compression="lz4", row_group_size=100_000)
+        batches = (batch for batch in frame.to_arrow().to_batches())
+        return Dataset(NAME, rows, _SEED, str(path), content_hash(batches))
+
+    def sample(self, rows: int) -> OwnData:
+        """Return so many rows, the same ones each time, in their order; all where there are not more."""
+        if rows >= self.rows:
+            return self
+        chosen = pl.int_range(self.rows, eager=True).sample(rows, seed=_SEED).sort()
+        return OwnData(self.frame[chosen], self.kinds, self.key, self.found, self.extremes)
+
+    def _unique(self) -> tuple[str, ...]:
+        """Return the first column without nulls that has every value once: to match rows by it is quicker."""
+        for name, kind in self.kinds.items():
+            series = self.frame[name]
+            if kind in ("int32", "int64", "uuid", "text") and not series.null_count() and series.is_unique().all():
+                return (name,)
+        return ()
+
+    def _column(self, name: str, kind: str) -> Column:
+        odd = frozenset(hostile for hostile, names in self.found.items() if name in names)
+        return Column(name, kind, self.frame[name].null_count() > 0, *values.days(self.frame[name]), odd)
+
+
+def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
+    """Read a file; see `from_frame`."""
+    return from_frame(reading.read(path), key, rows, names)
+
+
+def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
+    """Return a frame as data of the lab: a sample of `rows`, with `key` as the key of its tables.
+
+    Without `names` its columns are called column_1 and so on. Raises LabError: nothing in it, a column that no table
+    holds, a key that is none.
+    """
+    canonical, kinds = columns.canonical(frame)
+    _require_key(canonical, kinds, key)
+    found, extremes = values.found(canonical, kinds), values.extremes(canonical, kinds)
+    if not names:
+        hidden = {name: f"column_{place}" for place, name in enumerate(kinds, start=1)}
+        canonical, key = canonical.rename(hidden), [hidden[name] for name in key]
+        kinds = {hidden[name]: kind for name, kind in kinds.items()}
+        found = {hostile: tuple(map(hidden.__getitem__, where)) for hostile, where in found.items()}
+    data = OwnData(canonical, kinds, tuple(key), found, frozenset(extremes))
+    if rows is not None and rows < 1:
+        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+    return data if rows is None else data.sample(rows)
+
+
+def _require_key(frame: pl.DataFrame, kinds: dict[str, str], key: Sequence[str]) -> None:
+    for name in key:
+        if name not in kinds:
+            raise LabError(f'expected the key to be of columns, found "{name}"; there are: {", ".join(kinds)}')
+        if frame[name].null_count():
+            raise LabError(f'expected a key without nulls, found some in "{name}"')
+        if kinds[name].startswith(("array", "decimal", "float", "binary")):
+            raise LabError(f'expected a key of texts, numbers or times, found "{name}" of the kind {kinds[name]}')
+    if key and (repeated := frame.height - frame.select(key).n_unique()):
+        raise LabError(
+            f"expected a key that is unique, found {repeated:,} rows that repeat another one's {', '.join(key)}"
+        )
+
+
+def _none(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
+    raise LabError("somebody's own data are not built")

@@ -1,0 +1,91 @@
+"""A file as a polars frame: Parquet, CSV, or Arrow (file or stream, also called Feather)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness.model import LabError
+
+_READ: dict[str, Callable[[Path], pl.DataFrame]] = {
+    "parquet": lambda path: pl.read_parquet(path, memory_map=False, hive_partitioning=False),
+    "arrow": lambda path: pl.read_ipc(path),
+    "arrow_stream": pl.read_ipc_stream,
+    # Types from all rows: a column that is whole until the last row is none of integers.
+    "csv": lambda path: pl.read_csv(path, infer_schema_length=None, try_parse_dates=True),
+    "tsv": lambda path: pl.read_csv(path, infer_schema_length=None, try_parse_dates=True, separator="\t"),
+}
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow_stream",
+}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow_stream"}
+
+
+def read(path: Path) -> pl.DataFrame:
+    """Return what stands in a file; its first bytes, and for texts its name, say what it is. Raises LabError."""
+    form = _form(path)
+    try:
+        frame = _READ[form](path)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise LabError(f"{path}: expected {form.replace('_', ' ')}, but it cannot be read: {reason}") from None
+    if form in ("csv", "tsv"):
+        _refuse_repeated(path, "\t" if form == "tsv" else ",")
+    return frame
+
+
+def of_memory(data: Any) -> pl.DataFrame:
+    """Return a frame of pandas or polars, or an Arrow table, as a polars frame. Raises LabError for all else."""
+    library, name = type(data).__module__.partition(".")[0], type(data).__name__
+    if (library, name) == ("polars", "DataFrame"):
+        return data
+    if (library, name) not in (("pandas", "DataFrame"), ("pyarrow", "Table")):
+        raise LabError(f"expected a DataFrame of pandas or polars or a Table of pyarrow, found {library}.{name}")
+    names = list(map(str, data.columns if library == "pandas" else data.column_names))
+    require_different(names, "the frame")
+    try:
+        return pl.from_pandas(data) if library == "pandas" else pl.DataFrame(pl.from_arrow(data))
+    except (pl.exceptions.PolarsError, ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise LabError(f"the frame has a column that Arrow has no type for: {reason}") from None
+
+
+def require_different(names: list[str], where: str) -> None:
+    """Raise LabError where two columns have one name."""
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
+
+
+def _form(path: Path) -> str:
+    if not path.is_file():
+        found = "a folder" if path.is_dir() else "nothing"
+        raise LabError(f"expected a file of Parquet, CSV or Arrow at {path}, found {found}")
+    try:
+        with path.open("rb") as file:
+            start = file.read(6)
+    except OSError as error:
+        raise LabError(f"cannot read {path}: {error.strerror}") from None
+    for magic, form in _MAGIC.items():
+        if start.startswith(magic):
+            return form
+    form = _SUFFIXES.get(path.suffix.lower(), "")
+    if form not in ("csv", "tsv"):
+        known = ", ".join(_SUFFIXES)
+        raise LabError(f"expected a file of Parquet, CSV or Arrow ({known}), found something else in {path}")
+    return form
+
+
+def _refuse_repeated(path: Path, separator: str) -> None:
+    """Raise LabError where a name stands twice in the first line of a CSV: polars gives the second another one."""
+    first = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False)
+    require_different([str(name) for name in first.row(0)] if first.height else [], str(path))

@@ -1,0 +1,218 @@
+"""Which kinds of hostile values (see `harness.datasets.hostile`) stand in a canonical frame, and in which columns.
+
+A kind that is about a type (booleans, decimals ...) is there with the type. What transports change of a type's values
+are its extremes: a column has those where some value is one. The borders are stated at each; a loss that they miss is
+found when the race compares every value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+
+import polars as pl
+
+from harness.check.kinds import FLOATS, INTEGERS, digits, plain
+from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.hostile.names import NAMES
+
+# The kind that shows a type's values.
+OF_TYPES = {
+    "boolean": "booleans",
+    "timestamp": "timestamps",
+    "timestamp_tz": "timestamps_tz",
+    "date": "dates",
+    "decimal": "decimals",
+    "array": "arrays",
+    "category": "categories",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "float32": "float32",
+    "json": "json",
+}
+# Kinds whose values are ordinary but for extremes; `extreme` says of a column whether it has some.
+EXTREMES = {"dates", "timestamps", "timestamps_tz", "decimals", "uint64"}
+_MANY = 10_000  # rows that a client may look at before it decides on a type
+_LONG = 100_000  # characters
+_EXACT = 2**53  # up to here a float holds every integer
+_USUAL_DAYS = dt.date(1970, 1, 1), dt.date(2100, 1, 1)  # clients convert these in every way
+_TENTH_DIGIT = 15  # digits of a decimal that a float of 64 bits keeps
+
+_NULL_WORDS = ("NULL", "null", "NA", "N/A", "<NA>", "NaN", "nan", "None", "NaT", "nil", "#N/A", "-")
+_Test = Callable[[pl.Expr], pl.Expr]
+
+
+def _contains(*texts: str) -> _Test:
+    return lambda column: pl.any_horizontal(column.str.contains(text, literal=True) for text in texts)
+
+
+def _matches(pattern: str) -> _Test:
+    return lambda column: column.str.contains(pattern)
+
+
+_TEXTS: dict[str, _Test] = {
+    "empty_text": lambda column: column == "",
+    "backslash_n": _contains("\\N"),
+    "null_words": lambda column: column.is_in(_NULL_WORDS),
+    "tab": _contains("\t"),
+    "newline": _contains("\n"),
+    "carriage_return": _contains("\r"),
+    "quotes": _contains('"', "'"),
+    "backslash": _contains("\\"),
+    "comma": _contains(",", ";"),
+    "spaces": lambda column: column.str.starts_with(" ") | column.str.ends_with(" "),
+    "placeholders": _matches(r"%|\$\d|\?|\{|(^|\s):[a-z]"),
+    "unicode": _matches("[\U00010000-\U0010ffff\u0300-\u036f\u0590-\u08ff\u2028\x85\x0b\x0c\ufeff\uffff]"),
+    "nul_character": _contains("\0"),
+    "long_text": lambda column: column.str.len_bytes() >= _LONG,
+}
+_FLOATS: dict[str, _Test] = {
+    "nan": lambda column: column.is_nan(),
+    "infinity": lambda column: column.is_infinite(),
+    "negative_zero": lambda column: (column == 0) & (column.cast(pl.String) == "-0.0"),
+    "denormals": lambda column: (column != 0) & (column.abs() < 2.2250738585072014e-308),
+}
+_FLOATS_32: dict[str, _Test] = {f"float32_{name}": test for name, test in _FLOATS.items() if name != "denormals"} | {
+    "float32_denormals": lambda column: (column != 0) & (column.abs() < 1.1754943508222875e-38)
+}
+
+
+def found(frame: pl.DataFrame, kinds: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the kinds of hostile values in a canonical frame, in the order of `hostile.KINDS`, with their columns."""
+    where: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        for hostile in (*_of_name(name), *_of_column(frame[name], kind)):
+            where.setdefault(hostile, []).append(name)
+    if _names_differ_in_case(list(kinds)):
+        where["name_case"] = [name for name in kinds if name != name.lower() or list(map(str.lower, kinds)).count(name)]
+    if frame.height == 1:
+        where["one_row"] = []
+    return {hostile: tuple(where[hostile]) for hostile in KINDS if hostile in where}
+
+
+def extremes(frame: pl.DataFrame, kinds: dict[str, str]) -> set[str]:
+    """Return the kinds of EXTREMES of which a frame has extreme values."""
+    return {OF_TYPES[plain(kind)] for name, kind in kinds.items() if _extreme(frame[name], kind)}
+
+
+def days(series: pl.Series) -> tuple[dt.date | None, dt.date | None]:
+    """Return the first and the last day of a column of dates or moments that Python has; None where there are none."""
+    if series.dtype not in (pl.Date, pl.Datetime) or series.null_count() == len(series):
+        return None, None
+    first, last = (_day(series.to_physical(), series.dtype, end) for end in ("min", "max"))
+    return first, last
+
+
+def _day(numbers: pl.Series, dtype: pl.DataType, end: str) -> dt.date:
+    a_day = 1 if dtype == pl.Date else 86_400_000_000
+    number: int = getattr(numbers, end)() // a_day
+    first, last = dt.date.min.toordinal(), dt.date.max.toordinal()
+    return dt.date.fromordinal(min(max(number + dt.date(1970, 1, 1).toordinal(), first), last))
+
+
+def _of_column(series: pl.Series, kind: str) -> Iterator[str]:
+    if of_type := OF_TYPES.get(plain(kind)):
+        yield of_type
+    if series.null_count():
+        yield "nulls"
+        if kind in ("text", "category", "uuid"):
+            yield "null_text"
+        if len(series) > _MANY and series[:_MANY].null_count() == _MANY and series.null_count() < len(series):
+            yield "first_10000_null"
+    if kind in ("text", "category", "json"):
+        yield from _of_texts(series)
+    if kind in FLOATS:
+        yield from _of_floats(series, kind)
+    if kind in INTEGERS:
+        yield from _of_integers(series, kind)
+    if kind == "uuid" and series.str.contains("^0{8}-|^f{8}-").any():
+        yield "nil_uuid"
+
+
+def _of_texts(series: pl.Series) -> Iterator[str]:
+    different = series.cast(pl.String).drop_nulls().unique().alias("text").to_frame()
+    tested = different.select(test(pl.col("text")).any().alias(name) for name, test in _TEXTS.items())
+    yield from (name for name in tested.columns if tested[name][0])
+    if different.height and different["text"].str.contains(r"^\d+$").all():
+        yield "digits"
+
+
+def _of_floats(series: pl.Series, kind: str) -> Iterator[str]:
+    column = series.drop_nulls().alias("float").to_frame()
+    tests = _FLOATS if kind == "float64" else _FLOATS_32
+    tested = column.select(test(pl.col("float")).any().alias(name) for name, test in tests.items())
+    yield from (name for name in tested.columns if tested[name][0])
+    if kind == "float64":
+        finite = column.filter(pl.col("float").is_finite())["float"]
+        if (finite.head(_MANY * 10).cast(pl.String).str.len_chars() > 17).any():
+            yield "float_digits"
+        start = finite.head(_MANY)
+        if len(finite) > _MANY and (start == start.round(0)).all() and (finite != finite.round(0)).any():
+            yield "late_fraction"
+
+
+def _of_integers(series: pl.Series, kind: str) -> Iterator[str]:
+    low, high = series.min(), series.max()
+    if low is None or high is None:
+        return
+    largest = max(abs(value) for value in (low, high) if isinstance(value, int))
+    if kind == "int32" and largest >= 2**31 - 1:
+        yield "int32_limits"
+    if kind == "int64" and largest > _EXACT:
+        yield "int64_limits"
+        if series.null_count():
+            yield "int64_beside_null"
+
+
+def _extreme(series: pl.Series, kind: str) -> bool:
+    if plain(kind) == "decimal":
+        precision, scale = digits(kind)
+        if precision <= _TENTH_DIGIT or series.null_count() == len(series):
+            return False
+        return bool((series.abs() >= 10 ** (_TENTH_DIGIT - scale)).any()) if scale < _TENTH_DIGIT else True
+    if kind == "uint64":
+        return bool((series > _EXACT).any())
+    first, last = days(series)
+    return bool(first and last) and not (_USUAL_DAYS[0] <= first <= last < _USUAL_DAYS[1])  # type: ignore[operator]
+
+
+# What stands in a name, and the kind of names that it makes.
+_NAMES: dict[str, re.Pattern[str]] = {
+    "name_double_quote": re.compile('"'),
+    "name_backtick": re.compile("`"),
+    "name_single_quote": re.compile("'"),
+    "name_quoted": re.compile(r"""(["'`]).*\1""", re.DOTALL),
+    "name_statement": re.compile(r'".*;', re.DOTALL),
+    "name_backtick_statement": re.compile("`.*;", re.DOTALL),
+    "name_backslash": re.compile(r"\\"),
+    "name_percent": re.compile("%"),
+    "name_parameter": re.compile(r":|\$\d|\?|\{"),
+    "name_space": re.compile(" "),
+    "name_line": re.compile(r"[\t\r\n]"),
+    "name_capitals": re.compile("[A-Z]"),
+    "name_unicode": re.compile(r"[^\x00-\x7f]"),
+    "name_mark": re.compile(r"[,()\[\]]|^\d|^-|/\*"),
+    "name_dot": re.compile(r"\."),
+    "name_pattern": re.compile(r"[*^+$]|_%"),
+}
+_WORDS = {"select", "from", "order", "user", "null", "format", "table", "values", "group", "where", "index", "key"}
+_LONG_NAME = 60  # bytes
+
+
+def _of_name(name: str) -> Iterator[str]:
+    for kind, pattern in _NAMES.items():
+        found_there = pattern.fullmatch(name) if kind == "name_quoted" else pattern.search(name)
+        if found_there:
+            yield kind
+    if name.lower() in _WORDS:
+        yield "name_keyword"
+    if len(name.encode()) >= _LONG_NAME:
+        yield "name_long"
+
+
+def _names_differ_in_case(names: list[str]) -> bool:
+    return len({name.lower() for name in names}) < len(names)
+
+
+assert _NAMES.keys() <= NAMES.keys()
