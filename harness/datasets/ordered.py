@@ -3,14 +3,13 @@
 import polars as pl
 
 from harness.check.canonical import load_frame
-from harness.check.equality import in_order
 from harness.check.kinds import polars_dtype
 from harness.datasets.specification import Specification
 from harness.model import Dataset
 
 
 class OrderedColumns:
-    """The columns of a dataset in key order, each read from disk when it is asked for.
+    """The columns of a dataset in key order, or as they are where there is no key, each read from disk when asked for.
 
     Only the order is kept: 4 bytes a row, where the frame itself would take some 250. Has the part of a polars frame
     that verification needs: `schema`, `height`, `columns` and a column by name.
@@ -18,11 +17,14 @@ class OrderedColumns:
 
     def __init__(self, dataset: Dataset, spec: Specification) -> None:
         self._path, self._kinds = dataset.path, spec.kinds
-        keys = load_frame(dataset.path, "polars", {name: spec.kinds[name] for name in spec.row_key or spec.kinds})
-        self._order = in_order(keys, spec.row_key)
+        self._order: pl.Series | None = None
+        if spec.row_key:
+            keys = load_frame(dataset.path, "polars", {name: spec.kinds[name] for name in spec.row_key})
+            self._order = keys.select(pl.arg_sort_by(spec.row_key, nulls_last=True)).to_series()
         self.height = dataset.rows
         self.schema = pl.Schema({name: polars_dtype(kind) for name, kind in spec.kinds.items()})
         self.columns = list(spec.kinds)
 
     def __getitem__(self, name: str) -> pl.Series:
-        return load_frame(self._path, "polars", {name: self._kinds[name]})[name].gather(self._order)
+        column: pl.Series = load_frame(self._path, "polars", {name: self._kinds[name]})[name]
+        return column if self._order is None else column.gather(self._order)

@@ -36,9 +36,9 @@ class Specification:
 
     `kinds` maps column to kind (uuid, date, int32, text, float64), in table order. `row_key` are columns that together
     are unique: rows are matched by them, or as wholes where there are none. `in_databases`: there are tables of it in
-    databases, whose rooms make them of these facts. `order` are the columns of the table's key, `few_texts` those of few different texts, `month` the date
-    column by whose months a large table is parted. `own` are the columns where the data are somebody's own: then the
-    types of the tables are made of them, and `order` may be empty.
+    databases, whose rooms make them of these facts. `order` are the columns of the table's key, `few_texts` those of
+    few different texts, `month` the date column by whose months a large table is parted. `own` are the columns where
+    the data are somebody's own: then the types of the tables are made of them, and `order` may be empty.
     `build(rows, seed)` yields Arrow record batches whose content depends on nothing else.
     `bytes_a_row` is an upper bound of what a row takes on disk, to refuse before a disk is filled.
     `version` is raised whenever the same (rows, seed) would give other content.

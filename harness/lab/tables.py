@@ -21,21 +21,21 @@ MOST = 9  # datasets of one run: `claim` drops the tables of so many, whatever a
 class Tables:
     """The tables of one dataset in every database; `warmup` is the small dataset that warm-up calls read.
 
-    `place` (from 1) tells the tables of several datasets of one run apart.
+    `spec` is what they are made of; `place` (from 1) tells the tables of several datasets of one run apart.
     """
 
     def __init__(
         self, references: References, spec: Specification, dataset: Dataset, warmup: Dataset, place: int = 1
     ) -> None:
         self.references, self.dataset = references, dataset
-        self._spec, self._warmup, self._place = spec, warmup, place
+        self.spec, self._warmup, self._place = spec, warmup, place
         self._loaded: dict[tuple[str, str], int] = {}  # the life of the database in which they were
         self._expected = OrderedColumns(dataset, spec)
 
     @property
     def kinds(self) -> dict[str, str]:
         """The columns with their kinds."""
-        return self._spec.kinds
+        return self.spec.kinds
 
     def for_write(self, system: str, profile: str = PLAIN) -> tuple[str, str]:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
@@ -53,7 +53,7 @@ class Tables:
 
         They have no key and no log; their rows are in the order of the dataset, or of the key.
         """
-        suffix, order = ("_sorted", self._spec.order) if in_key_order else ("_source", ())
+        suffix, order = ("_sorted", self.spec.order) if in_key_order else ("_source", ())
         return self._filled(system, suffix, SYSTEMS[system].source_profile, order)
 
     def _filled(self, system: str, suffix: str, profile: str, order: tuple[str, ...]) -> tuple[str, str]:
@@ -62,7 +62,7 @@ class Tables:
             definition = self._definition(system, profile)
             for table, dataset in zip(tables, (self.dataset, self._warmup), strict=True):
                 self._ask(system, SYSTEMS[system].client.create, table, definition)
-                self._ask(system, SYSTEMS[system].client.load, table, dataset.path, self._spec.kinds, order, once=True)
+                self._ask(system, SYSTEMS[system].client.load, table, dataset.path, self.spec.kinds, order, once=True)
             if wrong := self.differences_in_table(system, tables[0]):
                 raise LabError(
                     f"{system}: table {tables[0]} was loaded wrongly through the reference client: {wrong[0]}"
@@ -72,23 +72,28 @@ class Tables:
 
     def _names(self, suffix: str, place: int = 0) -> tuple[str, str]:
         place = place or self._place
-        name = self._spec.name if place == 1 else f"{self._spec.name}_{place}"
+        name = self.spec.name if place == 1 else f"{self.spec.name}_{place}"
         return f"{name}{suffix}", f"{name}_warmup{suffix}"
 
     def _definition(self, system: str, profile: str) -> str:
-        definition = SYSTEMS[system].tables.definition(self._spec, profile)
+        definition = SYSTEMS[system].tables.definition(self.spec, profile)
         if definition is None:
-            raise LabError(f"expected {self._spec.name} to have a profile {profile} in {system}, found none")
+            raise LabError(f"expected {self.spec.name} to have a profile {profile} in {system}, found none")
         return definition
 
-    def differences_in_table(self, system: str, table: str) -> list[str]:
-        """Fetch a table through the reference client and compare every value with the dataset."""
-        fetched, _ = canonicalise(self._ask(system, SYSTEMS[system].client.fetch, table), self._spec.kinds)
-        return self.differences(fetched)
+    def differences_in_table(self, system: str, table: str, frame: str = "") -> list[str]:
+        """Fetch a table through the reference client and compare every value with the dataset; see `differences`."""
+        fetched, _ = canonicalise(self._ask(system, SYSTEMS[system].client.fetch, table), self.spec.kinds)
+        return self.differences(fetched, frame)
 
-    def differences(self, canonical: pl.DataFrame) -> list[str]:
-        """Compare every value of a canonical frame with the dataset."""
-        return differences(self._expected, canonical, self._spec.row_key)
+    def differences(self, canonical: pl.DataFrame, frame: str = "") -> list[str]:
+        """Compare every value of a canonical frame with the dataset. In a `frame` of pandas a NaN is a null.
+
+        No value of somebody's own data is told.
+        """
+        return differences(
+            self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.own
+        )
 
     def settle(self, system: str) -> None:
         """Drop what the last write left and bring the database to rest."""

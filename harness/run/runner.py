@@ -22,6 +22,7 @@ from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import blame
+from harness.run.discretion import without_values
 from harness.run.execution import Execution, execute
 from harness.run.rigs.rig import Rig, Stop, Unavailable
 from harness.worker.measure import Sample, cores_used, peaks_above_start
@@ -37,7 +38,8 @@ class SuiteSession:
 
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
-    that the kernel has ended for want of memory before.
+    that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
+    value may get into the results.
     """
 
     run_id: str
@@ -50,6 +52,7 @@ class SuiteSession:
     places: tuple[Path, ...] = ()
     name: str = ""
     starved: frozenset[tuple[Any, ...]] = frozenset()
+    own_columns: tuple[str, ...] = ()
 
     @property
     def goes_on(self) -> str:
@@ -157,8 +160,10 @@ def _outcome(session: SuiteSession, run: Run) -> Outcome:
     except Exception as error:
         outcome = Outcome(Status.ERROR, f"{type(error).__name__}: {error}")
     outcome = _after(session, run.case, outcome, hung)
-    text = " ".join(redact(outcome.error, session.rig.secrets).split())[:_LONGEST_ERROR]
-    return replace(outcome, error=text)
+    text = " ".join(redact(outcome.error, session.rig.secrets).split())
+    if session.own_columns:
+        text = without_values(outcome.status, text, session.own_columns)
+    return replace(outcome, error=text[:_LONGEST_ERROR])
 
 
 def _measured(session: SuiteSession, run: Run) -> Outcome:
@@ -192,8 +197,8 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
 
 
 def _close_log(log: Path, execution: Execution[Any], session: SuiteSession) -> None:
-    """Keep what the worker said only where something went wrong, without passwords."""
-    if execution.answer.status is Status.OK:
+    """Keep what the worker said only where something went wrong, without passwords; of own data never."""
+    if execution.answer.status is Status.OK or session.own_columns:
         log.unlink()
     else:
         text = log.read_text(encoding="utf-8", errors="replace")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness import registry
+from harness.datasets.own.data import OwnData
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
 from harness.model import LabError, Run, Status
@@ -41,7 +42,8 @@ class SuiteRun:
 class RunRequest:
     """What the person asked for: a plan on a rig and kind of lab, as a new run or (`run_id`) one to complete.
 
-    `folder` is where the one to complete is. `traces` keeps the cores that runs use over time.
+    `folder` is where the one to complete is. `traces` keeps the cores that runs use over time. `own` are the data,
+    where they are somebody's own.
     """
 
     plan: Plan
@@ -50,6 +52,7 @@ class RunRequest:
     run_id: str | None = None
     folder: Path | None = None
     traces: bool = False
+    own: OwnData | None = None
 
 
 def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -> RunRequest:
@@ -87,7 +90,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.lock_folder, run_id))
         scratch.remove_left()
-        order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say)
+        order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say, request.own)
         rig = stack.enter_context(rigs.opened(order))
         facts = environment.describe(
             plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit
@@ -109,6 +112,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             (settings.state_dir, Path("/var/tmp"), Path(tempfile.gettempdir())),  # /var/tmp: see `reachable_folder`
             folder.name if folder.parent == settings.results_dir else str(folder),
             frozenset(row.key for row in earlier if row.error.startswith(blame.STARVED)),
+            tuple(request.own.kinds) if request.own else (),
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
 

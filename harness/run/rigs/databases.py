@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from harness.datasets import store
+from harness.datasets.own import data as own
 from harness.datasets.specification import PLAIN
 from harness.lab import labs, object_stores
 from harness.lab.availability import reason_unavailable
@@ -19,6 +21,7 @@ from harness.lab.object_stores import Objects
 from harness.lab.reference import PATIENCE_SECONDS, answered
 from harness.lab.references import References
 from harness.lab.tables import MOST, Tables
+from harness.machine import scratch
 from harness.machine.inventory import filesystem
 from harness.model import Bucket, Case, LabError, Operation, Server, Transport
 from harness.run.lock import busy
@@ -65,7 +68,7 @@ class DatabaseRig:
         if not isinstance(self.objects, str):
             servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
         return {
-            "data": [dataset_facts(tables.dataset) for tables in self.tables.values()],
+            "data": [dataset_facts(tables.dataset, tables.spec) for tables in self.tables.values()],
             "servers": servers,
             "server_filesystem": filesystem(self.lab.folder) if self.lab.folder else None,
         }
@@ -74,7 +77,8 @@ class DatabaseRig:
         return 1 if case.transport.operation is Operation.CALL else self._of(case).dataset.rows, None
 
     def room(self, case: Case) -> int:
-        return self._of(case).dataset.rows * _BYTES_A_ROW
+        tables = self._of(case)
+        return tables.dataset.rows * max(_BYTES_A_ROW, tables.spec.bytes_a_row)
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
@@ -122,9 +126,9 @@ class DatabaseRig:
         """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
         entry, tables = case.transport, self._of(case)
         if entry.operation is Operation.WRITE:
-            return Checked(tables.differences_in_table(entry.system, job.table))
+            return Checked(tables.differences_in_table(entry.system, job.table, entry.frame))
         if answer.converted is not None:
-            return Checked(tables.differences(pl.read_ipc(job.result)), answer.converted)
+            return Checked(tables.differences(pl.read_ipc(job.result), entry.frame), answer.converted)
         known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, tables.dataset.rows)
         return Checked([] if answer.returned == known else [f"expected {known}, found {answer.returned}"], None)
 
@@ -174,7 +178,10 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, order.run_id))
         references = References(lab.endpoints, max(order.time_limit, PATIENCE_SECONDS))
-        tables = {of: _tables(order, references, *of, place) for place, of in enumerate(asked, start=1)}
+        folder = Path(stack.enter_context(scratch.folder("own")))
+        tables = {of: _tables(order, references, *of, place, folder) for place, of in enumerate(asked, start=1)}
+        for case in order.cases:
+            _require_tables(tables[case.dataset, int(case.parameters["rows"])], case.transport.system)
         claimed: list[str] = []
         stack.callback(_close, references, list(tables.values()), lab, claimed, order.say)
         for system in lab.systems:
@@ -186,11 +193,20 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
         yield DatabaseRig(lab, servers, references, tables, objects, bucket)
 
 
-def _tables(order: Order, references: References, name: str, rows: int, place: int) -> Tables:
+def _tables(order: Order, references: References, name: str, rows: int, place: int, folder: Path) -> Tables:
+    if order.own and name == own.NAME:
+        dataset, warmup = (order.own.dataset(folder, min(count, order.own.rows)) for count in (rows, WARMUP_ROWS))
+        return Tables(references, order.own.specification, dataset, warmup, place)
     dataset, warmup = (
         store.ensure(order.settings.datasets_dir, name, count, order.seed) for count in (rows, WARMUP_ROWS)
     )
     return Tables(references, store.specification(name), dataset, warmup, place)
+
+
+def _require_tables(tables: Tables, system: str) -> None:
+    """Raise LabError where a database has no table of somebody's own data, before any is made."""
+    if tables.spec.own and system in SYSTEMS:
+        SYSTEMS[system].tables.definition(tables.spec, PLAIN)
 
 
 def _close(

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from harness.datasets.own.data import OwnData
+from harness.datasets.specification import Specification
 from harness.model import Case, Dataset, LabError
 from harness.settings import Settings
 from harness.worker.messages import Answer, Job, Numbers
@@ -23,7 +25,10 @@ class Stop(LabError):
 
 @dataclass(frozen=True)
 class Order:
-    """What a rig is opened for: the cases of a run, the lab asked for by name, and whom to tell what takes time."""
+    """What a rig is opened for: the cases of a run, the lab asked for by name, and whom to tell what takes time.
+
+    `own` are somebody's own data, where the run is on them.
+    """
 
     settings: Settings
     run_id: str
@@ -32,6 +37,7 @@ class Order:
     seed: int
     time_limit: float
     say: Callable[[str], None]
+    own: OwnData | None = None
 
 
 @dataclass(frozen=True)
@@ -123,8 +129,10 @@ def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:
             )
 
 
-def dataset_facts(dataset: Dataset) -> dict[str, Any]:
-    """Return what environment.json says of a dataset: everything but where it lies."""
+def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, Any]:
+    """Return what environment.json says of a dataset: everything but where it lies; of own data also the columns."""
     facts = asdict(dataset)
     del facts["path"]
+    if spec and spec.own:
+        facts["columns"] = {column.name: column.kind + ("?" if column.nullable else "") for column in spec.own}
     return facts

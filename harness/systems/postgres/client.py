@@ -17,6 +17,7 @@ from harness.systems.postgres import SYSTEM
 from harness.transports.postgres.sql import identifier, literal
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
     from adbc_driver_manager.dbapi import Connection
 
@@ -120,17 +121,23 @@ def load(
     connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
 ) -> None:
     """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
-    import polars.selectors as cs
-
-    uuids = [name for name, kind in kinds.items() if kind == "uuid"]
-    # ADBC ingests a uuid column as 16 bytes; text is refused (SQLSTATE 22P03).
-    binary = cs.by_name(uuids).str.replace_all("-", "", literal=True).str.decode("hex")
-    frame = load_frame(parquet, "polars", kinds).with_columns(binary)
+    frame = load_frame(parquet, "polars", kinds)
+    frame = frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()])
     if order:
         frame = frame.sort(order)
     with connection.cursor() as cursor:
         cursor.adbc_ingest(table, frame.to_arrow(), mode="append", db_schema_name=NAMESPACE)
     _execute(connection, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
+
+
+def _ingestible(series: pl.Series, kind: str) -> pl.Series:
+    """Return a column as ADBC ingests it: a UUID as 16 bytes, and what it has no type of Postgres for as the next."""
+    import polars as pl
+
+    if kind == "uuid":  # text is refused (SQLSTATE 22P03)
+        return series.str.replace_all("-", "", literal=True).str.decode("hex")
+    wider = {"category": pl.String, "int8": pl.Int16, "uint8": pl.Int16, "uint16": pl.Int32, "uint32": pl.Int64}
+    return series.cast(pl.Decimal(20, 0) if kind == "uint64" else wider.get(kind, series.dtype))
 
 
 def fill(connection: Connection, table: str, insertion: str) -> None:

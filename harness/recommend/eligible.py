@@ -1,0 +1,118 @@
+"""Who may race: transports of a database, direction and frame that bring these data through and that are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness import registry
+from harness.check.kinds import plain
+from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.own import values
+from harness.datasets.own.data import OwnData
+from harness.model import Fate, LabError, Operation, Origin, Transport
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked: a database, into it or out of it, a frame, and what the person will not have.
+
+    `without` are clients or Python modules; `style` is sync or async, empty for both.
+    """
+
+    system: str
+    operation: Operation
+    frame: str
+    without: tuple[str, ...] = ()
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A transport that does not race, and why; `kind` is the kind of values, if it is one."""
+
+    transport: Transport
+    reason: str
+    kind: str = ""
+
+
+def all_of(wish: Wish) -> list[Transport]:
+    """Return every transport that does what is asked, whatever the data. Raises LabError where there is none."""
+    found = [
+        entry
+        for entry in registry.select(f"{wish.system}.*")
+        if entry.operation == wish.operation
+        and entry.frame == wish.frame
+        and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
+    ]
+    if not found:
+        raise LabError(f"no transport moves a frame of {wish.frame} there: expected pandas or polars")
+    return found
+
+
+def divided(wish: Wish, data: OwnData | None) -> tuple[list[Transport], list[LeftOut]]:
+    """Return who may race on these data, and who may not and why. Raises LabError where nobody may."""
+    entries = all_of(wish)
+    _require_known(wish, entries)
+    left_out = [LeftOut(entry, reason, kind) for entry in entries for reason, kind in _first_reason(entry, wish, data)]
+    ruled_out = {one.transport.id for one in left_out}
+    eligible = [entry for entry in entries if entry.id not in ruled_out]
+    if not eligible:
+        raise LabError(
+            f"none of {len(entries)} transports is left: {left_out[0].reason} ({left_out[0].transport.id}) and others; "
+            "ask for less"
+        )
+    return eligible, left_out
+
+
+def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
+    known = {entry.client for entry in entries} | {module for entry in entries for module in _modules(entry)}
+    everywhere = {name for entry in registry.select("*") for name in (entry.client, *_modules(entry))}
+    for name in wish.without:
+        if name not in known | everywhere:
+            raise LabError(f'expected clients or modules to do without, found "{name}"; there are: {", ".join(known)}')
+    if wish.style and wish.style not in {entry.style for entry in entries}:
+        styles = ", ".join(sorted({entry.style for entry in entries}))
+        raise LabError(f'expected a style of these transports ({styles}), found "{wish.style}"')
+
+
+def _first_reason(entry: Transport, wish: Wish, data: OwnData | None) -> Iterable[tuple[str, str]]:
+    """Yield at most one reason, with the kind of values that it is about."""
+    unwanted = [name for name in wish.without if name in {entry.client, *_modules(entry)}]
+    if unwanted:
+        yield f"without {unwanted[0]}", ""
+    elif wish.style and entry.style != wish.style:
+        yield f"its style is {entry.style}", ""
+    elif data and (kind := lost(entry, data)):
+        yield why(entry, kind, data), kind
+
+
+def lost(entry: Transport, data: OwnData) -> str:
+    """Return the first kind of values of these data that a transport declares to lose; empty where there is none.
+
+    What it changes of a type's values are extremes: of a type without those it loses nothing. Whom it refuses, it
+    refuses.
+    """
+    for kind in data.found:
+        fate = entry.lossy.get(kind)
+        changed_extremes_only = fate == Fate.CHANGED and kind in values.EXTREMES and kind not in data.extremes
+        extremes_refused = fate == Fate.REFUSED and kind == "dates" and kind not in data.extremes
+        if fate and not changed_extremes_only and not extremes_refused:
+            return kind
+    return ""
+
+
+def why(entry: Transport, kind: str, data: OwnData) -> str:
+    """Say why a kind of values rules a transport out: `unsupported` for a type, else what becomes of the values."""
+    columns = data.found[kind]
+    named = f' (column "{columns[0]}"{f" and {len(columns) - 1} more" if len(columns) > 1 else ""})' if columns else ""
+    types = [of for of, shown in values.OF_TYPES.items() if shown == kind]
+    fate = entry.lossy[kind]
+    if types and fate == Fate.REFUSED:
+        held = next((data.kinds[name] for name in columns if plain(data.kinds[name]) in types), types[0])
+        return f"unsupported: {held}{named}"
+    return f"{fate}: {KINDS[kind].meaning}{named}"
+
+
+def _modules(entry: Transport) -> set[str]:
+    return {module.partition(".")[0] for module in entry.requires}

@@ -1,0 +1,139 @@
+"""A race on real engines: each turn is an ordinary run, a row of an ordinary runs.csv; within a budget of seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+from harness.datasets.own import data as own
+from harness.model import Case, Experiment, LabError, Run, Status, Transport
+from harness.recommend.eligible import LeftOut, Wish, divided
+from harness.recommend.race import Race, Turn
+from harness.results.row import Row
+from harness.run import runner
+from harness.run.plan import Plan
+from harness.run.suite_run import RunRequest, SuiteRun, open_run
+from harness.settings import Settings
+
+SUITE, EXPERIMENT = "matrix", "race"
+LEAST_SECONDS = 0.35  # a run of the smallest transport with its process, its verification and all
+_REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
+_SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person asked for: a wish, the data, the lab, and the seconds that it may take.
+
+    `usual` are transports whose times are wanted in any case, `run_id` is a race to go on with in `folder`.
+    """
+
+    wish: Wish
+    data: own.OwnData
+    lab: str
+    budget: float
+    usual: frozenset[str] = frozenset()
+    run_id: str | None = None
+    folder: Path | None = None
+
+
+@dataclass
+class Racing:
+    """A race under way: who runs, who was left out before it began, and its rows so far.
+
+    `ended` says why it ended before all finalists had their passes; empty where it did not.
+    """
+
+    asked: Asked
+    race: Race
+    entries: dict[str, Transport]
+    left_out: list[LeftOut]
+    suite_run: SuiteRun
+    started: float
+    rows: list[Row] = field(default_factory=list)
+    ended: str = ""
+
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the budget for runs."""
+        return self.asked.budget - _REPORT_SECONDS - (time.monotonic() - self.started)
+
+    def perform(self, on_row: Callable[[Row], None]) -> None:
+        """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row."""
+        known = {row.key: row for row in self.suite_run.done}
+        for turn in self.race.turns():
+            run = self._run(turn)
+            row = known.get(run.key)
+            if row is None:
+                if self._expected(turn) > self.seconds_left:
+                    self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
+                    break
+                row = self._performed(run, on_row)
+            self.rows.append(row)
+            if row.ok:
+                self.race.tell(turn, row.took)
+            else:
+                self.race.fail(turn, f"{row.status}: {row.error}")
+
+    def _run(self, turn: Turn) -> Run:
+        case = Case(self.entries[turn.transport], EXPERIMENT, own.NAME, {"rows": turn.rows})
+        return Run(case, turn.number, len(self.rows) + 1)
+
+    def _performed(self, run: Run, on_row: Callable[[Row], None]) -> Row:
+        made: list[Row] = []
+        runner.perform(self.suite_run.session, [run], made.append)
+        on_row(made[0])
+        return made[0]
+
+    def _expected(self, turn: Turn) -> float:
+        """Return the seconds that a run will take, judged by the last ones of the same transport and size, or all."""
+        same = [row for row in self.rows if row.ok and row.transport == turn.transport]
+        of_size = [row.took for row in same if row.rows == turn.rows]
+        if of_size:
+            return LEAST_SECONDS + 2 * fmean(of_size)
+        if same and same[-1].rows:
+            return LEAST_SECONDS + 2 * same[-1].took * turn.rows / same[-1].rows
+        return LEAST_SECONDS
+
+
+@contextmanager
+def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
+    """Bring up the lab for a race. Raises LabError: nobody may race, a budget too small, and what `open_run` raises."""
+    started = time.monotonic()
+    eligible, left_out = divided(asked.wish, asked.data)
+    usual = {entry.id for entry in eligible if entry.id in asked.usual}
+    least = _REPORT_SECONDS + LEAST_SECONDS * len(eligible)
+    if asked.budget < least:
+        raise LabError(
+            f"expected a budget of at least {least:.0f} s, which is one pass over {len(eligible)} transports, found "
+            f"{asked.budget:.0f} s; give it more, or leave some out (--without, --style)"
+        )
+    race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))
+    request = RunRequest(
+        _plan(settings, asked, race), "databases", asked.lab, asked.run_id, asked.folder, own=asked.data
+    )
+    with open_run(settings, request, say) as suite_run:
+        rig = suite_run.session.rig
+        entries = {entry.id: entry for entry in eligible}
+        for entry in eligible:
+            case = Case(entry, EXPERIMENT, own.NAME, {"rows": race.stages[0]})
+            if reason := rig.unavailable(case):
+                left_out.append(LeftOut(entry, f"{Status.UNAVAILABLE}: {reason}"))
+                del entries[entry.id]
+        race.transports = list(entries)
+        race.kept &= entries.keys()
+        if not entries:
+            raise LabError(f"no transport can run here: {left_out[-1].reason}; lab doctor says more")
+        yield Racing(asked, race, entries, left_out, suite_run, started)
+
+
+def _plan(settings: Settings, asked: Asked, race: Race) -> Plan:
+    """Return the plan of a race: every transport at every size, of which it runs what it needs."""
+    select = ",".join(race.transports)
+    experiment = Experiment(EXPERIMENT, select, own.NAME, {"rows": list(race.stages)})
+    limit = max(10.0, asked.budget * _SHARE_OF_ONE)
+    return Plan(SUITE, "race", "*", (experiment,), 1, settings.seed, limit)

@@ -1,0 +1,34 @@
+"""What the results of a run on somebody's own data may say of a failure: nothing that could be a value of theirs.
+
+The words of clients and servers often quote the value that they stumbled over. What the lab itself says does not, on
+such data; a column may be named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from harness.model import Status
+
+_OURS = {Status.OK, Status.TIMEOUT, Status.KILLED, Status.UNAVAILABLE, Status.UNSUPPORTED, Status.AGAIN}
+_COUNTED = re.compile(
+    r"expected \d+ rows, found \d+"
+    r"|.+: \d+ of \d+ values differ( \(and \d+ more columns\))?"
+    r"|\d+ of \d+ rows are not there as they should be: .+"
+)
+_CONVERTED = re.compile(r"(.+?: .+? (?:does not convert to|changes values when converted to) [\w(), ]+)")
+_EXCEPTION = re.compile(r"(?:after the run: )?([A-Za-z_][\w.]*): ")
+_KEPT_BACK = "its words may have values in them, and are not kept"
+
+
+def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
+    """Return what an error may say in results: the lab's own words, or the name of the exception and of the column."""
+    if status in _OURS or _COUNTED.fullmatch(error):
+        return error
+    if status is Status.MISMATCH and (known := _CONVERTED.match(error)):
+        return known[1].rstrip(": ")
+    named = [name for name in columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error)]
+    about = f', about column "{named[0]}"' if len(named) == 1 else ""
+    exception = _EXCEPTION.match(error)
+    return f"{exception[1] if exception else 'an error'}{about} ({_KEPT_BACK})"
