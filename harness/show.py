@@ -43,14 +43,19 @@ def script(entry: Transport) -> str:
 
     It needs the packages of `entry.requires` and nothing of this project.
     """
+    return "\n\n\n".join([_docstring(entry), body(entry), _main(entry)]) + "\n"
+
+
+def body(entry: Transport, *more: tuple[str, str]) -> str:
+    """Return all that a transport and its `connect` refer to, after the imports, with `more` of these."""
     needed = definitions(entry)
     used = {name for definition in needed for name in definition.used}
-    more = [("", "sys")]
+    imported = [("", "sys"), *more]
     if entry.style == "async":
-        more.append(("", "asyncio"))
+        imported.append(("", "asyncio"))
     if "phase" in used:
-        more += [("", "time"), ("contextlib", "contextmanager")]
-    parts = [_docstring(entry), "\n".join(imports(needed, more))]
+        imported += [("", "time"), ("contextlib", "contextmanager")]
+    parts = ["\n".join(imports(needed, imported))]
     if "phase" in used:
         parts.append(_PHASE)
     if "Unsupported" in used:
@@ -58,8 +63,12 @@ def script(entry: Transport) -> str:
     parts += [definition.text for definition in needed]
     if "shared_io" in entry.needs:
         parts.append(_SHARED_FOLDER)
-    parts.append(_main(entry))
-    return "\n\n\n".join(parts) + "\n"
+    return "\n\n\n".join(parts)
+
+
+def variable(entry: Transport) -> str:
+    """Return the name of the variable in which a script expects the address of its database."""
+    return _URIS[entry.endpoint]
 
 
 _UNSUPPORTED = dedent('''\

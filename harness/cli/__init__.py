@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 
 # Each module adds its commands to the application.
-from harness.cli import catalogue, labs, pages, runs, several, verifying  # noqa: F401
+from harness.cli import catalogue, labs, pages, recommend, runs, several, verifying  # noqa: F401
 from harness.cli.app import app
 from harness.machine import variables
 from harness.systems import SYSTEMS

@@ -1,1 +1,52 @@
-"""`lab recommend`: the fastest exact way to move one frame, found by a race and said on one screen."""
+"""`lab recommend`: the fastest exact way to move one frame, found by a race and said on one screen.
+
+From Python, also from a notebook:
+
+    from harness.recommend import recommend
+
+    recommend(frame, to="postgres")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.report.recommendation import Recommendation
+
+__all__ = ["recommend"]
+
+
+def recommend(
+    frame: Any,
+    to: str = "",
+    of: str = "",
+    *,
+    key: tuple[str, ...] = (),
+    budget: float = 180.0,
+    external: bool = False,
+    without: tuple[str, ...] = (),
+    style: str = "",
+    max_memory: int | None = None,
+    names: bool = True,
+) -> Recommendation:
+    """Measure how to move a frame in memory to a database (`to`) or out of one (`of`), and return what comes out.
+
+    `frame` is a DataFrame of pandas or polars; the transports that race are those of its library. `key` are the columns
+    of the table's key, `budget` the seconds that it may take. Without `external` it runs on embedded servers of its
+    own, else on those named in the environment. `without` are clients or modules to do without, `style` is sync or
+    async, `max_memory` the bytes that a transport may take. Without `names` the columns are called column_1 and so on
+    in what is left in results/, which has no value of the frame in any case. What comes back shows itself as a table.
+
+    Raises LabError with one line that says what was expected and what to do.
+    """
+    from harness import settings
+    from harness.datasets.own import data, reading
+    from harness.recommend import asking
+
+    chosen = settings.load()
+    library = "pandas" if type(frame).__module__.partition(".")[0] == "pandas" else "polars"
+    wish = asking.wish(to, of, library, without, style)
+    own = data.from_frame(reading.of_memory(frame), key, names=names)
+    asked = asking.asked(chosen, wish, own, external, budget, max_memory)
+    return asking.answered(chosen, asked, lambda said: None, asking.silent)

@@ -50,6 +50,15 @@ def all_of(wish: Wish) -> list[Transport]:
     return found
 
 
+def bounds_of(wish: Wish) -> list[Transport]:
+    """Return what the server alone can do in this direction: statements over rows that it has, rows thrown away."""
+    return [
+        entry
+        for entry in registry.select(f"{wish.system}.*")
+        if entry.operation == wish.operation and entry.origin == Origin.LIMIT and not entry.needs
+    ]
+
+
 def divided(wish: Wish, data: OwnData | None) -> tuple[list[Transport], list[LeftOut]]:
     """Return who may race on these data, and who may not and why. Raises LabError where nobody may."""
     entries = all_of(wish)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from harness.datasets.own import data as own
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
-from harness.recommend.eligible import LeftOut, Wish, divided
+from harness.recommend.eligible import LeftOut, Wish, bounds_of, divided
 from harness.recommend.race import Race, Turn
+from harness.report.answers import EXACT
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
@@ -29,13 +31,15 @@ _SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
 class Asked:
     """What a person asked for: a wish, the data, the lab, and the seconds that it may take.
 
-    `usual` are transports whose times are wanted in any case, `run_id` is a race to go on with in `folder`.
+    `max_memory` are the bytes that a transport may take, `usual` are transports whose times are wanted in any case,
+    `run_id` is a race to go on with in `folder`.
     """
 
     wish: Wish
     data: own.OwnData
     lab: str
     budget: float
+    max_memory: int | None = None
     usual: frozenset[str] = frozenset()
     run_id: str | None = None
     folder: Path | None = None
@@ -43,7 +47,7 @@ class Asked:
 
 @dataclass
 class Racing:
-    """A race under way: who runs, who was left out before it began, and its rows so far.
+    """A race under way: who runs, who was left out before it began, what bounds them, and its rows so far.
 
     `ended` says why it ended before all finalists had their passes; empty where it did not.
     """
@@ -52,6 +56,7 @@ class Racing:
     race: Race
     entries: dict[str, Transport]
     left_out: list[LeftOut]
+    bounds: list[Transport]
     suite_run: SuiteRun
     started: float
     rows: list[Row] = field(default_factory=list)
@@ -74,10 +79,33 @@ class Racing:
                     break
                 row = self._performed(run, on_row)
             self.rows.append(row)
-            if row.ok:
-                self.race.tell(turn, row.took)
+            if reason := self._wrong(row):
+                self.race.fail(turn, reason)
             else:
-                self.race.fail(turn, f"{row.status}: {row.error}")
+                self.race.tell(turn, row.took)
+        self._bounds(on_row, known)
+
+    def _wrong(self, row: Row) -> str:
+        """Say why the transport of a row cannot be recommended, or nothing."""
+        if not row.ok:
+            return f"{row.status}: {row.error}"
+        if row.fidelity != EXACT:
+            return row.fidelity
+        peak, most = row.peak_rss_bytes, self.asked.max_memory
+        if most is not None and peak is not None and peak > most:
+            return f"took {peak / 1e6:,.0f} MB for {row.rows:,} rows, more than {most / 1e6:,.0f} MB"
+        return ""
+
+    def _bounds(self, on_row: Callable[[Row], None], known: dict[tuple[Any, ...], Row]) -> None:
+        """Run what the server alone can do, three times all rows, as long as the budget lasts."""
+        for number in range(1, 4):
+            for entry in self.bounds:
+                self.entries[entry.id] = entry
+                turn = Turn(entry.id, self.race.rows, number)
+                run = self._run(turn)
+                if run.key not in known and self._expected(turn) > self.seconds_left:
+                    return
+                self.rows.append(known.get(run.key) or self._performed(run, on_row))
 
     def _run(self, turn: Turn) -> Run:
         case = Case(self.entries[turn.transport], EXPERIMENT, own.NAME, {"rows": turn.rows})
@@ -113,27 +141,30 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             f"{asked.budget:.0f} s; give it more, or leave some out (--without, --style)"
         )
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))
-    request = RunRequest(
-        _plan(settings, asked, race), "databases", asked.lab, asked.run_id, asked.folder, own=asked.data
-    )
+    bounds = bounds_of(asked.wish)
+    plan = _plan(settings, asked, race, bounds)
+    request = RunRequest(plan, "databases", asked.lab, asked.run_id, asked.folder, own=asked.data)
     with open_run(settings, request, say) as suite_run:
         rig = suite_run.session.rig
-        entries = {entry.id: entry for entry in eligible}
-        for entry in eligible:
-            case = Case(entry, EXPERIMENT, own.NAME, {"rows": race.stages[0]})
-            if reason := rig.unavailable(case):
-                left_out.append(LeftOut(entry, f"{Status.UNAVAILABLE}: {reason}"))
-                del entries[entry.id]
-        race.transports = list(entries)
-        race.kept &= entries.keys()
+
+        def missing(entry: Transport) -> str | None:
+            return rig.unavailable(Case(entry, EXPERIMENT, own.NAME, {"rows": race.rows}))
+
+        reasons = {entry.id: reason for entry in eligible if (reason := missing(entry))}
+        left_out += [
+            LeftOut(entry, f"{Status.UNAVAILABLE}: {reasons[entry.id]}") for entry in eligible if entry.id in reasons
+        ]
+        entries = {entry.id: entry for entry in eligible if entry.id not in reasons}
         if not entries:
             raise LabError(f"no transport can run here: {left_out[-1].reason}; lab doctor says more")
-        yield Racing(asked, race, entries, left_out, suite_run, started)
+        race.transports, race.kept = list(entries), race.kept & entries.keys()
+        here = [entry for entry in bounds if not missing(entry)]
+        yield Racing(asked, race, entries, left_out, here, suite_run, started)
 
 
-def _plan(settings: Settings, asked: Asked, race: Race) -> Plan:
+def _plan(settings: Settings, asked: Asked, race: Race, bounds: Sequence[Transport]) -> Plan:
     """Return the plan of a race: every transport at every size, of which it runs what it needs."""
-    select = ",".join(race.transports)
+    select = ",".join([*race.transports, *(entry.id for entry in bounds)])
     experiment = Experiment(EXPERIMENT, select, own.NAME, {"rows": list(race.stages)})
     limit = max(10.0, asked.budget * _SHARE_OF_ONE)
     return Plan(SUITE, "race", "*", (experiment,), 1, settings.seed, limit)

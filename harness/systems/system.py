@@ -66,6 +66,11 @@ class System:
         return cast(Hostile, self._module("hostile"))
 
     @property
+    def script(self) -> Script:
+        """What a program for one table has beside its transport."""
+        return cast(Script, self._module("script"))
+
+    @property
     def sql(self) -> Sql:
         """Names and texts in its SQL, as its transports write them."""
         return cast(Sql, importlib.import_module(f"harness.transports.{self.name}.sql"))
@@ -126,6 +131,9 @@ class Client(Protocol):
     def fetch(self, connection: Any, table: str, selection: str = "*") -> pa.Table:
         """Return the whole table as Arrow."""
 
+    def select(self, connection: Any, query: str) -> pa.Table:
+        """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
+
     def end_sessions(self, connection: Any) -> None:
         """End what dead workers left running."""
 
@@ -166,6 +174,18 @@ class Hostile(Protocol):
 
     def drop_types(self, connection: Any) -> None:
         """Drop it again; all tables are gone."""
+
+
+class Script(Protocol):
+    """How a program that stands alone makes its table: the module `script` of a room.
+
+    `CREATE_TABLE` is Python source of a function `create_table` that runs the statement CREATE_TABLE at the address in
+    the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`.
+    """
+
+    CREATE_TABLE: str
+    VARIABLE: str
+    PACKAGES: Sequence[str]
 
 
 class Sql(Protocol):

@@ -61,8 +61,23 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
         raise LabError("expected at least one row, found none: there is nothing to measure")
     if "" in frame.columns:
         raise LabError("expected every column to have a name, found one without")
-    kinds = {series.name: _kind(series.name, series.dtype) for series in frame}
-    return pl.DataFrame([_canonical(frame[name], kind) for name, kind in kinds.items()]), kinds
+    plain = [_plain(series) for series in frame]
+    kinds = {series.name: _kind(series.name, series.dtype) for series in plain}
+    return pl.DataFrame([_canonical(series, kinds[series.name]) for series in plain]), kinds
+
+
+def _plain(series: pl.Series) -> pl.Series:
+    """Return what an extension type of Arrow holds, as of numbers and documents of Postgres; a UUID stays one."""
+    if not isinstance(series.dtype, pl.BaseExtension) or "uuid" in str(series.dtype).lower():
+        return series
+    stored = series.ext.storage()
+    if "numeric" not in str(series.dtype) or stored.dtype != pl.String:
+        return stored
+    scale = stored.str.extract(r"\.(\d+)$").str.len_chars().max() or 0
+    try:
+        return stored.cast(pl.Decimal(38, int(scale)), strict=True)  # type: ignore[arg-type]
+    except pl.exceptions.PolarsError:
+        raise LabError(f'column "{series.name}": expected decimals of 38 digits at most, found others') from None
 
 
 def _kind(name: str, dtype: pl.DataType) -> str:

@@ -33,14 +33,14 @@ _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow_st
 
 def read(path: Path) -> pl.DataFrame:
     """Return what stands in a file; its first bytes, and for texts its name, say what it is. Raises LabError."""
-    form = _form(path)
+    found = form(path)
     try:
-        frame = _READ[form](path)
+        frame = _READ[found](path)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise LabError(f"{path}: expected {form.replace('_', ' ')}, but it cannot be read: {reason}") from None
-    if form in ("csv", "tsv"):
-        _refuse_repeated(path, "\t" if form == "tsv" else ",")
+        raise LabError(f"{path}: expected {found.replace('_', ' ')}, but it cannot be read: {reason}") from None
+    if found in ("csv", "tsv"):
+        _refuse_repeated(path, "\t" if found == "tsv" else ",")
     return frame
 
 
@@ -66,7 +66,8 @@ def require_different(names: list[str], where: str) -> None:
         raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
 
 
-def _form(path: Path) -> str:
+def form(path: Path) -> str:
+    """Say what a file is: parquet, arrow, arrow_stream, csv or tsv. Raises LabError for all else."""
     if not path.is_file():
         found = "a folder" if path.is_dir() else "nothing"
         raise LabError(f"expected a file of Parquet, CSV or Arrow at {path}, found {found}")
@@ -75,14 +76,14 @@ def _form(path: Path) -> str:
             start = file.read(6)
     except OSError as error:
         raise LabError(f"cannot read {path}: {error.strerror}") from None
-    for magic, form in _MAGIC.items():
+    for magic, of_magic in _MAGIC.items():
         if start.startswith(magic):
-            return form
-    form = _SUFFIXES.get(path.suffix.lower(), "")
-    if form not in ("csv", "tsv"):
+            return of_magic
+    of_suffix = _SUFFIXES.get(path.suffix.lower(), "")
+    if of_suffix not in ("csv", "tsv"):
         known = ", ".join(_SUFFIXES)
         raise LabError(f"expected a file of Parquet, CSV or Arrow ({known}), found something else in {path}")
-    return form
+    return of_suffix
 
 
 def _refuse_repeated(path: Path, separator: str) -> None:

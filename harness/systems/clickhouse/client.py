@@ -157,6 +157,16 @@ def _full(table: str) -> str:
     return f"{NAMESPACE}.{identifier(table)}"
 
 
+def select(client: Client, query: str) -> pa.Table:
+    """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
+    from clickhouse_connect.driver.exceptions import Error
+
+    try:
+        return client.query_arrow(query)
+    except Error as error:
+        raise LabError(f"clickhouse: expected a query that returns rows, found: {_first_line(str(error))}") from None
+
+
 def end_sessions(client: Client) -> None:
     """End the queries of dead workers in the lab's database."""
     client.command(f"KILL QUERY WHERE current_database = '{NAMESPACE}' ASYNC")

@@ -173,6 +173,18 @@ def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
         return cursor.fetch_arrow_table()
 
 
+def select(connection: Connection, query: str) -> pa.Table:
+    """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
+    from adbc_driver_manager.dbapi import Error
+
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            return cursor.fetch_arrow_table()
+    except Error as error:
+        raise LabError(f"postgres: expected a query that returns rows, found: {_first_line(error)}") from None
+
+
 def end_sessions(connection: Connection) -> None:
     """End the sessions of dead workers that hold tables of the lab."""
     _query(

@@ -1,0 +1,31 @@
+"""The answer of a query to somebody's server, read once through the reference client."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.lab import labs
+from harness.lab.reference import answered
+from harness.model import LabError
+from harness.settings import Settings
+from harness.systems import SYSTEMS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def frame_of(settings: Settings, query: str, system: str) -> pl.DataFrame:
+    """Return the rows of a query to a database that is named in the environment. Raises LabError."""
+    from harness.datasets.own.reading import of_memory
+
+    with labs.OPENED["external"](settings) as lab:
+        if system not in lab.systems:
+            variables = ", ".join(f"LAB_{address.setting.upper()}" for address in SYSTEMS[system].addresses)
+            raise LabError(f"expected the address of {system} to ask it the query, found none; set {variables}")
+        client = SYSTEMS[system].client
+        connection = answered(system, partial(client.open_connection, lab.endpoints))
+        try:
+            return of_memory(client.select(connection, query))
+        finally:
+            connection.close()

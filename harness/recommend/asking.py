@@ -1,0 +1,85 @@
+"""From what a person asks to the recommendation and its files: the race from start to end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from harness.datasets.own.data import OwnData
+from harness.model import LabError, Operation
+from harness.recommend import judging, racing
+from harness.recommend.eligible import Wish
+from harness.recommend.racing import Asked, Racing
+from harness.report import recommendation, writing
+from harness.report.recommendation import Recommendation
+from harness.results import folder as folders
+from harness.results.row import Row
+from harness.settings import Settings
+from harness.suites import suite_files
+from harness.systems import SYSTEMS
+
+Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
+
+
+def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str = "") -> Wish:
+    """Return what is asked, `to` a database or out `of` one. Raises LabError for neither, both, or an unknown one."""
+    known = ", ".join(SYSTEMS)
+    if bool(to) == bool(of):
+        raise LabError(f"expected one database to write to or to read from ({known}), found {'two' if to else 'none'}")
+    if (to or of) not in SYSTEMS:
+        raise LabError(f'expected a database ({known}), found "{to or of}"')
+    if frame not in ("pandas", "polars"):
+        raise LabError(f'expected a frame of pandas or polars, found "{frame}"')
+    return Wish(to or of, Operation.WRITE if to else Operation.READ, frame, tuple(without), style)
+
+
+def asked(
+    chosen: Settings,
+    what: Wish,
+    data: OwnData,
+    external: bool = False,
+    budget: float = 180.0,
+    max_memory: int | None = None,
+    resume: str | None = None,
+) -> Asked:
+    """Return the whole of what is asked; `resume` is the id or folder of a race of the same data to go on with.
+
+    Raises LabError where that was another race.
+    """
+    if not budget > 0:
+        raise LabError(f"expected a budget in seconds above 0, found {budget:g}")
+    wanted = suite_files.load(chosen.suites_dir, racing.SUITE).answers
+    usual = frozenset(wanted.usual) if wanted else frozenset()
+    one = Asked(what, data, "external" if external else chosen.kind, budget, max_memory, usual)
+    if resume is None:
+        return one
+    folder = folders.find(chosen.results_dir, resume)
+    facts = folders.environment(folder)
+    return replace(one, run_id=facts["run_id"], folder=folder)
+
+
+def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> Recommendation:
+    """Perform the race, write its files into its folder and return the recommendation; see `racing.opened`."""
+    started = time.monotonic()
+    with racing.opened(chosen, one, say) as under_way:
+        with shown(under_way) as on_row:
+            under_way.perform(on_row)
+        folder = under_way.suite_run.session.folder
+        found = judging.recommendation(under_way, time.monotonic() - started)
+    recommendation.write(folder, found)
+    writing.write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
+    return found
+
+
+def folder_of(chosen: Settings, found: Recommendation) -> Path:
+    """Return where the files of a recommendation are."""
+    return folders.find(chosen.results_dir, found.run_id)
+
+
+@contextmanager
+def silent(under_way: Racing) -> Iterator[Callable[[Row], None]]:
+    """Show no progress."""
+    yield lambda row: None

@@ -1,0 +1,166 @@
+"""What a race has shown: its rows as a recommendation. Pure, but for the source of transports that it counts."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+
+from harness import registry, show
+from harness.model import LabError, Origin, Transport
+from harness.recommend.race import interval, mean, ratio_interval
+from harness.recommend.racing import Racing
+from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation, RuledOut
+from harness.results.row import Row
+
+_FRAMES = {"polars", "pandas", "numpy", "pyarrow"}  # what whoever has a frame has, too
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The ok runs of one transport at one number of rows."""
+
+    transport: str
+    rows: int
+    seconds: list[float]
+    peak: int | None
+
+
+def recommendation(racing: Racing, seconds: float) -> Recommendation:
+    """Return what a race recommends. Raises LabError where no transport came through, or none in time."""
+    race, asked = racing.race, racing.asked
+    found = _times(racing.rows)
+    largest = max((rows for rows in race.told if race.leader(rows)), default=0)
+    best = race.leader(largest)
+    if best is None:
+        raise LabError(_nobody(racing))
+    of_largest = {name: times for (name, rows), times in found.items() if rows == largest}
+    fastest = _figure(of_largest[best], of_largest[best])
+    exact = [_figure(times, of_largest[best]) for name, times in of_largest.items() if name in race.told[largest]]
+    near = [one for one in exact if one.factor is not None and one.factor <= SIMPLE_WITHIN]
+    known_peaks = [one for one in exact if one.peak_rss_bytes is not None]
+    data = asked.data
+    return Recommendation(
+        system=asked.wish.system,
+        operation=asked.wish.operation.value,  # type: ignore[arg-type]
+        frame=asked.wish.frame,
+        lab=racing.suite_run.session.rig.lab_name,
+        run_id=racing.suite_run.session.run_id,
+        rows=largest,
+        columns=data.kinds,
+        values=data.found,
+        fastest=fastest,
+        ties=tuple(one.transport for one in exact if one.transport != best and one.runs > 1 and not one.differs),
+        simplest=min(near, key=_effort),
+        leanest=min(known_peaks, key=lambda one: one.peak_rss_bytes or 0, default=fastest),
+        usual=tuple(_usual(name, found, race.told) for name in sorted(race.kept)),
+        bound=_bound(racing, found, largest),
+        ruled_out=_ruled_out(racing),
+        ended=racing.ended,
+        seconds=round(seconds, 1),
+    )
+
+
+def _nobody(racing: Racing) -> str:
+    reasons = [reason for reason in racing.race.out.values() if " times as slow" not in reason]
+    if not racing.rows or not reasons:
+        return f"expected time for a run of each transport, but {racing.ended}; give it more (--budget)"
+    return f"none of {len(racing.race.transports)} transports brings these data through, such as: {reasons[0]}"
+
+
+def _times(rows: Sequence[Row]) -> dict[tuple[str, int], _Times]:
+    runs: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        if row.ok:
+            runs.setdefault((row.transport, int(row.parameters["rows"])), []).append(row)
+    return {
+        (name, size): _Times(name, size, [row.took for row in ok], _peak([row.peak_rss_bytes for row in ok]))
+        for (name, size), ok in runs.items()
+    }
+
+
+def _peak(peaks: Sequence[int | None]) -> int | None:
+    known = [peak for peak in peaks if peak is not None]
+    return int(median(known)) if known else None
+
+
+def _figure(times: _Times, best: _Times | None) -> Figure:
+    """Return the figure of a transport; `best` are the times of the fastest at the same rows."""
+    entry = registry.one(times.transport)
+    seconds = mean(times.seconds)
+    return Figure(
+        transport=times.transport,
+        how=entry.summary,
+        rows=times.rows,
+        runs=len(times.seconds),
+        seconds=seconds,
+        interval=interval(times.seconds),
+        rows_per_s=times.rows / seconds,
+        peak_rss_bytes=times.peak,
+        factor=seconds / mean(best.seconds) if best else None,
+        factor_interval=ratio_interval(times.seconds, best.seconds) if best and times is not best else None,
+        packages=packages(entry),
+        lines=lines(entry.id) if entry.origin != Origin.LIMIT else 0,
+        connections=_connections(entry),
+    )
+
+
+def _usual(name: str, found: dict[tuple[str, int], _Times], told: dict[int, dict[str, list[float]]]) -> Figure:
+    """Return the figure of a usual transport at the largest number of rows that it ran, beside the fastest there."""
+    rows = max(size for of, size in found if of == name)
+    best = min(told[rows], key=lambda one: mean(told[rows][one]))
+    return _figure(found[name, rows], found[best, rows])
+
+
+def _bound(racing: Racing, found: dict[tuple[str, int], _Times], rows: int) -> Figure | None:
+    of_bounds = [found[entry.id, rows] for entry in racing.bounds if (entry.id, rows) in found]
+    fastest = min(of_bounds, key=lambda times: mean(times.seconds), default=None)
+    best = racing.race.leader(rows)
+    return _figure(fastest, found[best, rows]) if fastest and best else None
+
+
+def _ruled_out(racing: Racing) -> tuple[RuledOut, ...]:
+    before = [RuledOut(one.transport.id, one.reason, one.kind) for one in racing.left_out]
+    told = {name for times in racing.race.told.values() for name in times}
+    during = [RuledOut(name, reason) for name, reason in racing.race.out.items() if name not in told]
+    return (*before, *during)
+
+
+def packages(entry: Transport) -> tuple[str, ...]:
+    """Return the packages that a transport needs beside the libraries of frames and the standard library."""
+    modules = {module.partition(".")[0] for module in entry.requires}
+    return tuple(sorted(modules - _FRAMES - set(sys.stdlib_module_names)))
+
+
+@cache
+def lines(transport: str) -> int:
+    """Return the lines of code of a transport's script, without comments, docstrings and what is empty."""
+    tree = ast.parse(show.script(registry.one(transport)))
+    docstrings = {
+        node.body[0].lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and ast.get_docstring(node)
+    }
+    return len(
+        {
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.stmt | ast.expr) and not (isinstance(node, ast.Expr) and node.lineno in docstrings)
+        }
+        - docstrings
+    )
+
+
+def _connections(entry: Transport) -> bool:
+    first = next(iter(inspect.signature(entry.function).parameters), "")
+    return first == "connections"
+
+
+def _effort(figure: Figure) -> tuple[bool, int, int, float]:
+    """Order by what a person has to take on: several connections, packages, lines."""
+    return figure.connections, len(figure.packages), figure.lines, figure.seconds

@@ -1,0 +1,192 @@
+"""What a race recommends, as data and as one screen: recommendation.json in the folder of its run, read from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from harness.model import LabError, Operation
+from harness.report.cells import megabytes, significant, times
+from harness.report.text_tables import TITLES, TextTable
+
+FILE = "recommendation.json"
+FASTEST, SIMPLEST, LEANEST, USUAL, BOUND = "fastest exact", "simplest", "leanest", "usual", "the server alone"
+SIMPLE_WITHIN = 1.3  # times as long as the fastest
+_HEAD = ("which", "transport", "seconds", "interval", "times as long", "interval of that", "peak MB", "needs", "lines")
+_MOST_VALUES = 8  # kinds of values that are told on the screen; all stand in recommendation.json
+_NO_DIFFERENCE = "no difference shown"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one transport took for so many rows, in so many runs.
+
+    `seconds` is the geometric mean, `factor` how many times as long as the fastest at the same rows takes; their
+    intervals are those of the race (95 %, moderated t). `how` says in a sentence what it does. `packages` are what it
+    needs beside the library of the frame, `lines` the lines of its code, `connections` whether it opens several.
+    """
+
+    transport: str
+    how: str
+    rows: int
+    runs: int
+    seconds: float
+    interval: tuple[float, float]
+    rows_per_s: float
+    peak_rss_bytes: int | None
+    factor: float | None
+    factor_interval: tuple[float, float] | None
+    packages: tuple[str, ...]
+    lines: int
+    connections: bool
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval of the factor leaves out 1."""
+        return self.factor_interval is not None and not self.factor_interval[0] <= 1 <= self.factor_interval[1]
+
+
+@dataclass(frozen=True)
+class RuledOut:
+    """A transport that cannot be recommended, and why; `kind` is the kind of values that it is about, if it is one."""
+
+    transport: str
+    reason: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The answer of a race: who is the fastest exact transport for a frame, and what stands beside it.
+
+    `columns` maps the columns of the data to their kinds, `values` the kinds of values that were found in them to the
+    columns. `ties` are transports that are not shown to be slower than the fastest. `ended` says why the race ended
+    before its finalists had their passes; empty where it did not. `seconds` is what all of it took.
+    """
+
+    system: str
+    operation: Literal["write", "read"]
+    frame: str
+    lab: str
+    run_id: str
+    rows: int
+    columns: dict[str, str]
+    values: dict[str, tuple[str, ...]]
+    fastest: Figure
+    ties: tuple[str, ...]
+    simplest: Figure
+    leanest: Figure
+    usual: tuple[Figure, ...]
+    bound: Figure | None
+    ruled_out: tuple[RuledOut, ...]
+    ended: str
+    seconds: float
+
+    def _repr_html_(self) -> str:
+        """Return the screen as a table, which is how a notebook shows it."""
+        from markupsafe import escape
+
+        shown = table(self)
+        head = "".join(f"<th>{escape(name)}</th>" for name in shown.head)
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in shown.rows)
+        notes = "".join(f"<li>{escape(line)}</li>" for line in sentences(self))
+        return f"<p>{escape(shown.title)}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table><ul>{notes}</ul>"
+
+
+_ADAPTER = TypeAdapter(Recommendation)
+
+
+def write(folder: Path, found: Recommendation) -> None:
+    """Write recommendation.json into the folder of a run. Raises LabError."""
+    try:
+        (folder / FILE).write_bytes(_ADAPTER.dump_json(found, indent=1) + b"\n")
+    except OSError as error:
+        raise LabError(f"cannot write {folder / FILE}: {error.strerror}; make room") from None
+
+
+def read(folder: Path) -> Recommendation | None:
+    """Return the recommendation of a run; None where it was no race. Raises LabError for a file that is none."""
+    try:
+        return _ADAPTER.validate_json((folder / FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        first: Any = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise LabError(f"{folder / FILE}: {place}: {first['msg']}; made by another version of the lab?") from None
+
+
+def table(found: Recommendation) -> TextTable:
+    """Return the screen's table: a row for each transport, with all that it is."""
+    played = [(FASTEST, found.fastest), (f"{SIMPLEST} within {SIMPLE_WITHIN:g} x", found.simplest)]
+    played += [(LEANEST, found.leanest), *((USUAL, one) for one in found.usual)]
+    played += [(BOUND, found.bound)] if found.bound else []
+    roles: dict[tuple[str, int], tuple[Figure, list[str]]] = {}
+    for role, figure in played:
+        roles.setdefault((figure.transport, figure.rows), (figure, []))[1].append(role)
+    rows = tuple(_row(found, figure, names) for figure, names in roles.values())
+    return TextTable(
+        title=f"{_route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}",
+        head=_HEAD,
+        rows=rows,
+        notes=(),
+        wide=frozenset({0, 1, 5, 7}),
+        names=frozenset({1}),
+        droppable=((8,), (7,), (3,), (5,)),
+    )
+
+
+def sentences(found: Recommendation) -> list[str]:
+    """Return what the table does not say: what the fastest does, who may be as fast, what rules transports out."""
+    return list(_sentences(found))
+
+
+def _sentences(found: Recommendation) -> Iterator[str]:
+    yield f"{found.fastest.transport}: {found.fastest.how}"
+    if found.ties:
+        yield f"{_NO_DIFFERENCE} between it and {', '.join(found.ties)}"
+    if found.ended:
+        yield f"{found.ended} before all finalists had seven runs: figures are of {found.fastest.runs}"
+    kinds: dict[str, list[RuledOut]] = {}
+    for one in found.ruled_out:
+        kinds.setdefault(one.kind, []).append(one)
+    by_values = sorted(((kind, out) for kind, out in kinds.items() if kind), key=lambda pair: -len(pair[1]))
+    for kind, out in by_values[:_MOST_VALUES]:
+        where = ", ".join(found.values.get(kind, ())[:3])
+        reason = out[0].reason.partition(" (column")[0]
+        yield f"{_count(len(out))} ruled out by {kind}{f' ({where})' if where else ''}: {reason}"
+    if len(by_values) > _MOST_VALUES:
+        rest = sum(len(out) for _, out in by_values[_MOST_VALUES:])
+        yield f"{_count(rest)} ruled out by {len(by_values) - _MOST_VALUES} other kinds of values: see {FILE}"
+    if others := kinds.get("", []):
+        yield f"{_count(len(others))} out for other reasons, such as {others[0].transport}: {others[0].reason}"
+
+
+def _count(number: int) -> str:
+    return "1 transport is" if number == 1 else f"{number} transports are"
+
+
+def _route(found: Recommendation) -> str:
+    system = TITLES.get(found.system, found.system)
+    return " to ".join((found.frame, system) if found.operation == Operation.WRITE else (system, found.frame))
+
+
+def _row(found: Recommendation, figure: Figure, roles: list[str]) -> tuple[str, ...]:
+    of_rows = "" if figure.rows == found.rows else f" of {figure.rows:,} rows"
+    ends = "-".join(significant(end, 2) for end in figure.factor_interval or ())
+    best = figure.transport == found.fastest.transport
+    return (
+        ", ".join(roles) + of_rows,
+        figure.transport,
+        significant(figure.seconds),
+        "-".join(significant(end) for end in figure.interval),
+        "" if figure.factor is None or best else times(figure.factor),
+        "" if best or not ends else ends if figure.differs else f"{ends}, {_NO_DIFFERENCE}",
+        megabytes(figure.peak_rss_bytes),
+        ", ".join(figure.packages) or "nothing else",
+        str(figure.lines) if figure.lines else "",
+    )

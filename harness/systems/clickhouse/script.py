@@ -1,0 +1,17 @@
+"""What a printed program for one table of ClickHouse has beside its transport: how the table is made."""
+
+VARIABLE, PACKAGES = "CLICKHOUSE_URL", ()
+CREATE_TABLE = '''\
+def create_table():
+    """Create the table where there is none."""
+    import http.client
+    from urllib.parse import unquote, urlsplit
+
+    url = urlsplit(os.environ["CLICKHOUSE_URL"])
+    secure = url.scheme == "https"
+    server = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(url.hostname, url.port or 8123)
+    user = {"X-ClickHouse-User": unquote(url.username or "default"), "X-ClickHouse-Key": unquote(url.password or "")}
+    server.request("POST", f"/?{url.query}", CREATE_TABLE.encode(), user)
+    answer = server.getresponse()
+    if answer.status != 200:
+        raise SystemExit(answer.read().decode())'''
