@@ -124,3 +124,21 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("racing", total=budget)
         yield lambda row: progress.update(task, completed=time.monotonic() - started, description=told(row))
+
+
+@app.command()
+@explained
+def example(
+    name: Annotated[str, typer.Argument(help="trips, web_log, sensors, orders or documents")],
+    file: Annotated[Path, typer.Argument(help="Parquet file to make")],
+    rows: Annotated[int, typer.Option(help="rows of it")] = 100_000,
+) -> None:
+    """Make a frame of a shape that people have, to try recommend on."""
+    from harness.datasets import examples
+
+    made = examples.example(name, rows, settings.load().seed)
+    try:
+        made.write_parquet(file)
+    except OSError as error:
+        raise LabError(f"cannot write {file}: {error.strerror or error}") from None
+    typer.echo(f"{file}: {made.height:,} rows of {made.width} columns")
