@@ -12,7 +12,9 @@ from rich.console import Console
 from harness import registry, settings
 from harness.cli.app import app, command_line, explained, new_console
 from harness.model import LabError, Status
+from harness.systems import SYSTEMS
 
+_BESIDE_RESUME = ("resume", "data", "query", "query_from", "key", "names")  # own data are not kept: they are read again
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 
 
@@ -29,21 +31,36 @@ def run(
     experiment: Annotated[str | None, typer.Option(help="one experiment of the suite, or several with commas")] = None,
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
+    data: Annotated[Path | None, typer.Option(help="your own data: a file of Parquet, CSV or Arrow")] = None,
+    query: Annotated[str | None, typer.Option(help="or a query to the database of --query-from")] = None,
+    query_from: Annotated[str, typer.Option(help="database that is asked the query")] = next(iter(SYSTEMS)),
+    key: Annotated[str, typer.Option(help="columns of the key of your data, with commas; none if not given")] = "",
+    names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of your columns in results")] = True,
 ) -> None:
     """Run a suite and leave its results in results/."""
+    from harness.cli.own import own_data
+    from harness.datasets.own.data import NAME
     from harness.run import plan as plans
     from harness.run.suite_run import RunRequest, resume_request
     from harness.suites import suite_files
 
-    chosen = settings.load()
+    chosen, own = settings.load(), None
     if resume is not None:
         _refuse_beside_resume(context)
+        if data is not None or query is not None:
+            own = own_data(chosen, data, query, key, None, names, query_from)
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
+        request = replace(request, own=own)
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
         known = suite_files.load(chosen.suites_dir, suite)
+        if data is not None or query is not None:
+            own = own_data(chosen, data, query, key, rows, names, query_from)
+            rows = own.rows
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        request = RunRequest(plan, known.rig, "external" if external else chosen.kind)
+        if own is not None:
+            plan = plans.on_own_data(plan, known, NAME)
+        request = RunRequest(plan, known.rig, "external" if external else chosen.kind, own=own)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
 
@@ -53,7 +70,7 @@ def _refuse_beside_resume(context: typer.Context) -> None:
     given = [
         parameter.name
         for parameter in context.command.params
-        if parameter.name != "resume" and _was_given(context, str(parameter.name))
+        if parameter.name not in _BESIDE_RESUME and _was_given(context, str(parameter.name))
     ]
     if given:
         raise LabError(
@@ -106,7 +123,12 @@ def _announce(suite_run: Any, plan: Any) -> None:
     rig = suite_run.session.rig
     cases = {(run.case.transport.id, run.case.label): run.case for run in suite_run.todo}
     typer.echo(rig.headline)
-    reasons = {key: reason for key, case in cases.items() if (reason := rig.unavailable(case))}
+    ruled_out = suite_run.session.ruled_out
+    reasons = {
+        key: reason
+        for key, case in cases.items()
+        if (reason := rig.unavailable(case) or ruled_out.get(case.transport.id))
+    }
     skipped = Counter((name, reason) for (name, _), reason in reasons.items())
     done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
     typer.echo(

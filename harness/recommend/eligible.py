@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness import registry
-from harness.check.kinds import plain
-from harness.datasets.hostile.kinds import KINDS
-from harness.datasets.own import values
 from harness.datasets.own.data import OwnData
-from harness.model import Fate, LabError, Operation, Origin, Transport
+from harness.datasets.own.losses import lost, why
+from harness.model import LabError, Operation, Origin, Transport
 
 
 @dataclass(frozen=True)
@@ -94,33 +92,6 @@ def _first_reason(entry: Transport, wish: Wish, data: OwnData | None) -> Iterabl
         yield f"its style is {entry.style}", ""
     elif data and (kind := lost(entry, data)):
         yield why(entry, kind, data), kind
-
-
-def lost(entry: Transport, data: OwnData) -> str:
-    """Return the first kind of values of these data that a transport declares to lose; empty where there is none.
-
-    What it changes of a type's values are extremes: of a type without those it loses nothing. Whom it refuses, it
-    refuses.
-    """
-    for kind in data.found:
-        fate = entry.lossy.get(kind)
-        changed_extremes_only = fate == Fate.CHANGED and kind in values.EXTREMES and kind not in data.extremes
-        extremes_refused = fate == Fate.REFUSED and kind == "dates" and kind not in data.extremes
-        if fate and not changed_extremes_only and not extremes_refused:
-            return kind
-    return ""
-
-
-def why(entry: Transport, kind: str, data: OwnData) -> str:
-    """Say why a kind of values rules a transport out: `unsupported` for a type, else what becomes of the values."""
-    columns = data.found[kind]
-    named = f' (column "{columns[0]}"{f" and {len(columns) - 1} more" if len(columns) > 1 else ""})' if columns else ""
-    types = [of for of, shown in values.OF_TYPES.items() if shown == kind]
-    fate = entry.lossy[kind]
-    if types and fate == Fate.REFUSED:
-        held = next((data.kinds[name] for name in columns if plain(data.kinds[name]) in types), types[0])
-        return f"unsupported: {held}{named}"
-    return f"{fate}: {KINDS[kind].meaning}{named}"
 
 
 def _modules(entry: Transport) -> set[str]:

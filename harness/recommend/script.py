@@ -61,7 +61,9 @@ def _docstring(entry: Transport, found: Recommendation, file: Path | None, table
         needed.update(making.PACKAGES, ("polars",), ("pyarrow",) if entry.frame == "pandas" else ())
     what = f"{file or 'a frame'} into the table {table}" if entry.operation is Operation.WRITE else f"the table {table}"
     lines = (
-        f"Move {what} as {entry.id} does: the fastest exact transport of {found.rows:,} such rows.",
+        f"Move {what}.",
+        "",
+        f"As {entry.id} does: the fastest exact transport of {found.rows:,} such rows.",
         "",
         f"The address stands in the environment: {' and '.join(sorted(variables))}.",
         f"Needs: {', '.join(sorted(needed))}.",

@@ -96,6 +96,15 @@ def of_size(
     )
 
 
+def on_own_data(plan: Plan, suite: Suite, dataset: str) -> Plan:
+    """Return a plan with somebody's own data in place of the suite's. Raises LabError for a suite without databases."""
+    if suite.rig != "databases":
+        raise LabError(
+            f"expected a suite on databases for data of your own, found {suite.name}: its data are its question"
+        )
+    return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
+
+
 def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:
     if names is None:
         return list(experiments)

@@ -5,8 +5,8 @@ Whatever happens in a run becomes a row; only what stops the whole suite (no dis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class SuiteSession:
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
     that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
-    value may get into the results.
+    value may get into the results, `ruled_out` the transports that lose some of them, with the reasons.
     """
 
     run_id: str
@@ -53,6 +53,7 @@ class SuiteSession:
     name: str = ""
     starved: frozenset[tuple[Any, ...]] = frozenset()
     own_columns: tuple[str, ...] = ()
+    ruled_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def goes_on(self) -> str:
@@ -145,6 +146,8 @@ def _outcome(session: SuiteSession, run: Run) -> Outcome:
     """Do one run; the only place of the lab that catches everything, and makes it a row."""
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
+    if reason := session.ruled_out.get(run.case.transport.id):
+        return Outcome(Status.UNSUPPORTED, reason)
     session.rig.revive()
     hung = False
     try:

@@ -13,10 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness import registry
+from harness.datasets.own import data
 from harness.datasets.own.data import OwnData
+from harness.datasets.own.losses import lost, why
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
-from harness.model import LabError, Run, Status
+from harness.model import Case, LabError, Run, Status
 from harness.results import folder as folders
 from harness.results.environment import differing
 from harness.results.folder import Facts
@@ -84,6 +86,8 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
     """
     plan = request.plan
     chosen = cases(plan, registry.select)
+    if request.own is None and any(case.dataset == data.NAME for case in chosen):
+        raise LabError(f"run {request.run_id} is on data of its person's own: expected these again (--data, --query)")
     run_id = request.run_id or new_id(settings.results_dir)
     rigs = importlib.import_module(f"harness.run.rigs.{request.rig}")
     with ExitStack() as stack:
@@ -113,8 +117,16 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             folder.name if folder.parent == settings.results_dir else str(folder),
             frozenset(row.key for row in earlier if row.error.startswith(blame.STARVED)),
             tuple(request.own.kinds) if request.own else (),
+            _ruled_out(request.own, chosen) if request.own else {},
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
+
+
+def _ruled_out(own: OwnData, chosen: Sequence[Case]) -> dict[str, str]:
+    """Return the transports that lose some kind of values of somebody's own data, with the reason."""
+    entries = {case.transport.id: case.transport for case in chosen}
+    kinds = {name: lost(entry, own) for name, entry in entries.items()}
+    return {name: why(entries[name], kind, own) for name, kind in kinds.items() if kind}
 
 
 def new_id(results_dir: Path) -> str:

@@ -149,7 +149,12 @@ class Folder(Protocol):
 
 
 class TableDefinitions(Protocol):
-    """How a dataset stands in a database: the module `tables` of its room."""
+    """How a dataset stands in a database: the module `tables` of its room.
+
+    `STORED` maps kinds of columns that it has no type for to the kind that stands in its tables instead.
+    """
+
+    STORED: Mapping[str, str]
 
     def definition(self, spec: Specification, profile: str) -> str | None:
         """Return CREATE TABLE with `{table}` for the name; None where it has no profile of this name."""

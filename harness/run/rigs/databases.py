@@ -115,7 +115,7 @@ class DatabaseRig:
             return job
         if entry.operation is Operation.READ:
             table, warmup_table = tables.for_read(system)
-            return replace(job, table=table, warmup_table=warmup_table)
+            return replace(job, kinds=tables.read_kinds(system), table=table, warmup_table=warmup_table)
         if entry.frame in SOURCES:
             source, warmup_source = tables.for_copying(system, in_key_order=SOURCES[entry.frame])
             job = replace(job, source=source, warmup_source=warmup_source)

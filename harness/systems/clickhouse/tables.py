@@ -29,6 +29,7 @@ TYPES = {
     "category": "String",
     "binary": "String",
 }
+STORED = {"category": "text"}  # what a read gives
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
 _FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and of DateTime64 with six digits

@@ -28,6 +28,9 @@ TYPES = {
     "category": "text",
     "binary": "bytea",
 }
+# What a read gives where no type of Postgres is of the kind that was written.
+STORED = {"int8": "int16", "uint8": "int16", "uint16": "int32", "uint32": "int64", "uint64": "decimal(20, 0)"}
+STORED |= {"category": "text"}
 # Profile -> how the table is made, and whether with its key.
 _PROFILES = {
     PLAIN: ("CREATE TABLE", True),
