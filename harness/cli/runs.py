@@ -183,10 +183,16 @@ def report(
     tables: Annotated[bool, typer.Option("--tables", help="print all tables, too")] = False,
 ) -> None:
     """Write the report of a run again and print its answers, from results/ alone."""
+    from harness.cli.recommend import show
+    from harness.report import recommendation, writing
     from harness.results import folder as folders
     from harness.suites import suite_files
 
     chosen = settings.load()
     folder = folders.find(chosen.results_dir, run)
-    suite = suite_files.load(chosen.suites_dir, folders.read(folder).suite)
-    _report(new_console(), folder, suite, chosen.pictures, tables)
+    suite, console = suite_files.load(chosen.suites_dir, folders.read(folder).suite), new_console()
+    if recommended := recommendation.read(folder):
+        writing.write(folder, suite)
+        show(console, recommended)
+    else:
+        _report(console, folder, suite, chosen.pictures, tables)

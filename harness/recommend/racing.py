@@ -23,6 +23,7 @@ from harness.settings import Settings
 
 SUITE, EXPERIMENT = "matrix", "race"
 LEAST_SECONDS = 0.35  # a run of the smallest transport with its process, its verification and all
+_NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 _REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
 _SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
 
@@ -133,6 +134,9 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     """Bring up the lab for a race. Raises LabError: nobody may race, a budget too small, and what `open_run` raises."""
     started = time.monotonic()
     eligible, left_out = divided(asked.wish, asked.data)
+    if not settings.s3_endpoint:  # none is started for a race, which would compile it first
+        left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
+        eligible = [entry for entry in eligible if "s3" not in entry.needs]
     usual = {entry.id for entry in eligible if entry.id in asked.usual}
     least = _REPORT_SECONDS + LEAST_SECONDS * len(eligible)
     if asked.budget < least:

@@ -41,15 +41,19 @@ def report(
     rows: Sequence[Row],
     summaries: Sequence[Summary],
     pictures: Sequence[tuple[str, str, str]],
+    answers: Sequence[TextTable] | None = None,
 ) -> str:
-    """Return report.md of one run; `pictures` are (title, caption, path beside the report)."""
+    """Return report.md of one run; `pictures` are (title, caption, path beside the report).
+
+    It opens with `answers`; without, with those of its suite.
+    """
     authors = published(summaries, suite.published)
     drawn = {title for title, *_ in pictures}
     shown = [*control.said(summaries), *conclusions(rows, suite.comparisons)]
     missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
     parts = [
         f"# {_plain(suite.title)}",
-        *map(text_table, opening(suite, rows, summaries)),
+        *map(text_table, opening(suite, rows, summaries) if answers is None else answers),
         " ".join(map(_plain, headline(environment, rows, summaries))),
         conditions(environment),
         "## What did not run, and why",

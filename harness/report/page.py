@@ -34,13 +34,16 @@ def page(
     summaries: Sequence[Summary],
     drawn: Sequence[Drawn],
     files: Sequence[str],
+    answers: Sequence[TextTable] | None = None,
 ) -> str:
     """Return the page of one run as HTML text.
 
     `environment` is environment.json, `rows` are those of runs.csv, `summaries` those of `summary.summarise`, `drawn`
-    the pictures in the suite's order, `files` the names of the files beside the page to link to.
+    the pictures in the suite's order, `files` the names of the files beside the page to link to. It opens with
+    `answers`; without, with those of its suite.
     """
     shown = {one.name for one in drawn}
+    opened_with = opening(suite, rows, summaries) if answers is None else answers
     return (
         templates()
         .get_template("report.html")
@@ -48,7 +51,7 @@ def page(
             suite=suite,
             run=environment["run_id"],
             headline=headline(environment, rows, summaries),
-            answers=[from_texts(table) for table in opening(suite, rows, summaries)],
+            answers=[from_texts(table) for table in opened_with],
             leaders=leaders(summaries),
             conclusions=[*control.said(summaries), *conclusions(rows, suite.comparisons)],
             facts=facts(environment),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,6 +119,11 @@ def read(folder: Path) -> Recommendation | None:
         first: Any = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise LabError(f"{folder / FILE}: {place}: {first['msg']}; made by another version of the lab?") from None
+
+
+def screen(found: Recommendation) -> TextTable:
+    """Return the whole screen as one table, with what else there is to say below it."""
+    return replace(table(found), notes=tuple(sentences(found)))
 
 
 def table(found: Recommendation) -> TextTable:

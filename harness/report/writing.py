@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import LabError
-from harness.report import markdown, summarising
+from harness.report import markdown, recommendation, summarising
 from harness.report.summary import Summary
 from harness.results import folder as folders
 from harness.results.row import Row
@@ -40,6 +40,10 @@ def write(folder: Path, suite: Suite) -> Report:
 
     run = folders.read(folder)
     environment, rows = run.environment, run.rows
+    recommended = recommendation.read(folder)
+    if recommended:  # a race is not what the suite's pictures and comparisons are about
+        suite = replace(suite, pictures=(), comparisons=())
+    answers = [recommendation.screen(recommended)] if recommended else None
     experiments = [part["name"] for part in environment["plan"].get("experiments", ())]
     summaries = summarising.summarise(rows, suite.published, experiments)
     try:
@@ -47,10 +51,10 @@ def write(folder: Path, suite: Suite) -> Report:
         (folder / "pictures").mkdir(exist_ok=True)
         drawn = _drawn(suite, rows, folder / "pictures") if suite.pictures else []
         pictures = [(one.title, one.caption, one.png.relative_to(folder).as_posix()) for one in drawn]
-        text = markdown.report(suite, environment, rows, summaries, pictures)
+        text = markdown.report(suite, environment, rows, summaries, pictures, answers)
         (folder / "report.md").write_text(text, encoding="utf-8")
         beside = ("runs.csv", "summary.csv", "environment.json", "report.md")
-        html = page(suite, environment, rows, summaries, drawn, beside)
+        html = page(suite, environment, rows, summaries, drawn, beside, answers)
         (folder / "report.html").write_text(html, encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None

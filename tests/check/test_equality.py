@@ -186,3 +186,41 @@ def test_rows_are_matched_by_all_columns_of_the_key():
 def test_fidelity_names_every_converted_column_with_its_dtype():
     assert fidelity({}) == "exact"
     assert fidelity({"k": "Object", "d": "String"}) == "converted: k (Object), d (String)"
+
+
+def whole(expected: pl.DataFrame, actual: pl.DataFrame, one_missing: bool = False) -> list[str]:
+    return differences(expected, actual, (), one_missing)
+
+
+def test_whole_rows_are_matched_in_any_order_where_there_is_no_key() -> None:
+    frame = pl.DataFrame({"a": [1, 1, 2, None], "b": [0.0, -0.0, float("nan"), None], "c": [["x"], [], [None], None]})
+    assert whole(frame, frame[[3, 1, 0, 2]]) == []
+
+
+def test_rows_that_repeat_are_counted() -> None:
+    expected, actual = pl.DataFrame({"a": [1, 1, 2]}), pl.DataFrame({"a": [1, 2, 2]})
+    assert whole(expected, actual) == ["1 of 3 rows are not there as they should be: values differ in a"]
+
+
+def test_values_that_have_changed_their_rows_are_found() -> None:
+    expected, actual = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pl.DataFrame({"a": [1, 2], "b": ["y", "x"]})
+    assert whole(expected, actual) == ["2 of 2 rows are not there as they should be: their values stand in other rows"]
+
+
+def test_a_negative_zero_is_no_zero_in_whole_rows_either() -> None:
+    assert whole(pl.DataFrame({"a": [0.0, 1.0]}), pl.DataFrame({"a": [-0.0, 1.0]})) != []
+
+
+def test_with_one_mark_for_what_is_missing_nan_is_null_and_nothing_else_is() -> None:
+    nulls, nans = pl.DataFrame({"a": [1.0, None]}), pl.DataFrame({"a": [float("nan"), 1.0]})
+    assert whole(nulls, nans) != []
+    assert whole(nulls, nans, one_missing=True) == []
+    assert whole(nulls, pl.DataFrame({"a": [0.0, 1.0]}), one_missing=True) != []
+
+
+def test_no_value_is_told_where_none_may_be() -> None:
+    expected, actual = (
+        pl.DataFrame({"a": [1, 2], "b": ["secret", "y"]}),
+        pl.DataFrame({"a": [1, 2], "b": ["other", "y"]}),
+    )
+    assert differences(expected, actual, ("a",), with_values=False) == ["b: 1 of 2 values differ"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import polars as pl
@@ -84,8 +85,9 @@ def found(frame: pl.DataFrame, kinds: dict[str, str]) -> dict[str, tuple[str, ..
     for name, kind in kinds.items():
         for hostile in (*_of_name(name), *_of_column(frame[name], kind)):
             where.setdefault(hostile, []).append(name)
-    if _names_differ_in_case(list(kinds)):
-        where["name_case"] = [name for name in kinds if name != name.lower() or list(map(str.lower, kinds)).count(name)]
+    folded = Counter(map(str.lower, kinds))
+    if alike := [name for name in kinds if folded[name.lower()] > 1]:
+        where["name_case"] = alike
     if frame.height == 1:
         where["one_row"] = []
     return {hostile: tuple(where[hostile]) for hostile in KINDS if hostile in where}
@@ -209,10 +211,6 @@ def _of_name(name: str) -> Iterator[str]:
         yield "name_keyword"
     if len(name.encode()) >= _LONG_NAME:
         yield "name_long"
-
-
-def _names_differ_in_case(names: list[str]) -> bool:
-    return len({name.lower() for name in names}) < len(names)
 
 
 assert _NAMES.keys() <= NAMES.keys()

@@ -1,0 +1,225 @@
+"""Somebody's own data: what is read, what columns become, what is found in them, and what is refused."""
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from harness.check.canonical import as_pandas, canonicalise
+from harness.check.equality import differences
+from harness.datasets.examples import EXAMPLES, example
+from harness.datasets.own import data, reading
+from harness.model import LabError
+from harness.systems import SYSTEMS
+
+FRAME = pl.DataFrame(
+    {
+        "id": [1, 2, 3],
+        "small": pl.Series([1, 2, 3], dtype=pl.Int16),
+        "price": pl.Series([Decimal("1.50"), None, Decimal("-2.25")], dtype=pl.Decimal(12, 2)),
+        "state": pl.Series(["a", "b", "a"], dtype=pl.Enum(["a", "b"])),
+        "moment": pl.Series([dt.datetime(2025, 1, 1, 12)] * 3).dt.replace_time_zone("Europe/Berlin"),
+        "labels": [["x"], [], ["y", None]],
+        "ok": [True, None, False],
+        "nothing": [None, None, None],
+        "raw": [b"a", b"", b"\x00"],
+    }
+)
+
+
+def test_columns_become_kinds_and_keep_their_values() -> None:
+    own = data.from_frame(FRAME)
+    assert own.kinds == {
+        "id": "int64",
+        "small": "int16",
+        "price": "decimal(12, 2)",
+        "state": "category",
+        "moment": "timestamp_tz",
+        "labels": "array(text)",
+        "ok": "boolean",
+        "nothing": "text",
+        "raw": "binary",
+    }
+    assert own.frame["moment"].to_list() == [dt.datetime(2025, 1, 1, 11, tzinfo=dt.UTC)] * 3
+    for name in ("id", "small", "price", "labels", "ok", "raw"):
+        assert own.frame[name].to_list() == FRAME[name].to_list()
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES, "all kinds"])
+def test_a_canonical_frame_goes_through_pandas_and_back(name: str) -> None:
+    own = data.from_frame(FRAME if name == "all kinds" else example(name, 500, 1))
+    back, converted = canonicalise(as_pandas(own.frame, own.kinds), own.kinds)
+    assert differences(own.frame, back, (), one_missing=True) == []
+    assert converted == {}
+
+
+def test_tables_have_the_types_of_the_columns_and_are_nullable_where_there_are_nulls() -> None:
+    own = data.from_frame(FRAME.drop("labels"), ["id"])
+    made = {name: system.tables.definition(own.specification, "keyed") for name, system in SYSTEMS.items()}
+    assert made == {
+        "postgres": 'CREATE TABLE {table} ("id" bigint NOT NULL, "small" smallint NOT NULL, "price" numeric(12, 2), '
+        '"state" text NOT NULL, "moment" timestamptz NOT NULL, "ok" boolean, "nothing" text, "raw" bytea NOT NULL, '
+        'PRIMARY KEY ("id"))',
+        "clickhouse": "CREATE TABLE {table} (`id` Int64, `small` Int16, `price` Nullable(Decimal(12, 2)), "
+        "`state` LowCardinality(String), `moment` DateTime64(6, 'UTC'), `ok` Nullable(Bool), "
+        "`nothing` Nullable(String), `raw` String) ENGINE = MergeTree() ORDER BY (`id`)",
+    }
+
+
+def test_dates_beyond_those_of_date_are_of_the_wider_type_and_beyond_that_refused() -> None:
+    clickhouse = SYSTEMS["clickhouse"].tables
+
+    def made(*days: dt.date) -> str | None:
+        return clickhouse.definition(data.from_frame(pl.DataFrame({"day": days})).specification, "keyed")
+
+    assert "`day` Date)" in str(made(dt.date(1970, 1, 1), dt.date(2149, 6, 6)))
+    assert "`day` Date32)" in str(made(dt.date(1969, 12, 31)))
+    with pytest.raises(LabError, match='column "day": expected days from 1900-01-01 to 2299-12-31'):
+        made(dt.date(1899, 12, 31))
+
+
+@pytest.mark.parametrize(
+    ("column", "kinds"),
+    [
+        (["", "x"], {"empty_text"}),
+        (["a\tb"], {"tab"}),
+        (["a\nb", None], {"newline", "nulls", "null_text"}),
+        (['say "hi"'], {"quotes"}),
+        (["a\\b"], {"backslash"}),
+        ([r"\N"], {"backslash", "backslash_n"}),
+        (["a,b"], {"comma"}),
+        ([" a"], {"spaces"}),
+        (["NULL", "x"], {"null_words"}),
+        (["007", "1"], {"digits"}),
+        (["007", "x"], set()),
+        (["a\0b"], {"nul_character"}),
+        (["100 %"], {"placeholders"}),
+        (["\U0001f98a"], {"unicode"}),
+        (["é"], set()),
+        ([0.5, float("nan")], {"nan"}),
+        ([0.5, float("-inf")], {"infinity"}),
+        ([0.0, -0.0], {"negative_zero"}),
+        ([0.5, 5e-324], {"denormals"}),
+        ([0.1 + 0.2], {"float_digits"}),
+        ([0.5, 0.25], set()),
+        ([2**53 + 1, None], {"nulls", "int64_limits", "int64_beside_null"}),
+        ([7, None], {"nulls"}),
+        ([True, False], {"booleans"}),
+        ([dt.date(2025, 1, 1)], {"dates"}),
+        ([[1, 2]], {"arrays"}),
+        ([Decimal("1.5")], {"decimals"}),
+    ],
+)
+def test_hostile_values_are_found(column: list[Any], kinds: set[str]) -> None:
+    own = data.from_frame(pl.DataFrame({"a": [*column, *column]}))
+    assert set(own.found) == kinds
+    assert all(where == ("a",) for where in own.found.values())
+
+
+def test_hostile_names_are_found() -> None:
+    own = data.from_frame(pl.DataFrame({"a b": [1, 2], "order": [1, 2], "ID": [1, 2], "id": [1, 2], "a.b": [1, 2]}))
+    assert own.found == {
+        "name_space": ("a b",),
+        "name_capitals": ("ID",),
+        "name_case": ("ID", "id"),
+        "name_keyword": ("order",),
+        "name_dot": ("a.b",),
+    }
+
+
+def test_extremes_are_told_from_what_is_usual() -> None:
+    usual = pl.DataFrame(
+        {"day": [dt.date(2025, 1, 1)], "amount": [Decimal("12.5")], "big": pl.Series([1], dtype=pl.UInt64)}
+    )
+    far = pl.DataFrame(
+        {"day": [dt.date(1, 1, 1)], "amount": [Decimal("1" * 20)], "big": pl.Series([2**63], dtype=pl.UInt64)}
+    )
+    assert data.from_frame(usual).extremes == frozenset()
+    assert data.from_frame(far).extremes == {"dates", "decimals", "uint64"}
+
+
+def test_without_names_columns_are_numbered_everywhere() -> None:
+    own = data.from_frame(pl.DataFrame({"salary": [1, 2], "na me": ["", "x"]}), ["salary"], names=False)
+    assert (own.kinds, own.key) == ({"column_1": "int64", "column_2": "text"}, ("column_1",))
+    assert own.found == {"empty_text": ("column_2",), "name_space": ("column_2",)}
+    assert "salary" not in repr(own) + repr(own.specification)
+
+
+def test_a_sample_is_the_same_each_time_in_the_order_of_the_rows() -> None:
+    own = data.from_frame(pl.DataFrame({"a": range(1_000)}))
+    some = own.sample(100).frame["a"].to_list()
+    assert len(some) == 100
+    assert some == sorted(some) == own.sample(100).frame["a"].to_list()
+    assert own.sample(2_000) is own
+
+
+@pytest.mark.parametrize(
+    ("frame", "key", "said"),
+    [
+        (pl.DataFrame({"a": []}), (), "expected at least one row, found none"),
+        (pl.DataFrame(), (), "expected at least one column, found none"),
+        (pl.DataFrame({"": [1]}), (), "expected every column to have a name"),
+        (pl.DataFrame({"a": [{"x": 1}]}), (), 'column "a": no table of both databases holds Struct.*unnest it'),
+        (pl.DataFrame({"a": [dt.timedelta(1)]}), (), 'column "a": no table of both databases holds Duration'),
+        (pl.DataFrame({"a": [[[1]]]}), (), 'column "a": no table of both databases holds List'),
+        (pl.DataFrame({"a": pl.Series([1], dtype=pl.Datetime("ns"))}), (), "found nanoseconds; round them"),
+        (pl.DataFrame({"a": [1, 1]}), ("a",), "expected a key that is unique, found 1 rows that repeat"),
+        (pl.DataFrame({"a": [1, None]}), ("a",), 'expected a key without nulls, found some in "a"'),
+        (pl.DataFrame({"a": [1]}), ("b",), 'expected the key to be of columns, found "b"; there are: a'),
+        (pl.DataFrame({"a": [0.5]}), ("a",), "expected a key of texts, numbers or times"),
+    ],
+)
+def test_what_no_table_holds_is_refused(frame: pl.DataFrame, key: tuple[str, ...], said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        data.from_frame(frame, key)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "arrow", "arrows"])
+def test_a_file_is_read_whatever_its_form(tmp_path: Path, suffix: str) -> None:
+    frame = pl.DataFrame({"a": [1, 2], "b": ["x", None], "day": [dt.date(2025, 1, 1), None]})
+    path = tmp_path / f"data.{suffix}"
+    write = {
+        "parquet": frame.write_parquet,
+        "csv": frame.write_csv,
+        "tsv": lambda file: frame.write_csv(file, separator="\t"),
+        "arrow": frame.write_ipc,
+        "arrows": frame.write_ipc_stream,
+    }
+    write[suffix](path)
+    assert reading.read(path).equals(frame)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.parquet", b"no such thing", "expected a file of Parquet, CSV or Arrow .* found something else"),
+        ("a.parquet", b"PAR1 and no more", "expected parquet, but it cannot be read"),
+        ("a.txt", b"a,b\n1,2\n", "found something else"),
+        ("a.csv", b"a,a\n1,2\n", 'expected columns of different names in .*, found "a" twice'),
+        ("a.csv", b"", "expected csv, but it cannot be read"),
+        (None, b"", "found nothing"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path: Path, name: str | None, content: bytes, said: str) -> None:
+    path = tmp_path / (name or "nowhere.parquet")
+    if name:
+        path.write_bytes(content)
+    with pytest.raises(LabError, match=said):
+        reading.read(path)
+
+
+def test_frames_in_memory_are_taken_as_they_are() -> None:
+    frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    for given in (frame, frame.to_pandas(), frame.to_arrow()):
+        assert reading.of_memory(given).to_dicts() == frame.to_dicts()
+    with pytest.raises(LabError, match=r"found builtins\.list"):
+        reading.of_memory([1, 2])
+    with pytest.raises(LabError, match='found "a" twice'):
+        reading.of_memory(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(LabError, match='found "a" twice'):
+        reading.of_memory(pa.table([[1], [2]], names=["a", "a"]))

@@ -1,0 +1,122 @@
+"""The race as rules: who goes on, who is out, and how seldom the wrong one is."""
+
+import math
+import random
+from statistics import median
+
+import pytest
+
+from harness.recommend.race import LAST_PASSES, Race, interval, mean, ratio_interval
+
+
+def ran(race: Race, seconds: dict[str, float], spread: float = 0.0, seed: int = 1) -> list[tuple[str, int, int]]:
+    """Run a race in which everybody takes so many seconds of 100,000 rows, give or take; return its turns."""
+    drawn, turns = random.Random(seed), []
+    for turn in race.turns():
+        turns.append((turn.transport, turn.rows, turn.number))
+        race.tell(turn, seconds[turn.transport] * turn.rows / 100_000 * math.exp(drawn.gauss(0, spread)))
+    return turns
+
+
+def test_a_slow_one_is_out_after_the_first_slice_and_those_that_are_equal_have_seven_passes() -> None:
+    race = Race(["a", "b", "slow"], 100_000, 1)
+    turns = ran(race, {"a": 1.0, "b": 1.02, "slow": 5.0})
+    assert race.out == {"slow": "5.0 times as slow as the fastest of 10,000 rows"}
+    assert {(name, rows): number for name, rows, number in turns} == {
+        ("a", 10_000): 2,
+        ("b", 10_000): 2,
+        ("slow", 10_000): 1,
+        ("a", 100_000): LAST_PASSES,
+        ("b", 100_000): LAST_PASSES,
+    }
+    assert race.contenders == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "stages"),
+    [
+        (300, [300]),
+        (19_999, [19_999]),
+        (20_000, [10_000, 20_000]),
+        (150_000, [10_000, 150_000]),
+        (1_000_000, [10_000, 100_000, 1_000_000]),
+    ],
+)
+def test_slices_are_much_smaller_than_all_rows(rows: int, stages: list[int]) -> None:
+    assert Race(["a"], rows, 1).stages == stages
+
+
+def test_who_is_alone_needs_no_slice() -> None:
+    assert {rows for _, rows, _ in ran(Race(["a"], 1_000_000, 1), {"a": 1.0})} == {1_000_000}
+
+
+def test_passes_are_whole_and_shuffled() -> None:
+    names = list("abcdef")
+    turns = ran(Race(names, 5_000, 1), dict.fromkeys(names, 1.0))
+    orders = [[name for name, _, number in turns if number == one] for one in range(1, LAST_PASSES + 1)]
+    assert all(sorted(order) == names for order in orders)
+    assert len(set(map(tuple, orders))) > 1
+
+
+def test_a_failure_is_out_whoever_it_is_and_has_no_time() -> None:
+    race = Race(["a", "b", "usual"], 5_000, 1, frozenset({"usual"}))
+    for turn in race.turns():
+        if turn.transport in ("a", "usual") and turn.number == 2:
+            race.fail(turn, "mismatch: it changed something")
+        else:
+            race.tell(turn, 1.0)
+    assert race.out == dict.fromkeys(("a", "usual"), "mismatch: it changed something")
+    assert race.told[5_000].keys() == {"b"}
+    assert race.kept == frozenset()
+
+
+def test_a_usual_one_that_is_out_runs_on_for_its_figure_but_not_where_it_is_very_slow() -> None:
+    race = Race(["a", "usual", "worst"], 100_000, 1, frozenset({"usual", "worst"}))
+    ran(race, {"a": 1.0, "usual": 9.0, "worst": 100.0})
+    assert {rows: len(times["usual"]) for rows, times in race.told.items()} == {10_000: 1, 100_000: 3}
+    assert {rows: len(times.get("worst", ())) for rows, times in race.told.items()} == {10_000: 1, 100_000: 0}
+    assert race.leader(100_000) == "a"
+
+
+def test_the_same_race_told_the_same_goes_the_same_way() -> None:
+    names = [f"t{place}" for place in range(20)]
+    seconds = {name: 1 + place / 10 for place, name in enumerate(names)}
+    first, second = (ran(Race(names, 250_000, 7), seconds, 0.1) for _ in range(2))
+    assert first == second
+
+
+def test_an_interval_is_narrower_with_more_runs_and_wider_with_spread() -> None:
+    def width(values: list[float]) -> float:
+        low, high = interval(values)
+        assert low < mean(values) < high
+        return high / low
+
+    assert width([1.0]) > width([1.0, 1.0]) > width([1.0] * 7)
+    assert width([0.5, 2.0, 1.0]) > width([0.9, 1.1, 1.0])
+    assert ratio_interval([2.0] * 7, [1.0] * 7)[0] > 1.5
+
+
+def test_the_winner_is_within_a_tenth_of_the_best_in_95_of_100_races() -> None:
+    names = [f"t{place:02d}" for place in range(40)]
+    within = 0
+    for seed in range(100):
+        drawn = random.Random(seed)
+        # Many near the best, as among real transports.
+        seconds = {name: math.exp(abs(drawn.gauss(0, 0.9))) for name in names}
+        race = Race(names, 300_000, seed)
+        ran(race, seconds, 0.12, seed)
+        winner = race.leader(300_000)
+        assert winner is not None
+        within += seconds[winner] <= 1.1 * min(seconds.values())
+    assert within >= 95
+
+
+def test_the_best_of_all_is_seldom_dropped() -> None:
+    names = [f"t{place:02d}" for place in range(30)]
+    kept = 0
+    for seed in range(100):
+        seconds = {name: 1.0 if name == "t00" else 1.15 for name in names}
+        race = Race(names, 100_000, seed)
+        ran(race, seconds, 0.15, seed)
+        kept += "t00" in race.contenders
+    assert kept >= 95, median([kept])

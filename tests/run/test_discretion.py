@@ -1,0 +1,33 @@
+"""No word of a client or server about somebody's own data gets into results: it may have a value in it."""
+
+import pytest
+
+from harness.model import Status
+from harness.run.discretion import without_values
+
+COLUMNS = ["name", "amount paid"]
+KEPT_BACK = "(its words may have values in them, and are not kept)"
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "told"),
+    [
+        (Status.ERROR, "DataError: invalid input 'Smith' for name", f'DataError, about column "name" {KEPT_BACK}'),
+        (Status.ERROR, "DataError: invalid input 'Smith'", f"DataError {KEPT_BACK}"),
+        (Status.ERROR, "after the run: psycopg.Error: Smith", f"psycopg.Error {KEPT_BACK}"),
+        (Status.ERROR, "Smith owes 12", f"an error {KEPT_BACK}"),
+        (Status.ERROR, "ValueError: 12 of names", f"ValueError {KEPT_BACK}"),
+        (Status.MISMATCH, "amount paid: 3 of 100 values differ", "amount paid: 3 of 100 values differ"),
+        (
+            Status.MISMATCH,
+            "name: String does not convert to int64: conversion from `str` failed for value 'Smith'",
+            "name: String does not convert to int64",
+        ),
+        (Status.MISMATCH, "expected 3 rows, found 2", "expected 3 rows, found 2"),
+        (Status.MISMATCH, "Smith differs", f"an error {KEPT_BACK}"),
+        (Status.TIMEOUT, "ended after the time limit of 10 s", "ended after the time limit of 10 s"),
+    ],
+)
+def test_only_the_labs_own_words_are_kept(status: Status, error: str, told: str) -> None:
+    assert without_values(status, error, COLUMNS) == told
+    assert "Smith" not in without_values(status, error, COLUMNS)
