@@ -1,0 +1,181 @@
+"""`lab recommend` as a person meets it: the screen, the files, the script, what is refused, and what is kept back."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import psycopg
+import pytest
+
+from harness.datasets.examples import example
+from harness.lab.embedded import EmbeddedLab
+from harness.report import recommendation
+from harness.results import runs_csv
+from harness.systems import SYSTEMS
+from tests.commands import environment_below, refused
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+PERSON = "Smith of 7 Elm Street"
+RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "120", "--key", "order_id")
+
+
+class Raced:
+    """A race over 600 orders of which one note is a secret: what was said, and where everything is."""
+
+    def __init__(self, folder: Path, lab: Command, embedded: EmbeddedLab) -> None:
+        self.folder, self.lab = folder, lab
+        self.data, self.script = folder / "orders.parquet", folder / "winner.py"
+        orders = example("orders", 600, 1)
+        self.orders = orders.with_columns(note=pl.Series([PERSON, *orders["note"][1:]]))
+        self.orders.write_parquet(self.data)
+        self.environment = environment_below(folder, folder / "datasets") | {
+            f"LAB_{address.setting.upper()}": embedded.endpoints[address.name]
+            for system in SYSTEMS.values()
+            for address in system.addresses
+        }
+        self.done = self.run("--data", str(self.data), *RACE, "--script", str(self.script))
+        (self.results,) = (folder / "results").glob("2*")
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.lab("recommend", *arguments, env=self.environment)
+
+
+@pytest.fixture(scope="module")
+def raced(tmp_path_factory: pytest.TempPathFactory, lab: Command, embedded_lab: EmbeddedLab) -> Raced:
+    return Raced(tmp_path_factory.mktemp("raced"), lab, embedded_lab)
+
+
+def test_the_screen_says_who_is_fastest_and_what_stands_beside_it(raced: Raced) -> None:
+    assert raced.done.returncode == 0, raced.done.stderr
+    screen = raced.done.stdout
+    for role in ("fastest exact", "simplest", "leanest", "the server alone"):
+        assert role in screen
+    assert "polars to Postgres: 600 rows of 10 columns, lab external" in screen
+    assert "the winner as a program" in screen
+
+
+def test_every_run_of_the_race_is_a_row_and_the_file_agrees_with_them(raced: Raced) -> None:
+    rows = runs_csv.load(raced.results / "runs.csv")
+    found = recommendation.read(raced.results)
+    assert found is not None
+    of_winner = [row for row in rows if row.transport == found.fastest.transport]
+    assert len(of_winner) == found.fastest.runs == 7
+    assert all(row.ok and row.fidelity == "exact" for row in of_winner)
+    assert {row.style for row in rows} == {"async"}
+    assert found.seconds < 120
+    assert found.fastest.interval[0] < found.fastest.seconds < found.fastest.interval[1]
+    assert found.columns["net"] == "decimal(12, 2)"
+    assert found.values["newline"] == ("note",)
+    assert {one.transport for one in found.ruled_out}.isdisjoint({found.fastest.transport, *found.ties})
+    assert "its style is sync" in {one.reason for one in found.ruled_out}
+
+
+def test_nothing_of_the_data_is_left_in_results_but_names_types_and_counts(raced: Raced) -> None:
+    kept = [path for path in raced.results.rglob("*") if path.is_file()]
+    assert {"runs.csv", "environment.json", "recommendation.json", "report.html"} <= {path.name for path in kept}
+    ids = [str(value).encode() for value in raced.orders["order_id"][:50]]
+    for path in kept:
+        content = path.read_bytes()
+        assert PERSON.encode() not in content, path
+        assert not [value for value in ids if value in content], path
+    assert "note" in (raced.results / "environment.json").read_text()
+    assert list((raced.results / "logs").iterdir()) == []
+
+
+def test_nothing_is_left_in_the_database(raced: Raced) -> None:
+    with psycopg.connect(raced.environment["LAB_POSTGRES_URI"]) as connection:
+        left = connection.execute("SELECT relname FROM pg_class WHERE relname LIKE 'own%'").fetchall()
+    assert left == []
+
+
+def test_the_script_runs_as_it_stands_and_writes_every_value(raced: Raced) -> None:
+    address = raced.environment["LAB_POSTGRES_URI"]
+    variables = {"POSTGRES_URI": address, "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        (sys.executable, str(raced.script)), env=variables, cwd=raced.folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(address, autocommit=True) as connection:
+        rows = connection.execute("SELECT order_id, net, state, note FROM orders ORDER BY order_id").fetchall()
+        connection.execute("DROP TABLE orders")
+    assert rows == raced.orders.select("order_id", "net", pl.col("state").cast(pl.String), "note").rows()
+
+
+def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced) -> None:
+    done = raced.lab("report", str(raced.results), env=raced.environment)
+    found = recommendation.read(raced.results)
+    assert found is not None
+    assert done.returncode == 0, done.stderr
+    for text in (done.stdout, (raced.results / "report.md").read_text(), (raced.results / "report.html").read_text()):
+        assert "polars to Postgres: 600 rows of 10 columns" in text
+        assert found.fastest.transport in text
+    assert (raced.results / "report.md").read_text().splitlines()[2].startswith("**polars to Postgres")
+
+
+def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
+    before = (raced.results / "runs.csv").read_text().splitlines()
+    (raced.results / "runs.csv").write_text("\n".join(before[:-5]) + "\n")
+    done = raced.run("--data", str(raced.data), *RACE, "--resume", raced.results.name)
+    assert done.returncode == 0, done.stderr
+    rows = runs_csv.load(raced.results / "runs.csv")
+    assert len({row.key for row in rows}) == len(rows) == len(before) - 1
+    other = raced.folder / "other.parquet"
+    raced.orders.head(300).write_parquet(other)
+    assert "made in another environment" in refused(
+        raced.run("--data", str(other), *RACE, "--resume", raced.results.name)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--data", "nowhere.parquet", "--to", "postgres"),
+            "expected a file of Parquet, CSV or Arrow at nowhere.parquet",
+        ),
+        (("--data", "{data}"), "expected one database to write to or to read from"),
+        (("--data", "{data}", "--to", "postgres", "--from", "clickhouse"), "found two"),
+        (("--data", "{data}", "--to", "oracle"), 'expected a database (postgres, clickhouse), found "oracle"'),
+        (("--data", "{data}", "--to", "postgres", "--frame", "dask"), 'found "dask"'),
+        (("--data", "{data}", "--to", "postgres", "--key", "state"), "expected a key that is unique"),
+        (("--data", "{data}", "--to", "postgres", "--budget", "5"), "expected a budget of at least"),
+        (("--data", "{data}", "--to", "postgres", "--budget", "-1"), "expected a budget in seconds above 0"),
+        (("--data", "{data}", "--to", "postgres", "--max-memory", "much"), "expected an amount of memory"),
+        (("--data", "{data}", "--to", "postgres", "--without", "psycop"), 'found "psycop"; there are: '),
+        (("--data", "{data}", "--to", "postgres", "--style", "threads"), 'found "threads"'),
+        (("--data", "{data}", "--to", "postgres", "--rows", "0"), "expected rows to be a whole number"),
+        (("--data", "{data}", "--query", "SELECT 1", "--to", "postgres"), "found both"),
+        (("--query", "SELEC 1", "--to", "postgres"), "expected a query that returns rows, found: "),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[str, ...], said: str) -> None:
+    filled = [argument.format(data=raced.data) for argument in arguments]
+    assert said in refused(raced.run(*filled))
+    assert len(list((raced.folder / "results").glob("2*"))) == 1
+
+
+def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
+    with psycopg.connect(raced.environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
+        connection.execute("CREATE TABLE dataframe_io_lab.own (a int)")
+        try:
+            assert 'table "dataframe_io_lab.own" exists and was not made by the lab' in refused(
+                raced.run("--data", str(raced.data), *RACE)
+            )
+            assert connection.execute("SELECT count(*) FROM dataframe_io_lab.own").fetchall() == [(0,)]
+        finally:
+            connection.execute("DROP TABLE dataframe_io_lab.own")
+
+
+def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None:
+    assert "expected a run of suite matrix in" in refused(raced.run())
+
+
+def test_the_file_says_what_the_screen_says(raced: Raced) -> None:
+    facts = json.loads((raced.results / "recommendation.json").read_text())
+    assert facts["fastest"]["transport"] in raced.done.stdout
+    assert facts["operation"] == "write"
+    assert facts["rows"] == 600
