@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -12,13 +12,14 @@ from harness.datasets.hostile.kind import Kind, Own
 from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity.tables import held
 from harness.model import LabError, Origin, Transport
-from harness.report import fidelity, markdown, summary
+from harness.report import contenders, fidelity, markdown, summary
 from harness.report.markdown import table
 from harness.report.summarising import summarise
 from harness.report.summary import Summary
 from harness.results import folder as folders
 from harness.results import row
 from harness.results.folder import Facts
+from harness.results.runs_csv import as_text
 from harness.settings import ROOT, Settings
 from harness.suites import suite_files
 from harness.suites.suite import Suite
@@ -52,10 +53,12 @@ def adopt(folder: Path) -> Path:
     """
     environment = folders.environment(folder)
     asked, code = environment["plan"], environment["code"]
-    if (asked["size"], asked["select"]) != ("default", "*") or code["modified"] is not False:
+    contenders_alone = any(part.get("left_out") for part in asked.get("experiments", ()))
+    transports = "contenders alone" if contenders_alone else asked["select"]
+    if (asked["size"], transports) != ("default", "*") or code["modified"] is not False:
         raise LabError(
             f"{folder.name}: expected a run of the default size, of all transports, of code that is committed; found "
-            f"size {asked['size']}, transports {asked['select']}, code {'changed' if code['modified'] else 'committed'}"
+            f"size {asked['size']}, transports {transports}, code {'changed' if code['modified'] else 'committed'}"
         )
     report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # by the code of now
     place = ROOT / "results" / "reference" / asked["suite"]
@@ -69,6 +72,7 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "settings.md", _settings()
     yield ROOT / ".env.example", _env_example()
     yield ROOT / "docs" / "results.md", _results()
+    yield suite_files.left_out_path(ROOT / "suites", "matrix"), _left_out("matrix")
     yield ROOT / "README.md", _readme()
 
 
@@ -193,6 +197,18 @@ def _results() -> str:
             f"Published figures: {suite.citation}; {suite.conditions}.\n"
         )
     return "\n".join(parts)
+
+
+def _left_out(name: str) -> str:
+    """Return as CSV which transports of a suite are no contenders, by its reference run."""
+    suite, _, summaries = _reference(name)
+    rows = folders.read(ROOT / "results" / "reference" / name).rows
+    assert suite.answers
+    names = [field.name for field in fields(contenders.LeftOut)]
+    lines = [",".join(names)]
+    for one in contenders.left_out(suite.answers, rows, summaries):
+        lines.append(",".join(as_text(getattr(one, column)) for column in names))
+    return "\n".join([*lines, ""])
 
 
 def _readme() -> str:

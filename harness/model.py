@@ -139,7 +139,7 @@ Value = str | int | float
 class Experiment:
     """A part of a suite: which transports (globs over ids) on which dataset, under every combination of parameters.
 
-    `origins` keeps only transports of these origins; none means all.
+    `origins` keeps only transports of these origins; none means all. `left_out` are the ids of transports not to run.
     """
 
     name: str
@@ -147,6 +147,7 @@ class Experiment:
     dataset: str
     parameters: dict[str, list[Value]]
     origins: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 def label(mapping: Mapping[str, object]) -> str:

@@ -15,7 +15,7 @@ from harness.results.row import NAMES as COLUMN_NAMES
 from harness.results.row import ok_rows
 from harness.settings import Settings
 
-NAMES = ("catalogue.md", "columns.md", "settings.md", ".env.example", "results.md", "README.md")
+NAMES = ("catalogue.md", "columns.md", "settings.md", ".env.example", "results.md", "matrix.csv", "README.md")
 
 
 @cache
@@ -146,8 +146,8 @@ def a_run(tmp_path, monkeypatch):
     for name in names:
         (folder / name).write_text(name)
 
-    def make(size="default", select="*", modified=False):
-        plan = {"suite": "scan", "size": size, "select": select}
+    def make(size="default", select="*", modified=False, left_out=()):
+        plan = {"suite": "scan", "size": size, "select": select, "experiments": [{"left_out": list(left_out)}]}
         (folder / "environment.json").write_text(json.dumps({"plan": plan, "code": {"modified": modified}}))
         return folder
 
@@ -166,7 +166,14 @@ def test_a_run_becomes_the_reference_with_what_is_small_and_nothing_of_the_one_b
 
 
 @pytest.mark.parametrize(
-    "facts", [{"size": "smoke"}, {"select": "parquet.duckdb.*"}, {"modified": True}, {"modified": None}]
+    "facts",
+    [
+        {"size": "smoke"},
+        {"select": "parquet.duckdb.*"},
+        {"left_out": ["parquet.duckdb.scan"]},
+        {"modified": True},
+        {"modified": None},
+    ],
 )
 def test_a_part_of_a_suite_or_changed_code_is_no_reference(a_run, tmp_path, facts):
     with pytest.raises(LabError, match="expected a run of the default size"):

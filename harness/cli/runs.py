@@ -27,7 +27,9 @@ def run(
     rows: Annotated[int | None, typer.Option(help="rows of the data, instead of the size's own")] = None,
     passes: Annotated[int | None, typer.Option(help="full passes over the suite")] = None,
     only: Annotated[str, typer.Option(help="glob over transport ids, or several with commas")] = "*",
-    origin: Annotated[str | None, typer.Option(help="published, beyond or limit, or several with commas")] = None,
+    origin: Annotated[
+        str | None, typer.Option(help="all, or published, beyond, limit, control, or several of these with commas")
+    ] = None,
     experiment: Annotated[str | None, typer.Option(help="one experiment of the suite, or several with commas")] = None,
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
@@ -92,6 +94,8 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
     console = new_console()
     if request.run_id is None:
         typer.echo(_intention(chosen, request))
+        if left_out := {name for part in request.plan.experiments for name in part.left_out}:
+            typer.echo(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
     with open_run(chosen, request, typer.echo) as suite_run:
         _announce(suite_run, request.plan)
         try:

@@ -23,6 +23,7 @@ from harness.suites.suite import AnswersWanted
 
 FRAMES = ("pandas", "polars")
 EXACT = "exact"
+_COMPETING = (Origin.PUBLISHED, Origin.BEYOND)
 _Seconds = Mapping[tuple[str, str, str], Sequence[float]]  # of the ok runs of a case
 
 
@@ -70,19 +71,20 @@ def answers(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summ
 
     `summaries` are those of `rows`, in their order; of an experiment with several amounts of data the largest counts.
     """
-    about = [case for case in summaries if case.experiment == wanted.experiment and case.frame in FRAMES]
-    about = [case for case in about if case.origin in (Origin.PUBLISHED, Origin.BEYOND)]
     seconds: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in ok_rows(rows):
         seconds[row.case].append(row.took)
-    found: dict[tuple[str, str, str], list[Summary]] = defaultdict(list)
-    for case in about:
-        found[case.frame, case.system, case.operation].append(case)
-    return [_answer(_at_the_largest(found[key]), wanted.usual, seconds) for key in sorted(found, key=_by_frame)]
+    return [_answer(cases, wanted.usual, seconds) for cases in competing(wanted, summaries).values()]
 
 
-def _by_frame(key: tuple[str, str, str]) -> int:
-    return FRAMES.index(key[0])
+def competing(wanted: AnswersWanted, summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
+    """Return the transports that compete in each cell: frame by frame, by its frame, system and operation."""
+    cells: dict[tuple[str, str, str], list[Summary]] = {}
+    for frame in FRAMES:
+        for case in summaries:
+            if case.experiment == wanted.experiment and case.frame == frame and case.origin in _COMPETING:
+                cells.setdefault((frame, case.system, case.operation), []).append(case)
+    return {key: _at_the_largest(cases) for key, cases in cells.items()}
 
 
 def _at_the_largest(cases: Sequence[Summary]) -> list[Summary]:

@@ -10,7 +10,9 @@ from itertools import product
 from typing import Any
 
 from harness.model import Case, Experiment, LabError, Origin, Run, Transport
-from harness.suites.suite import Suite, unknown
+from harness.suites.suite import Size, Suite, unknown
+
+ALL = "all"  # of the origins: every transport, contender or not
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def cases(plan: Plan, select: Callable[[str, str], Sequence[Transport]]) -> list
         Case(entry, experiment.name, experiment.dataset, dict(zip(experiment.parameters, values, strict=True)))
         for experiment in plan.experiments
         for entry in sorted(select("*", experiment.select), key=lambda entry: entry.id)
-        if entry.id in wanted and (not experiment.origins or entry.origin in experiment.origins)
+        if entry.id in wanted and entry.id not in experiment.left_out
+        if not experiment.origins or entry.origin in experiment.origins
         for values in product(*experiment.parameters.values())
     ]
     if not found:
@@ -81,21 +84,25 @@ def of_size(
     time_limit: float | None = None,
     origins: str | None = None,
 ) -> Plan:
-    """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError."""
+    """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError.
+
+    Who asks for no transports (`only`), origins or experiments gets what the suite says of its experiments for that.
+    """
     chosen = suite.size(size)
+    asked = only != "*" or experiments is not None or origins is not None
+    parts = _named(chosen.experiments, experiments) if asked else _unasked(suite, chosen)
     return Plan(
         suite=suite.name,
         size=size,
         select=only,
-        experiments=tuple(
-            _with_origins(_with_rows(part, rows), origins) for part in _named(chosen.experiments, experiments)
-        ),
+        experiments=tuple(_with_origins(_with_rows(part, rows), origins) for part in parts),
         passes=chosen.passes if passes is None else passes,
         seed=seed,
         time_limit=chosen.time_limit if time_limit is None else time_limit,
     )
 
 
+<<<<<<< HEAD
 def on_own_data(plan: Plan, suite: Suite, dataset: str) -> Plan:
     """Return a plan with somebody's own data in place of the suite's. Raises LabError for a suite without databases."""
     if suite.rig != "databases":
@@ -103,6 +110,16 @@ def on_own_data(plan: Plan, suite: Suite, dataset: str) -> Plan:
             f"expected a suite on databases for data of your own, found {suite.name}: its data are its question"
         )
     return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
+=======
+def _unasked(suite: Suite, size: Size) -> list[Experiment]:
+    """Return the experiments of a size as they are run where nothing is asked for by name."""
+    found = []
+    for part in size.experiments:
+        wanted = size.unasked.get(part.name, "everything")
+        if wanted != "nothing":
+            found.append(replace(part, left_out=sorted(suite.left_out)) if wanted == "contenders" else part)
+    return found
+>>>>>>> 6b36a00 (Run the contenders among the transports beyond, by a rule over the reference run)
 
 
 def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:
@@ -129,8 +146,10 @@ def _with_rows(experiment: Experiment, rows: int | None) -> Experiment:
 def _with_origins(experiment: Experiment, origins: str | None) -> Experiment:
     if origins is None:
         return experiment
+    if origins == ALL:
+        return replace(experiment, origins=[])
     wanted = [name.strip() for name in origins.split(",")]
     for name in wanted:
         if name not in list(Origin):
-            raise unknown("origin", name, list(Origin))
+            raise unknown("origin", name, [*Origin, ALL])
     return replace(experiment, origins=wanted)

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field
@@ -80,13 +80,21 @@ class AnswersWanted:
     usual: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 
 
+Unasked = Literal["everything", "contenders", "nothing"]
+
+
 @dataclass(frozen=True)
 class Size:
-    """One size of a suite: its experiments, passes, and how long a worker may live in seconds."""
+    """One size of a suite: its experiments, passes, and how long a worker may live in seconds.
+
+    `unasked` says by the name of an experiment what of it is run where a person asks for no transports, origins or
+    experiments by name.
+    """
 
     passes: int
     time_limit: float
     experiments: tuple[Experiment, ...]
+    unasked: dict[str, Unasked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,8 @@ class Suite:
     """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces.
 
     `citation` and `conditions` are empty where it reproduces none. `traces` asks for the CPU time of every run over
-    time. `answers` is None where its question is another one than which transport to take for a frame.
+    time. `answers` is None where its question is another one than which transport to take for a frame. `left_out` are
+    the transports that its reference run shows to be no contenders (`harness.report.contenders`).
     """
 
     name: str
@@ -108,6 +117,7 @@ class Suite:
     comparisons: tuple[AnyComparison, ...] = ()
     traces: bool = False
     answers: AnswersWanted | None = None
+    left_out: frozenset[str] = frozenset()
 
     def size(self, name: str) -> Size:
         """Return a size by name. Raises LabError naming the nearest one."""

@@ -25,8 +25,9 @@ from pydantic import (
 
 from harness.machine.inventory import cores
 from harness.model import Experiment, LabError, Origin
+from harness.renamed import current
 from harness.suites.comparisons import Comparison, Sweep, Versus
-from harness.suites.suite import AnswersWanted, Picture, PublishedFigure, Rig, Size, SizeName, Suite
+from harness.suites.suite import AnswersWanted, Picture, PublishedFigure, Rig, Size, SizeName, Suite, Unasked
 
 
 def load(folder: Path, name: str) -> Suite:
@@ -114,6 +115,7 @@ class _Common(_Entries):
 class _ExperimentEntries(_Common):
     name: str = ""
     parameters: _Parameters = {}
+    unasked: Unasked = "everything"
 
 
 class _SizeEntries(_Common):
@@ -160,7 +162,22 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         comparisons=tuple(file.comparisons),
         traces=file.traces,
         answers=_answers(file),
+        left_out=left_out(path.parent, file.name),
     )
+
+
+def left_out_path(folder: Path, name: str) -> Path:
+    """Return the file that lists the transports of a suite which are no contenders."""
+    return folder / "left_out" / f"{name}.csv"
+
+
+def left_out(folder: Path, name: str) -> frozenset[str]:
+    """Return the ids of the transports that are no contenders; none of a suite without such a file."""
+    path = left_out_path(folder, name)
+    if not path.is_file():
+        return frozenset()
+    with path.open(newline="", encoding="utf-8") as file:
+        return frozenset(current(line["transport"]) for line in csv.DictReader(file))
 
 
 def _answers(file: _SuiteFile) -> AnswersWanted | None:
@@ -178,9 +195,11 @@ def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
     experiments = []
     for part in parts:
         found = above | part.given
+        found.pop("unasked", None)
         _require(f"an experiment of size {name}", found, "name", "select", "dataset", "parameters")
         experiments.append(Experiment(**found))
-    return Size(entries["passes"], entries["time_limit_seconds"], tuple(experiments))
+    unasked: dict[str, Unasked] = {part.name: part.unasked for part in parts if "unasked" in part.given}
+    return Size(entries["passes"], entries["time_limit_seconds"], tuple(experiments), unasked)
 
 
 def _require(what: str, entries: dict[str, Any], *names: str) -> None:

@@ -110,7 +110,14 @@ def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprin
     assert facts["data"] == [{"name": "integers", "rows": 1, "seed": 7, "content_hash": "00ff"}]
     assert (facts["lab"], facts["servers"]) == ("local", {})
     assert facts["plan"]["experiments"] == [
-        {"name": "equal", "select": "*", "dataset": "integers", "parameters": {"rows": [1]}, "origins": []}
+        {
+            "name": "equal",
+            "select": "*",
+            "dataset": "integers",
+            "parameters": {"rows": [1]},
+            "origins": [],
+            "left_out": [],
+        }
     ]
 
 

@@ -52,6 +52,12 @@ def test_only_the_transports_asked_for_become_cases():
     }
 
 
+def test_what_an_experiment_leaves_out_becomes_no_case():
+    first, *others = registry.select("postgres.psycopg.*")
+    plan = replace(PLAN, experiments=(replace(POSTGRES, left_out=[first.id]),))
+    assert {case.transport.id for case in cases(plan, registry.select)} == {entry.id for entry in others}
+
+
 def test_an_experiment_with_none_of_the_transports_asked_for_is_left_out():
     found = cases(replace(PLAN, select="clickhouse.*"), registry.select)
     assert {case.experiment for case in found} == {"second"}

@@ -1,5 +1,7 @@
 """A size of a suite becomes a plan, with what a person wants otherwise."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.model import LabError
@@ -23,6 +25,32 @@ def test_what_the_person_wants_comes_before_what_the_suite_says(small):
     assert (made.select, made.passes, made.time_limit) == ("postgres.*", 7, 60.0)
     assert [experiment.parameters for experiment in made.experiments] == [{"rows": [99]}]
     assert small.size("smoke").experiments[0].parameters == {"rows": [10]}
+
+
+@pytest.fixture
+def contested(folder):
+    """The small suite, whose first experiment leaves out a transport where nothing is asked for, its second all."""
+    text = GOOD.replace('{ name = "first",', '{ name = "first", unasked = "contenders",')
+    text = text.replace('{ name = "second",', '{ name = "second", unasked = "nothing",')
+    (folder / "small.toml").write_text(text)
+    (folder / "left_out").mkdir()
+    (folder / "left_out" / "small.csv").write_text("transport,values\na.b.c,exact\n")
+    return suite_files.load(folder, "small")
+
+
+def test_who_asks_for_nothing_by_name_gets_the_contenders(contested):
+    assert plan(contested).experiments == (replace(FIRST, left_out=["a.b.c"]),)
+    assert plan(contested, rows=30, passes=9).experiments[0].left_out == ["a.b.c"]
+
+
+@pytest.mark.parametrize("asked", [{"origins": "all"}, {"only": "a.*"}, {"experiments": "first,second"}])
+def test_who_asks_for_something_by_name_gets_all_of_it(contested, asked):
+    assert plan(contested, **asked).experiments == (FIRST, SECOND)
+
+
+def test_all_origins_are_those_too_that_the_suite_leaves_out(folder):
+    (folder / "small.toml").write_text(GOOD.replace('select = "*"', 'select = "*"\norigins = ["limit"]'))
+    assert plan(suite_files.load(folder, "small"), origins="all").experiments == (FIRST, SECOND)
 
 
 @pytest.mark.parametrize(

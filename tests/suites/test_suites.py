@@ -92,6 +92,11 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
             '[answers]\nexperiment = "first"\nusuals = ["a"]\n[defaults]',
             'answers.usuals: no entry is called "usuals"; nearest: "usual"',
         ),
+        (
+            '{ name = "first"',
+            '{ unasked = "all", name = "first"',
+            "unasked: expected 'everything', 'contenders' or 'nothing', found 'all'",
+        ),
         ("dataset =", "datasets =", "dataset"),
         ("select =", "selects =", "select"),
         ("passes = 3", "passes = true", "passes"),

@@ -1,0 +1,56 @@
+"""Which transports are no contenders, by the intervals of a reference run."""
+
+import pytest
+
+from harness.model import Origin, Status
+from harness.report.contenders import FACTOR, LeftOut, left_out
+from harness.report.summarising import summarise
+from harness.suites.suite import AnswersWanted
+from tests.report.cases import row
+from tests.report.test_answers import runs
+
+FASTEST = runs("postgres.quick.write_pandas", (1.0, 1.1, 1.2), lossy="nulls=changed", peak_rss_bytes=5)
+WHOLE = runs("postgres.whole.write_pandas", (1.8, 1.9, 2.0), peak_rss_bytes=6)
+WANTED = AnswersWanted(experiment="matrix", usual=["postgres.usual.write_pandas", "postgres.other_usual.*"])
+UP_TO = 1.2 * FACTOR
+
+
+def of(*rows):
+    every = [*FASTEST, *WHOLE, *rows]
+    return left_out(WANTED, every, summarise(every, ()))
+
+
+def ids(*rows):
+    return [one.transport for one in of(*rows)]
+
+
+@pytest.mark.parametrize(("lowest", "expected"), [(UP_TO, []), (UP_TO + 0.01, ["postgres.one.write_pandas"])])
+def test_who_is_wholly_above_the_limit_is_left_out(lowest, expected):
+    assert ids(*runs("postgres.one.write_pandas", (lowest, 9.0, 9.5), lossy="nulls=changed")) == expected
+
+
+@pytest.mark.parametrize(("lowest", "expected"), [(2.0 * FACTOR, []), (2.51, ["postgres.one.write_pandas"])])
+def test_who_loses_nothing_is_set_against_the_fastest_that_loses_nothing(lowest, expected):
+    assert ids(*runs("postgres.one.write_pandas", (lowest, 9.0, 9.5))) == expected
+
+
+def test_what_is_left_out_says_why():
+    (one,) = of(*runs("postgres.one.write_pandas", (8.0, 9.0, 9.5), lossy="nulls=changed"))
+    assert one == LeftOut("postgres.one.write_pandas", "exact", 8.0, pytest.approx(UP_TO))
+    (one,) = of(*runs("postgres.one.write_pandas", (0.1, 0.1, 0.1), fidelity="converted: a (object)"))
+    assert one == LeftOut("postgres.one.write_pandas", "converted", None, None)
+
+
+@pytest.mark.parametrize(("status", "expected"), [(Status.UNAVAILABLE, 0), (Status.UNSUPPORTED, 1), (Status.ERROR, 1)])
+def test_what_the_lab_had_no_means_for_is_a_contender_and_what_failed_is_not(status, expected):
+    failed = row("postgres.one.write_pandas", status, frame="pandas", origin=Origin.BEYOND)
+    assert len(ids(failed)) == expected
+
+
+def test_the_usual_one_the_leanest_and_the_published_ones_are_contenders_however_slow():
+    slow = (90.0, 91.0, 92.0)
+    usual = runs("postgres.usual.write_pandas", slow)
+    lean = runs("postgres.lean.write_pandas", slow, peak_rss_bytes=1)
+    published = runs("postgres.published.write_pandas", slow, origin=Origin.PUBLISHED)
+    assert ids(*usual, *lean, *published) == []
+    assert ids(*usual, *runs("postgres.other_usual.write_pandas", slow)) == ["postgres.other_usual.write_pandas"]
