@@ -39,6 +39,7 @@ class _Settings(BaseSettings):
     )
     commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")
     pictures: bool = Field(True, description="Whether reports have pictures; drawing them takes some seconds a run")
+    ahead: bool = Field(True, description="Whether the next worker starts while the last result is verified")
     seed: int = Field(20260407, ge=0, description="Seed of the generated data and of the shuffle of runs")
     time_limit: float | None = Field(
         None,

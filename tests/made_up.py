@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 from harness import registry, transports
-from harness.run.execution import execute
+from harness.run import ahead
+from harness.run.execution import execute, getting_ready
 from harness.worker.messages import AnswerT, Failed, Job
 
 _LOG = """
@@ -65,6 +66,7 @@ class MadeUp:
             monkeypatch.delitem(sys.modules, name)
         for module in starters:
             monkeypatch.setattr(module, "execute", partial(execute, command=self.command))
+        monkeypatch.setattr(ahead, "getting_ready", partial(getting_ready, command=self.command))
 
     def events(self) -> tuple[list[str], list[int]]:
         """Return what was logged, as texts and as nanoseconds of the monotonic clock."""

@@ -21,7 +21,7 @@ from harness.machine.variables import clean_environment
 from harness.model import Status
 from harness.worker.lines import line
 from harness.worker.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
-from harness.worker.messages import AnswerT, Failed, Job
+from harness.worker.messages import READY, AnswerT, Failed, Job
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = (sys.executable, "-m", "harness.worker")
@@ -43,21 +43,29 @@ def execute(
     log: Path,
     server_died: Callable[[], bool] = lambda: False,
     command: tuple[str, ...] = COMMAND,
+    worker: "Worker | None" = None,
 ) -> Execution[AnswerT]:
-    """Run a job in a fresh process; `log` receives its standard error.
+    """Run a job in a fresh process; `log` receives its standard error. `worker` is one that waits for it already.
 
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
     signal ended it, `again` when that was one by which people end programs, `error` when it ended without an answer,
     gave one that is none, or its server died.
     """
-    return Worker(log, command).ask(job, time_limit, server_died)
+    return (worker or Worker(log, command)).ask(job, time_limit, server_died)
+
+
+def getting_ready(
+    log: Path, contract: str, transport: str, module: str, command: tuple[str, ...] = COMMAND
+) -> "Worker":
+    """Start a process for the next job of a contract, which imports what its transport needs and then waits for it."""
+    return Worker(log, (*command, contract, transport, module), says_ready=True)
 
 
 class Worker:
     """A worker process; it ends, with everything it started, with its last job or with the first that goes wrong."""
 
-    def __init__(self, log: Path, command: tuple[str, ...] = COMMAND) -> None:
-        self._log = log
+    def __init__(self, log: Path, command: tuple[str, ...] = COMMAND, says_ready: bool = False) -> None:
+        self._log, self._says_ready = log, says_ready
         self._scratch = scratch.folder("worker")
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
@@ -79,7 +87,10 @@ class Worker:
         answer: AnswerT | Failed | None = None
         try:
             asked = line({"contract": job.contract, "job": job})
-            samples, output, ended = _watch(self._process, asked, time_limit, server_died)
+            if self._is_ready(time_limit):
+                samples, output, ended = _watch(self._process, asked, time_limit, server_died)
+            else:
+                samples, output, ended = [], b"", "timeout"
             if output.endswith(b"\n"):
                 answer = _read(output, job.answered_by())
         finally:
@@ -89,6 +100,22 @@ class Worker:
                 ended = "closed its output"
             answer = _no_answer(ended, self._process.returncode, time_limit, self._log)
         return Execution(answer, samples)
+
+    def _is_ready(self, time_limit: float) -> bool:
+        """Wait until it is ready for its job, where it says so, or has ended; return whether that was in time."""
+        if not self._says_ready:
+            return True
+        self._says_ready = False
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + time_limit
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while time.monotonic() < deadline:
+                if selector.select(SAMPLE_SECONDS):
+                    os.read(self._process.stdout.fileno(), len(READY))
+                    return True
+                stopping.check()
+        return False
 
     def end(self) -> bool:
         """End it, if it has not ended yet, and say whether it had ended itself."""

@@ -102,7 +102,6 @@ def of_size(
     )
 
 
-<<<<<<< HEAD
 def on_own_data(plan: Plan, suite: Suite, dataset: str) -> Plan:
     """Return a plan with somebody's own data in place of the suite's. Raises LabError for a suite without databases."""
     if suite.rig != "databases":
@@ -110,7 +109,8 @@ def on_own_data(plan: Plan, suite: Suite, dataset: str) -> Plan:
             f"expected a suite on databases for data of your own, found {suite.name}: its data are its question"
         )
     return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
-=======
+
+
 def _unasked(suite: Suite, size: Size) -> list[Experiment]:
     """Return the experiments of a size as they are run where nothing is asked for by name."""
     found = []
@@ -119,7 +119,6 @@ def _unasked(suite: Suite, size: Size) -> list[Experiment]:
         if wanted != "nothing":
             found.append(replace(part, left_out=sorted(suite.left_out)) if wanted == "contenders" else part)
     return found
->>>>>>> 6b36a00 (Run the contenders among the transports beyond, by a rule over the reference run)
 
 
 def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:

@@ -22,6 +22,7 @@ from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import blame
+from harness.run.ahead import Ahead
 from harness.run.discretion import without_values
 from harness.run.execution import Execution, execute
 from harness.run.rigs.rig import Rig, Stop, Unavailable
@@ -39,7 +40,8 @@ class SuiteSession:
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
     that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
-    value may get into the results, `ruled_out` the transports that lose some of them, with the reasons.
+    value may get into the results, `ruled_out` the transports that lose some of them, with the reasons. With `ahead`
+    the next worker starts while a result is verified.
     """
 
     run_id: str
@@ -54,6 +56,7 @@ class SuiteSession:
     starved: frozenset[tuple[Any, ...]] = frozenset()
     own_columns: tuple[str, ...] = ()
     ruled_out: Mapping[str, str] = field(default_factory=dict)
+    ahead: Ahead | None = None
 
     @property
     def goes_on(self) -> str:
@@ -63,9 +66,20 @@ class SuiteSession:
 
 def perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
     """Perform the runs in their order; append each row to runs.csv, then hand it to `on_row`."""
+    try:
+        _perform(session, runs, on_row)
+    finally:
+        if session.ahead:
+            session.ahead.end()
+
+
+def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
     (session.folder / "logs").mkdir(exist_ok=True)
     ours = _identity(session)
-    for run in runs:
+    for place, run in enumerate(runs):
+        if session.ahead:
+            following = (one for one in runs[place + 1 :] if not session.rig.unavailable(one.case))
+            session.ahead.then(next(following, None))
         require_room(session.folder, session.rig, run.case, session.goes_on)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         watch = blame.watch((session.folder, *session.places))
@@ -172,15 +186,18 @@ def _outcome(session: SuiteSession, run: Run) -> Outcome:
 def _measured(session: SuiteSession, run: Run) -> Outcome:
     case, rig = run.case, session.rig
     result = session.folder / "result.arrow"
-    log = session.folder / "logs" / f"{run.order:04d}-{case.transport.id}.log"
+    log = _log(session, run)
     try:
         prepared = rig.prepare(case)
     except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
     job = replace(prepared, result=str(result), module=case.transport.function.__module__)
+    waiting = session.ahead.take(run) if session.ahead else None
     try:
-        execution = execute(job, session.time_limit, log, lambda: rig.died(case))
+        execution = execute(job, session.time_limit, log, lambda: rig.died(case), worker=waiting)
+        if session.ahead and session.ahead.next:
+            session.ahead.start(job.contract, _log(session, session.ahead.next))
         _close_log(log, execution, session)
         answer = execution.answer
         if isinstance(answer, Failed):
@@ -197,6 +214,10 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         return Outcome(Status.OK, "", equality.fidelity(checked.converted), measurement, details)
     finally:
         result.unlink(missing_ok=True)
+
+
+def _log(session: SuiteSession, run: Run) -> Path:
+    return session.folder / "logs" / f"{run.order:04d}-{run.case.transport.id}.log"
 
 
 def _close_log(log: Path, execution: Execution[Any], session: SuiteSession) -> None:

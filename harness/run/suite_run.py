@@ -24,6 +24,7 @@ from harness.results.environment import differing
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.run import blame, environment
+from harness.run.ahead import Ahead
 from harness.run.lock import only_run
 from harness.run.plan import Plan, cases, from_facts, shuffled_runs
 from harness.run.rigs.rig import Order
@@ -118,6 +119,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             frozenset(row.key for row in earlier if row.error.startswith(blame.STARVED)),
             tuple(request.own.kinds) if request.own else (),
             _ruled_out(request.own, chosen) if request.own else {},
+            Ahead() if settings.ahead else None,
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
 

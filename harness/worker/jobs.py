@@ -1,8 +1,9 @@
 """The child process of one run: connect, warm up, measure one call, print one JSON line.
 
-The job comes as one line of JSON on standard input, so that no password stands in a process list. The answer goes to
-the original standard output; what a client prints goes to standard error. After a job that says `stays` another may
-follow: that saves importing the clients again where nothing is measured.
+The job comes as one line of JSON on standard input, so that no password stands in a process list. Which transport it
+will be about may be told ahead, by the command's arguments: then this process imports what it needs, says so and waits.
+The answer goes to the original standard output; what a client prints goes to standard error. After a job that says
+`stays` another may follow: that saves importing the clients again where nothing is measured.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -27,7 +29,7 @@ from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.contract import Contract
 from harness.worker.lines import line, made
 from harness.worker.measure import Stopwatch, release_unused_memory
-from harness.worker.messages import Answer, Failed, Job, Measured, Numbers
+from harness.worker.messages import READY, Answer, Failed, Job, Measured, Numbers
 from harness.worker.meters import Meters
 
 _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
@@ -42,6 +44,10 @@ def main() -> None:
         sys.stdout.reconfigure(line_buffering=True)  # what a client prints is in the log also after a kill
     jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
+    if sys.argv[1:]:
+        _get_ready(*sys.argv[1:])
+        answers.write(READY)
+        answers.flush()
     stays, first = True, True
     while stays:
         answer = _answer(jobs.get())
@@ -69,6 +75,18 @@ def _receive(jobs: queue.SimpleQueue[str]) -> None:
     os._exit(1)
 
 
+def _get_ready(contract: str, transport: str, module: str) -> None:
+    """Import ahead of the job what it needs; what fails here fails again with the job, which says so."""
+    with suppress(BaseException):
+        importlib.import_module(f"harness.worker.contracts.{contract}")
+        _import(registry.one(transport, module))
+
+
+def _import(entry: Transport) -> None:
+    for module in entry.requires:
+        importlib.import_module(module)
+
+
 def _answer(text: str) -> Answer | Failed:
     """Run a job and return its answer, whatever happens; it also says whether this process stays for another job."""
     stays = False
@@ -94,8 +112,7 @@ def run(contract: Contract, job: Job[Any]) -> Answer | Failed:
     Raises whatever the transport raises.
     """
     entry = registry.one(job.transport, job.module)
-    for module in entry.requires:
-        importlib.import_module(module)
+    _import(entry)
     calls = contract.calls(entry, job)
     meters = Meters(job.server_pids or [])
     release_unused_memory()
