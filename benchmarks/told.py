@@ -29,7 +29,7 @@ def parent() -> None:
     """Be `lab`, with phases told by the rig and by the writing of the report."""
     from harness import cli
     from harness.report import writing
-    from harness.run import runner
+    from harness.run import ahead, runner
     from harness.run.rigs.databases import DatabaseRig
 
     def told(method: str, phase: str) -> None:
@@ -50,7 +50,9 @@ def parent() -> None:
         return write(*arguments)
 
     writing.write = telling
-    runner.execute = partial(runner.execute, command=(sys.executable, __file__, "worker"))
+    command = (sys.executable, __file__, "worker")
+    runner.execute = partial(runner.execute, command=command)
+    ahead.getting_ready = partial(ahead.getting_ready, command=command)
     cli.main()
 
 
@@ -72,7 +74,7 @@ def worker() -> None:
             return super().__enter__()
 
     registry.connect_of, worker.Stopwatch = connecting, Stopwatch
-    worker.main()
+    worker.main(sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ sys.path.insert(0, {folder!r})
 import harness.transports
 harness.transports.__path__.append({folder!r} + "/transports")
 from harness.worker import jobs as worker
-worker.main()
+worker.main(sys.argv[1:])
 """
 
 

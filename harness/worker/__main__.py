@@ -1,3 +1,5 @@
+import sys
+
 from harness.worker.jobs import main
 
-main()
+main(sys.argv[1:])

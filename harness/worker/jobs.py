@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -35,8 +36,11 @@ from harness.worker.meters import Meters
 _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
 
 
-def main() -> None:
-    """Run a job, or several, and leave at once: interpreter teardown of large libraries is nobody's measurement."""
+def main(ahead: Sequence[str] = ()) -> None:
+    """Run a job, or several, and leave at once: interpreter teardown of large libraries is nobody's measurement.
+
+    `ahead` may be a contract, a transport and its module, to get ready for before the job comes.
+    """
     _belong_to_the_parent()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -44,8 +48,8 @@ def main() -> None:
         sys.stdout.reconfigure(line_buffering=True)  # what a client prints is in the log also after a kill
     jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
-    if sys.argv[1:]:
-        _get_ready(*sys.argv[1:])
+    if ahead:
+        _get_ready(*ahead)
         answers.write(READY)
         answers.flush()
     stays, first = True, True

@@ -36,7 +36,7 @@ def dying(connection, files):
 
 
 class Looking(Rig):
-    """A rig whose first check waits until the worker of the next run has imported its client, at most so many seconds."""
+    """A rig whose first check waits, at most so many seconds, until the next worker has imported its client."""
 
     def __init__(self, made, patience, unavailable=()):
         super().__init__({})
