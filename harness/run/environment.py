@@ -20,12 +20,17 @@ from harness.settings import ROOT
 
 
 def describe(
-    plan: Plan, rig: Rig, transports: Iterable[Transport], folder: Path, built_from: str | None = None
+    plan: Plan,
+    rig: Rig,
+    transports: Iterable[Transport],
+    folder: Path,
+    built_from: str | None = None,
+    ahead: bool = True,
 ) -> dict[str, Any]:
     """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
 
     `transports` are those of the run. `folder` is one on the disk that is used. `built_from` is the commit of the code
-    where there is no checkout to ask; it ends in -dirty if files were changed.
+    where there is no checkout to ask; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`.
     """
     facts = {
         "plan": asdict(plan),
@@ -41,6 +46,7 @@ def describe(
             "clock": "time.monotonic_ns in the worker",
             "memory": "kernel high-water mark and 50 ms samples" if sys.platform == "linux" else "psutil, RSS only",
             "garbage_collection": "on; one collection just before the clock starts",
+            "next_worker": f"starts {'while' if ahead else 'after'} a result is verified",
             "page_cache": "warm, where no parameter says otherwise",
         },
         "load_average_at_start": [round(value, 2) for value in os.getloadavg()],

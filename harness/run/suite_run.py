@@ -98,7 +98,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say, request.own)
         rig = stack.enter_context(rigs.opened(order))
         facts = environment.describe(
-            plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit
+            plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit, settings.ahead
         )
         folder = request.folder or settings.results_dir / run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
