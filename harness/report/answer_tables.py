@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from harness.model import Operation
+from harness.model import Operation, Status
 from harness.report import stability
 from harness.report.answers import EXACT, Answer, Beside, answers
 from harness.report.cells import LOSES, megabytes, significant, times
@@ -115,7 +115,7 @@ def _rows(one: Answer, roles: Collection[str]) -> Iterator[tuple[str, ...]]:
             *(("", _ties(one)) if case is one.fastest else factor(beside)),
             megabytes(case.peak_rss_bytes),
             "" if share is None else f"{share:.0%}",
-            case.fidelity.partition(":")[0] if case.n else case.status,
+            case.fidelity.partition(":")[0] if case.status == Status.OK else case.status,
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from operator import attrgetter
 
-from harness.model import Origin
+from harness.model import Origin, Status
 from harness.report.intervals import Interval, overlap, ratio_interval
 from harness.report.points import points
 from harness.report.summary import Summary
@@ -93,7 +93,7 @@ def _at_the_largest(cases: Sequence[Summary]) -> list[Summary]:
 
 
 def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -> Answer:
-    exact = sorted((case for case in cases if case.n and case.fidelity == EXACT), key=attrgetter("took"))
+    exact = sorted(filter(is_exact, cases), key=attrgetter("took"))
     fastest = exact[0] if exact else None
     whole = next((case for case in exact if not case.lossy), None)
     lean = min((case for case in exact if case.peak_rss_bytes is not None), key=_peak, default=None)
@@ -109,6 +109,11 @@ def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -
         tuple(_beside(case, fastest, seconds) for case in named.values()),
         _beside(lean, fastest, seconds) if lean else None,
     )
+
+
+def is_exact(case: Summary) -> bool:
+    """Say whether every run of a case was ok and every value came back exact."""
+    return case.status == Status.OK and case.fidelity == EXACT
 
 
 def _peak(case: Summary) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.model import Origin, Status
-from harness.report.answers import EXACT, Answer, answers, competing
+from harness.report.answers import Answer, answers, competing, is_exact
 from harness.report.summary import Summary
 from harness.results.row import Row
 from harness.suites.suite import AnswersWanted
@@ -60,7 +60,7 @@ def _contends(one: Answer, case: Summary) -> bool:
 
 def _limit(one: Answer, case: Summary) -> float | None:
     """Return up to where the interval of a contender may begin; None of a case that is not exact."""
-    if not case.n or case.fidelity != EXACT or one.fastest is None:
+    if not is_exact(case) or one.fastest is None:
         return None
     whole = one.whole.case if one.whole and not case.lossy else one.fastest
     return FACTOR * max(_high(one.fastest), _high(whole))
@@ -68,7 +68,7 @@ def _limit(one: Answer, case: Summary) -> float | None:
 
 def _left_out(one: Answer, case: Summary) -> LeftOut:
     limit = _limit(one, case)
-    values = case.fidelity.partition(":")[0] if case.n else case.status
+    values = case.fidelity.partition(":")[0] if case.status == Status.OK else case.status
     return LeftOut(case.transport, values, None if limit is None else _low(case), limit)
 
 

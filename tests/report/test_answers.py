@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from harness.model import Origin, Status
-from harness.report import answer_tables
+from harness.report import answer_tables, markdown
 from harness.report.answers import answers
+from harness.report.page import page
 from harness.report.summarising import summarise
 from harness.suites.suite import AnswersWanted
-from tests.report.cases import row
+from tests.report.cases import environment, row, suite
 
 SECONDS = {
     "postgres.quick.write_pandas": (1.0, 1.1, 1.2),
@@ -70,6 +71,13 @@ def test_the_first_pattern_that_a_run_has_is_the_usual_one():
 )
 def test_what_is_converted_a_bound_a_control_or_of_another_experiment_is_not_the_fastest(changed):
     (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1, 0.1), **changed)])
+    assert one.fastest.transport == "postgres.quick.write_pandas"
+
+
+@pytest.mark.parametrize("status", [Status.MISMATCH, Status.ERROR])
+def test_what_was_not_ok_in_every_pass_is_not_the_fastest(status):
+    once = row("postgres.none.write_pandas", status, frame="pandas", origin=Origin.BEYOND)
+    (one,) = answered([*every(), *runs("postgres.none.write_pandas", (0.1, 0.1)), once])
     assert one.fastest.transport == "postgres.quick.write_pandas"
 
 
@@ -135,3 +143,22 @@ def test_one_in_several_roles_has_one_row_and_marks_are_explained():
     assert any(note.startswith("† loses") for note in table.notes)
     (fewer,) = [answer_tables.in_one(answered(rows), (answer_tables.FASTEST, answer_tables.USUAL))]
     assert [line[1] for line in fewer.rows] == ["fastest", "usual"]
+
+
+def test_reports_open_with_the_answers_frame_by_frame():
+    rows = every() + [replace(run, transport=f"{run.transport}_polars") for run in every(frame="polars")]
+    asked = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
+    summaries = summarise(rows, ())
+    text = markdown.report(asked, environment(), rows, summaries, [])
+    assert text.startswith("# An example\n\n**pandas: the fastest transport")
+    assert text.index("**polars: the fastest transport") < text.index("8 cases in 3 passes")
+    html = page(asked, environment(), rows, summaries, [], [])
+    opening = html.index("pandas: the fastest transport")
+    assert html.index('<h2 id="short">') < opening < html.index("8 cases in 3 passes")
+    assert 'data-n="4"' in html[opening:]  # the factor is sorted as the number it is
+
+
+def test_a_suite_about_something_else_opens_as_ever():
+    rows = every()
+    text = markdown.report(suite(), environment(), rows, summarise(rows, ()), [])
+    assert text.startswith("# An example\n\n4 cases")
