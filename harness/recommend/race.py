@@ -60,8 +60,8 @@ class Race:
         """The rows of each stage: slices that are much smaller than all, and all."""
         return [*(rows for rows in SLICES if rows * 2 <= self.rows), self.rows]
 
-    def turns(self) -> Iterator[Turn]:
-        """Yield the runs one after the other; each is to be told of (`tell`, `fail`) before the next is asked for."""
+    def passes(self) -> Iterator[list[Turn]]:
+        """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
         for rows in self.stages:
             last = rows == self.rows
             for number in range(1, (LAST_PASSES if last else PASSES[rows]) + 1):
@@ -69,9 +69,7 @@ class Race:
                 if not last and len(self.contenders) == 1:
                     break  # there is nothing to find out on a slice
                 random.Random(f"{self.seed}/{rows}/{number}").shuffle(chosen)
-                for transport in chosen:
-                    if transport not in self.out or transport in self.kept:
-                        yield Turn(transport, rows, number)
+                yield [Turn(transport, rows, number) for transport in chosen]
                 self._drop(rows)
 
     def tell(self, turn: Turn, seconds: float) -> None:

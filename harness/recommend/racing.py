@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from harness.datasets.own import data as own
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
@@ -26,6 +25,10 @@ LEAST_SECONDS = 0.35  # a run of the smallest transport with its process, its ve
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 _REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
 _SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
+
+
+class _UsedUp(Exception):
+    """Raised where the next run would probably not end within the budget."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +73,51 @@ class Racing:
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
         """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row."""
-        known = {row.key: row for row in self.suite_run.done}
-        for turn in self.race.turns():
-            run = self._run(turn)
-            row = known.get(run.key)
-            if row is None:
-                if self._expected(turn) > self.seconds_left:
-                    self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
-                    break
-                row = self._performed(run, on_row)
-            self.rows.append(row)
-            if reason := self._wrong(row):
-                self.race.fail(turn, reason)
+        try:
+            for turns in self.race.passes():
+                self._pass(turns, on_row)
+        except _UsedUp:
+            self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
+            return
+        with suppress(_UsedUp):  # figures of bounds are beside the point
+            for number in range(1, 4):
+                self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
+
+    def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
+        """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
+        done = {row.key: row for row in self.suite_run.done}
+        left: list[tuple[Turn, Run]] = []
+        for turn in turns:
+            run = self._run(turn, len(self.rows) + len(left) + 1)
+            if row := done.get(run.key):
+                self._take_in(turn, row)
             else:
-                self.race.tell(turn, row.took)
-        self._bounds(on_row, known)
+                left.append((turn, run))
+        waiting = iter(left)
+        under_way = [self._next(waiting)]
+
+        def came(row: Row) -> None:
+            on_row(row)
+            self._take_in(under_way.pop(), row)
+            under_way.append(self._next(waiting))
+
+        if left:
+            runner.perform(self.suite_run.session, [run for _, run in left], came)
+
+    def _next(self, waiting: Iterator[tuple[Turn, Run]]) -> Turn | None:
+        turn, _ = next(waiting, (None, None))
+        if turn and self._expected(turn) > self.seconds_left:
+            raise _UsedUp
+        return turn
+
+    def _take_in(self, turn: Turn | None, row: Row) -> None:
+        self.rows.append(row)
+        if turn is None or turn.transport not in self.race.transports:
+            return
+        if reason := self._wrong(row):
+            self.race.fail(turn, reason)
+        else:
+            self.race.tell(turn, row.took)
 
     def _wrong(self, row: Row) -> str:
         """Say why the transport of a row cannot be recommended, or nothing."""
@@ -97,26 +130,9 @@ class Racing:
             return f"took {peak / 1e6:,.0f} MB for {row.rows:,} rows, more than {most / 1e6:,.0f} MB"
         return ""
 
-    def _bounds(self, on_row: Callable[[Row], None], known: dict[tuple[Any, ...], Row]) -> None:
-        """Run what the server alone can do, three times all rows, as long as the budget lasts."""
-        for number in range(1, 4):
-            for entry in self.bounds:
-                self.entries[entry.id] = entry
-                turn = Turn(entry.id, self.race.rows, number)
-                run = self._run(turn)
-                if run.key not in known and self._expected(turn) > self.seconds_left:
-                    return
-                self.rows.append(known.get(run.key) or self._performed(run, on_row))
-
-    def _run(self, turn: Turn) -> Run:
+    def _run(self, turn: Turn, order: int) -> Run:
         case = Case(self.entries[turn.transport], EXPERIMENT, own.NAME, {"rows": turn.rows})
-        return Run(case, turn.number, len(self.rows) + 1)
-
-    def _performed(self, run: Run, on_row: Callable[[Row], None]) -> Row:
-        made: list[Row] = []
-        runner.perform(self.suite_run.session, [run], made.append)
-        on_row(made[0])
-        return made[0]
+        return Run(case, turn.number, order)
 
     def _expected(self, turn: Turn) -> float:
         """Return the seconds that a run will take, judged by the last ones of the same transport and size, or all."""
@@ -159,10 +175,11 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             LeftOut(entry, f"{Status.UNAVAILABLE}: {reasons[entry.id]}") for entry in eligible if entry.id in reasons
         ]
         entries = {entry.id: entry for entry in eligible if entry.id not in reasons}
+        race.transports, race.kept = list(entries), race.kept & entries.keys()
         if not entries:
             raise LabError(f"no transport can run here: {left_out[-1].reason}; lab doctor says more")
-        race.transports, race.kept = list(entries), race.kept & entries.keys()
         here = [entry for entry in bounds if not missing(entry)]
+        entries |= {entry.id: entry for entry in here}
         yield Racing(asked, race, entries, left_out, here, suite_run, started)
 
 

@@ -78,7 +78,7 @@ def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row],
     ours = _identity(session)
     for place, run in enumerate(runs):
         if session.ahead:
-            following = (one for one in runs[place + 1 :] if not session.rig.unavailable(one.case))
+            following = (one for one in runs[place + 1 :] if not _cannot_run(session, one))
             session.ahead.then(next(following, None))
         require_room(session.folder, session.rig, run.case, session.goes_on)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -156,12 +156,18 @@ def as_row(session: SuiteSession, run: Run, outcome: Outcome, started_at: str) -
     )
 
 
-def _outcome(session: SuiteSession, run: Run) -> Outcome:
-    """Do one run; the only place of the lab that catches everything, and makes it a row."""
+def _cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
+    """Return the outcome of a run that is not begun, because of this lab or of the values of the data."""
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
-    if reason := session.ruled_out.get(run.case.transport.id):
-        return Outcome(Status.UNSUPPORTED, reason)
+    reason = session.ruled_out.get(run.case.transport.id)
+    return Outcome(Status.UNSUPPORTED, reason) if reason else None
+
+
+def _outcome(session: SuiteSession, run: Run) -> Outcome:
+    """Do one run; the only place of the lab that catches everything, and makes it a row."""
+    if outcome := _cannot_run(session, run):
+        return outcome
     session.rig.revive()
     hung = False
     try:
