@@ -1,12 +1,7 @@
-"""What a transport needs against what the lab offers: the reason why it is not run here. Pure but for find_spec."""
-
-from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, requires
-from importlib.util import find_spec
-
-from packaging.requirements import Requirement
+"""What a transport needs against what the lab offers: the reason why it is not run here."""
 
 from harness.lab.labs import Lab
+from harness.lab.packages import not_installed
 from harness.model import Server, Transport
 from harness.systems import SYSTEMS
 
@@ -33,31 +28,5 @@ def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server], n
 
 
 def missing_package(entry: Transport) -> str | None:
-    """Return which Python package a transport needs that is not installed, as a reason, or None."""
-    for module in entry.requires:
-        package = module.partition(".")[0]
-        if find_spec(package) is None:
-            where = left_out(package, _requirements())
-            return f'the Python package "{module}" is not installed' + (
-                f": it is left out unless {where}" if where else ""
-            )
-    return None
-
-
-def left_out(package: str, requirements: Iterable[str], platform: Mapping[str, str] | None = None) -> str | None:
-    """Return the condition under which the lab asks for a package, where this platform does not meet it.
-
-    `platform` takes the place of this machine's own markers (sys_platform, platform_machine ...).
-    """
-    for requirement in map(Requirement, requirements):
-        marker = requirement.marker
-        if requirement.name == package and marker and not marker.evaluate({"extra": ""} | dict(platform or {})):
-            return str(marker)
-    return None
-
-
-def _requirements() -> list[str]:
-    try:
-        return requires("dataframe-io-lab") or []
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return []
+    """Return which Python packages a transport needs that are not installed, as a reason, or None."""
+    return not_installed(entry.requires)

@@ -1,0 +1,79 @@
+"""The Python packages that the lab asks for: which of them are not installed, and what would install them.
+
+The base of the lab brings what the matrix of databases needs; all else comes with extras (pyproject.toml).
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, metadata
+from importlib.util import find_spec
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = "dataframe-io-lab"
+# By module, where the names differ: the package that the lab asks for, which has the module or needs the one that does.
+_PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance"}
+
+
+def not_installed(modules: Iterable[str]) -> str | None:
+    """Return which packages of these modules are not installed, and what installs them, as a reason, or None."""
+    names = (module.partition(".")[0] for module in modules)
+    if not (absent := sorted({package_of(name) for name in names if find_spec(name) is None})):
+        return None
+    named = ", ".join(f'"{package}"' for package in absent)
+    said = f"the Python package {named} is" if len(absent) == 1 else f"the Python packages {named} are"
+    return ": ".join([f"{said} not installed", *remedy(absent, *_declared())])
+
+
+def package_of(module: str) -> str:
+    """Return the package that the lab asks for to have a module."""
+    return _PACKAGES.get(module, canonicalize_name(module))
+
+
+def remedy(packages: Iterable[str], requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
+    """Return what installs packages, or why this platform goes without; empty where the lab does not tell.
+
+    `requirements` and `extras` are the lab's own, as its metadata has them. Of several extras that bring a package the
+    smallest is named, and none that another one includes.
+    """
+    asked = list(requirements)
+    brought = {extra: _brought(extra, asked) for extra in extras}
+    chosen = set()
+    for package in packages:
+        if bringing := [extra for extra, of_extra in brought.items() if package in of_extra]:
+            chosen.add(min(bringing, key=lambda extra: (len(brought[extra]), extra)))
+        elif where := left_out(package, asked):
+            return [f"it is left out unless {where}"]
+    names = sorted(name for name in chosen if not any(brought[name] < brought[other] for other in chosen))
+    return [f'pip install "{PROJECT}[{",".join(names)}]"'] if names else []
+
+
+def _brought(extra: str, requirements: Iterable[str]) -> set[str]:
+    """Return the packages that only this extra brings, or others like it, and not the base."""
+    found = map(Requirement, requirements)
+    return {
+        canonicalize_name(one.name)
+        for one in found
+        if one.marker and one.marker.evaluate({"extra": extra}) and not one.marker.evaluate({"extra": ""})
+    }
+
+
+def left_out(package: str, requirements: Iterable[str], platform: Mapping[str, str] | None = None) -> str | None:
+    """Return the condition under which the lab asks for a package, where this platform does not meet it.
+
+    `platform` takes the place of this machine's own markers (sys_platform, platform_machine ...).
+    """
+    for requirement in map(Requirement, requirements):
+        marker = requirement.marker
+        if requirement.name == package and marker and not marker.evaluate({"extra": ""} | dict(platform or {})):
+            return str(marker)
+    return None
+
+
+def _declared() -> tuple[list[str], list[str]]:
+    """Return the requirements and the extras of the lab, as it was installed."""
+    try:
+        found = metadata(PROJECT)
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return [], []
+    return found.get_all("Requires-Dist") or [], found.get_all("Provides-Extra") or []
