@@ -44,7 +44,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
         if lab.io is not None and SYSTEMS[name].shares_folder:
             yield _shared_folder(SYSTEMS[name], lab.endpoints, lab.io)
     yield _s3(settings)
-    yield from _unavailable(lab, servers, None if settings.s3_endpoint else object_stores.none_here(settings))
+    yield from _unavailable(lab, servers, object_stores.none_here(settings))
 
 
 def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Diagnosis:
@@ -58,6 +58,8 @@ def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) 
 def _s3(settings: Settings) -> Diagnosis:
     if not (settings.s3_endpoint and settings.s3_access_key and settings.s3_secret_key):
         return Diagnosis("s3", True, object_stores.without_a_name(settings))
+    if reason := object_stores.none_here(settings):
+        return Diagnosis("s3", False, reason)
     try:
         keys = settings.s3_region, settings.s3_access_key, settings.s3_secret_key
         server = s3.check(ObjectStore(settings.s3_endpoint, *keys))

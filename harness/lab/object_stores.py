@@ -13,6 +13,7 @@ from harness.embedded.keeper import ServiceError
 from harness.lab import go_programs, minio, s3, toxiproxy
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.go_programs import NotThere
+from harness.lab.packages import not_installed
 from harness.lab.reference import GREETING_SECONDS, NoAnswer, within
 from harness.machine.stopping import on_signals
 from harness.model import LabError, ObjectStore, Server
@@ -116,12 +117,15 @@ _NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
 
 @contextmanager
 def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> Iterator[Objects | str]:
-    """Yield the object store, or the reason why there is none.
+    """Yield the object store, or the reason why there is none, or no client to reach it with.
 
     One that is named in the environment must answer: LabError. A MinIO of our own is compiled where Go is there, and
     gone at the end with all that is in it.
     """
     named = _named(settings)
+    if reason := not_installed(s3.REQUIRES):
+        yield reason
+        return
     if not named and settings.kind == "compose":
         yield _NOT_STARTED
         return
@@ -153,15 +157,19 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
 
 def without_a_name(settings: Settings) -> str:
     """Say which S3 server a run uses when the environment names none."""
-    if settings.kind != "compose" and go_programs.place(go_programs.MINIO, settings.cache_dir).is_file():
+    if reason := none_here(settings):
+        return f"none: {reason}"
+    if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file():
         return f"a MinIO of its own ({go_programs.MINIO.version})"
-    if settings.kind != "compose" and go_programs.toolchain():
-        return "a MinIO of its own, which the first run that needs it compiles (some minutes)"
-    return f"none: {none_here(settings)}"
+    return "a MinIO of its own, which the first run that needs it compiles (some minutes)"
 
 
 def none_here(settings: Settings) -> str | None:
-    """Say why a run has no S3 server when the environment names none; None where it has one of its own."""
+    """Say why a run has no S3 server; None where the environment names one, or it has one of its own."""
+    if reason := not_installed(s3.REQUIRES):
+        return reason
+    if settings.s3_endpoint:
+        return None
     if settings.kind == "compose":
         return _NOT_STARTED
     if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file() or go_programs.toolchain():

@@ -151,7 +151,7 @@ def as_row(session: SuiteSession, run: Run, outcome: Outcome, started_at: str) -
     return replace(
         row,
         **{name: getattr(measured, name) for name in OF_MEASUREMENT},
-        rows_per_s=rows / measured.seconds,
+        rows_per_s=None if rows is None else rows / measured.seconds,
         cpu_seconds=measured.cpu_user_seconds + measured.cpu_system_seconds,
     )
 

@@ -7,15 +7,17 @@ import platform
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from harness import registry
 from harness.datasets.own import data
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.losses import lost, why
+from harness.lab.packages import not_installed
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
 from harness.model import Case, LabError, Run, Status
@@ -27,7 +29,8 @@ from harness.run import blame, environment
 from harness.run.ahead import Ahead
 from harness.run.lock import only_run
 from harness.run.plan import Plan, cases, from_facts, shuffled_runs
-from harness.run.rigs.rig import Order
+from harness.run.rigs.absent import AbsentRig
+from harness.run.rigs.rig import Order, Rig
 from harness.run.runner import SuiteSession, require_room
 from harness.settings import Settings
 
@@ -90,13 +93,12 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
     if request.own is None and any(case.dataset == data.NAME for case in chosen):
         raise LabError(f"run {request.run_id} is on data of its person's own: expected these again (--data, --query)")
     run_id = request.run_id or new_id(settings.results_dir)
-    rigs = importlib.import_module(f"harness.run.rigs.{request.rig}")
     with ExitStack() as stack:
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.lock_folder, run_id))
         scratch.remove_left()
         order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say, request.own)
-        rig = stack.enter_context(rigs.opened(order))
+        rig = stack.enter_context(_rig(request.rig, order))
         facts = environment.describe(
             plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit, settings.ahead
         )
@@ -129,6 +131,12 @@ def _ruled_out(own: OwnData, chosen: Sequence[Case]) -> dict[str, str]:
     entries = {case.transport.id: case.transport for case in chosen}
     kinds = {name: lost(entry, own) for name, entry in entries.items()}
     return {name: why(entries[name], kind, own) for name, kind in kinds.items() if kind}
+
+
+def _rig(name: str, order: Order) -> AbstractContextManager[Rig[Any, Any]]:
+    """Return the rig of a suite, to be opened; where packages are missing that it needs itself, one that says so."""
+    found = importlib.import_module(f"harness.run.rigs.{name}")
+    return nullcontext(AbsentRig(found.REQUIRES)) if not_installed(found.REQUIRES) else found.opened(order)
 
 
 def new_id(results_dir: Path) -> str:

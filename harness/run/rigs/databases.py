@@ -30,6 +30,7 @@ from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, DatabaseAnswer, DatabaseJob
 
+REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
 PARAMETERS = frozenset({"rows"})
 WITH_PROFILE = PARAMETERS | {"profile"}

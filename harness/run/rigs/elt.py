@@ -26,6 +26,7 @@ from harness.run.rigs.rig import Checked, Order, Rig, only_parameters
 from harness.worker.contracts.elt import EltAnswer, EltJob
 from harness.worker.messages import Numbers
 
+REQUIRES = ("duckdb",)  # the witness of all other clients
 PARAMETERS = frozenset({"rows", "storage", "network"})
 STORAGE = ("local to local", "local to s3", "s3 to local", "s3 to s3")
 _NETWORK = re.compile(r"direct|link(?: (?P<latency>\d+) ms)?(?: (?P<rate>\d+) MB/s per connection)?")

@@ -19,6 +19,7 @@ from harness.model import Case, LabError
 from harness.run.rigs.rig import Checked, NothingToRevive, Order, Rig, Unavailable, only_parameters
 from harness.worker.contracts.parquet import ParquetAnswer, ParquetJob
 
+REQUIRES = ("duckdb", "duckdb_extensions", "duckdb_extension_tpch")  # which makes the files
 PARAMETERS = frozenset({"scale_factor", "parts", "files", "parts_per_file", "row_group_rows", "page_cache"})
 PAGE_CACHE = ("warm", "dropped", "as found")
 _WARMUP = Layout(scale_factor=0.001, parts=1, first_part=0, part_count=1, row_group_rows=300_000)

@@ -1,4 +1,8 @@
-"""What every rig offers the runner, and what it is told when it is opened."""
+"""What every rig offers the runner, and what it is told when it is opened.
+
+A rig is a module with `opened(order)`, and with `REQUIRES`: the modules that it needs itself, whatever the transports,
+and that the base of the lab does not bring.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,8 +75,8 @@ class Rig(Protocol[_Job, _Answer]):
     def facts(self) -> dict[str, Any]:
         """Return what environment.json says of the rig: `data`, `servers`, `server_filesystem`."""
 
-    def extent(self, case: Case) -> tuple[int, int | None]:
-        """Return the rows of a case's data and their bytes on disk (None where they are not in files)."""
+    def extent(self, case: Case) -> tuple[int | None, int | None]:
+        """Return the rows of a case's data (None where there are none yet) and their bytes on disk (None: no files)."""
 
     def room(self, case: Case) -> int:
         """Return the bytes that a run may need in its results folder for handing over what it read."""

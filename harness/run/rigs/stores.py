@@ -27,6 +27,7 @@ from harness.run.rigs.rig import Checked, NothingToRevive, Order, Rig, dataset_f
 from harness.worker.contracts.stores import StoreAnswer, StoreJob
 from harness.worker.messages import Failed
 
+REQUIRES = ("duckdb", "adbc_driver_sqlite")  # the witnesses
 PARAMETERS = frozenset({"rows"})
 _QUERY = (pl.col("col1") > 100, pl.col("col97") < 1000)  # the published benchmark's
 WARMUP_ROWS = 1_000

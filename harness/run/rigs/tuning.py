@@ -26,6 +26,7 @@ from harness.run.rigs.tuning_answers import Done
 from harness.worker.contracts.tuning import TuningAnswer, TuningJob
 from harness.worker.messages import Numbers
 
+REQUIRES = ("duckdb",)  # which makes the database files
 PARAMETERS = frozenset({"rows", "files", "source", "threads", "queries", "elements"})
 SOURCES = ("table", "parquet", "s3")
 _WARMUP = (2_000, 2)  # rows and files

@@ -60,8 +60,8 @@ def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit
 @pytest.mark.parametrize("name", ["tuning.numexpr.triad"])
 def test_a_triad_is_ok_and_its_extent_are_its_arrays(perform, name):
     (row,) = perform(case(name, elements=100_000, threads=1))
-    if tuning.missing_package(registry.one(name)):
-        assert (row.status, row.error) == (Status.UNAVAILABLE, 'the Python package "numexpr" is not installed')
+    if reason := tuning.missing_package(registry.one(name)):
+        assert (row.status, row.error) == (Status.UNAVAILABLE, reason)
         return
     assert fine([row])
     assert (row.rows, row.bytes) == (100_000, 2_400_000)

@@ -1,0 +1,47 @@
+"""What stands for a rig whose own packages are not installed: every case is unavailable, and says what to install."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.lab.packages import not_installed
+from harness.model import Case
+from harness.run.rigs.rig import Checked, NothingToRevive
+
+
+@dataclass(frozen=True)
+class AbsentRig(NothingToRevive):
+    """A rig without data, of which `requires` are the modules that it needs; see `harness.run.rigs.rig.Rig`."""
+
+    requires: Sequence[str]
+
+    lab_name = "local"
+    secrets: Sequence[str] = ()
+
+    @property
+    def headline(self) -> str:
+        return f"nothing of this suite can run here: {not_installed(self.requires)}"
+
+    def facts(self) -> dict[str, Any]:
+        return {"data": [], "servers": {}, "server_filesystem": None}
+
+    def extent(self, case: Case) -> tuple[int | None, int | None]:
+        return None, None
+
+    def room(self, case: Case) -> int:
+        return 0
+
+    def unavailable(self, case: Case) -> str | None:
+        """Name what the rig lacks together with what the transport lacks, so that one command brings both."""
+        return not_installed([*self.requires, *case.transport.requires])
+
+    def prepare(self, case: Case) -> Any:
+        raise AssertionError(f"{case.transport.id} was prepared on a rig that is not there")
+
+    def check(self, case: Case, job: Any, answer: Any) -> Checked:
+        raise AssertionError(f"{case.transport.id} was checked on a rig that is not there")
+
+    def settle(self, case: Case) -> None:
+        """Leave everything as it is: nothing has run."""
