@@ -11,6 +11,7 @@ from harness.report.losses import losses
 from harness.report.page_facts import headline
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
+from harness.results.environment import code
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import PublishedFigure, Suite
@@ -93,7 +94,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
 
 def conditions(environment: Facts) -> str:
     """Say in one paragraph where and how a run was obtained."""
-    plan, machine, code = environment["plan"], environment["machine"], environment.get("code", {})
+    plan, machine = environment["plan"], environment["machine"]
     versions = ", ".join(f"{name} {server['version']}" for name, server in environment.get("servers", {}).items())
     packages = environment.get("packages", {})
     libraries = "".join(f", {name} {packages[name]}" for name in _LIBRARIES if name in packages)
@@ -103,8 +104,7 @@ def conditions(environment: Facts) -> str:
         f"{machine['cores']} cores of {machine['cpu'] or machine['architecture']}, "
         f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']} {machine['kernel']}"
         f"{f', {filesystem}' if filesystem else ''}; "
-        f"Python {environment['python']}{libraries}; commit {(code.get('commit') or 'unknown')[:12]}"
-        f"{' with changes' if code.get('modified') else ''}, run {environment['run_id']}."
+        f"Python {environment['python']}{libraries}; {code(environment, digits=12)}, run {environment['run_id']}."
     )
 
 

@@ -99,6 +99,8 @@ def differing(first: Facts, other: Facts, needed: set[str]) -> Iterator[str]:
             yield f"{name} server ({ours} and {theirs})"
     if first["code"]["commit"] != other["code"]["commit"]:
         yield "commit of the lab"
+    elif first["code"].get("version") != other["code"].get("version"):
+        yield "version of the lab"
 
 
 def figures(runs: Sequence[MergedRun]) -> Iterator[dict[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from harness.model import Status
 from harness.report.cells import volume
 from harness.report.summary import Summary
+from harness.results.environment import code
 from harness.results.folder import Facts
 from harness.results.row import Row
 
@@ -34,7 +35,7 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
 
 def facts(environment: Facts) -> list[Fact]:
     """Return where and how a run was made, as names and texts; what environment.json does not say is left out."""
-    machine, code = environment["machine"], environment.get("code", {})
+    machine = environment["machine"]
     found = [
         ("Run", environment["run_id"]),
         ("Plan", _plan(environment["plan"])),
@@ -50,7 +51,7 @@ def facts(environment: Facts) -> list[Fact]:
         ("Filesystem of the data", environment.get("server_filesystem") or ""),
         ("Python", environment["python"]),
         ("Libraries", _libraries(environment.get("packages", {}))),
-        ("Code", f"commit {code.get('commit') or 'unknown'}{', with changes' if code.get('modified') else ''}"),
+        ("Code", code(environment)),
         *(
             (name.replace("_", " ").capitalize(), str(text))
             for name, text in environment.get("measurement", {}).items()

@@ -21,5 +21,13 @@ def differing(first: Facts, second: Facts) -> list[str]:
     return names if _versions(first) == _versions(second) else [*names, "servers"]
 
 
+def code(facts: Facts, digits: int | None = None) -> str:
+    """Say which code made a run: a commit (of so many digits), or the version where the lab is an installed package."""
+    found = facts.get("code", {})
+    if version := found.get("version"):
+        return f"version {version}, an installed package"
+    return f"commit {(found.get('commit') or 'unknown')[:digits]}{' with changes' if found.get('modified') else ''}"
+
+
 def _versions(facts: Facts) -> dict[str, str]:
     return {name: server["version"] for name, server in facts.get("servers", {}).items()}

@@ -11,12 +11,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from harness.lab.packages import PROJECT
 from harness.machine.inventory import describe_machine, disk
 from harness.model import Transport
 from harness.results.environment import fingerprint
 from harness.run.plan import Plan
 from harness.run.rigs.rig import Rig
-from harness.settings import ROOT
+from harness.settings import CHECKOUT, ROOT
 
 
 def describe(
@@ -67,9 +68,14 @@ def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
 
 
 def _code(built_from: str | None) -> dict[str, Any]:
-    """Return commit and cleanliness of the checkout; None where there is no git or no checkout."""
+    """Return commit and cleanliness of the checkout, None where there is no git; of an installed package its version.
+
+    Git is not asked about that: the environment it is in may lie in a checkout of something else.
+    """
     if built_from:
         return {"commit": built_from.removesuffix("-dirty"), "modified": built_from.endswith("-dirty")}
+    if not CHECKOUT:
+        return {"commit": None, "modified": None, "version": metadata.version(PROJECT)}
     try:
         commit = _git("rev-parse", "HEAD")
         return {"commit": commit, "modified": bool(_git("status", "--porcelain", "--untracked-files=no"))}

@@ -254,7 +254,7 @@ def test_the_conditions_say_where_it_ran_and_with_which_settings(tmp_path):
     assert found["Server postgres"] == "18.4; settings that differ from its defaults: shared_buffers=16384"
     assert found["Machine"] == "2 cores of A CPU, 8 GiB of memory"
     assert found["Libraries"] == "polars 2.1.0"
-    assert found["Code"] == "commit abc, with changes"
+    assert found["Code"] == "commit abc with changes"
     assert found["Data"] == "lineitem, 5 rows, 7.00 MB, seed 3, content 0123456789ab"
     assert found["Page cache"] == "warm"
     assert found["Load average at the start"] == "0.5, 0.25, 0.1"
