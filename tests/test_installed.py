@@ -1,0 +1,238 @@
+"""Without a clone: the wheel is complete, leaves everything where a person is, and says what an extra would bring."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from harness import registry
+from harness.lab.packages import PROJECT, not_installed, package_of, remedy
+from harness.settings import ROOT
+from tests.installed import LAB, base, files, hidden, run_in, unpack_wheel
+
+Lab = Callable[..., subprocess.CompletedProcess[str]]
+SUITES = ("scan", "elt", "stores", "tuning")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the wheel is unpacked."""
+    return unpack_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """The empty folder that a person is in."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def installed(here: Path, site: Path) -> Lab:
+    """Run the command `lab` of the wheel, without extras, in the empty folder."""
+    return lambda *arguments, env=None: run_in(here, site, LAB, *arguments, env=env)
+
+
+def rows(here: Path) -> list[dict[str, str]]:
+    (path,) = here.glob("results/*/runs.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_wheel_has_every_file_of_the_package_and_of_the_suites(site: Path) -> None:
+    package, suites = (list(files(ROOT / name)) for name in ("harness", "suites"))
+    assert set(files(site / "harness")) == {*package, *(f"suites/{name}" for name in suites)}
+    assert len(suites) >= 10
+
+
+def test_an_editable_install_has_the_suites_of_the_checkout_alone(tmp_path: Path) -> None:
+    """A second copy, made once and never changed, would be a trap."""
+    code = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
+    subprocess.run((sys.executable, "-c", code, str(tmp_path)), cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    listed = subprocess.run((sys.executable, "-m", "zipfile", "-l", wheel), capture_output=True, text=True, check=True)
+    assert ".pth" in listed.stdout
+    assert ".toml" not in listed.stdout
+
+
+def test_what_extras_bring_is_hidden_here_and_nothing_else() -> None:
+    assert {"duckdb", "numba", "boto3", "botocore", "connectorx", "lance", "asynch"} <= set(hidden())
+    assert not {"polars", "pandas", "pyarrow", "chdb", "psycopg", "scipy", "harness"} & set(hidden())
+
+
+def test_no_module_of_the_lab_needs_an_extra_to_be_imported(here: Path, site: Path) -> None:
+    code = """
+import importlib, pkgutil, harness
+assert harness.__file__.startswith(sys.argv[1]), harness.__file__
+names = [module.name for module in pkgutil.walk_packages(harness.__path__, "harness.")]
+for name in names:
+    if not name.endswith("__main__"):
+        importlib.import_module(name)
+print(len(names))
+"""
+    done = run_in(here, site, code, str(site))
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 300
+
+
+def test_the_catalogue_is_the_one_of_the_checkout(installed: Lab) -> None:
+    done = installed("list")
+    assert done.returncode == 0, done.stderr
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == list(registry.catalogue())
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_suite_without_its_engines_is_unavailable_case_by_case_and_says_what_to_install(
+    installed: Lab, here: Path, site: Path, suite: str
+) -> None:
+    before = list(files(site))
+    done = installed("run", suite, "--size", "smoke")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert "nothing of this suite can run here: the Python package" in done.stdout
+    found = rows(here)
+    assert found
+    assert {row["status"] for row in found} == {"unavailable"}
+    assert {row["rows"] for row in found} == {""}
+    for row in found:
+        assert f'installed: pip install "{PROJECT}[' in row["error"]
+    (folder,) = here.glob("results/*")
+    report = installed("report", folder.name)
+    assert report.returncode == 0, report.stderr
+    assert not [name for name in files(here) if not name.startswith(f"results/{folder.name}/")]
+    assert list(files(site)) == before
+
+
+def test_one_command_brings_what_a_suite_and_its_transport_lack(installed: Lab, here: Path) -> None:
+    installed("run", "tuning", "--size", "smoke", "--only", "tuning.awscrt.*,tuning.numexpr.*")
+    said = {row["transport"].split(".")[1]: row["error"] for row in rows(here)}
+    assert said["awscrt"].endswith(f'"awscrt", "boto3", "duckdb" are not installed: pip install "{PROJECT}[duckdb,s3]"')
+    assert said["numexpr"].endswith(f'pip install "{PROJECT}[tuning]"')
+
+
+def test_on_databases_what_lacks_an_extra_is_unavailable_and_the_rest_runs(
+    installed: Lab, here: Path, on_embedded_lab: dict[str, str]
+) -> None:
+    lacking = {
+        "postgres.psycopg.read_polars_tuned": "tuned",
+        "postgres.duckdb.read_polars_scan_small_tasks": "duckdb",
+        "postgres.connectorx.read_polars_binary": "connectorx",
+        "clickhouse.asynch.read_polars_rows": "clients",
+    }
+    running = ("postgres.psycopg.read_polars_rows", "clickhouse.clickhouse_connect.read_polars_query_arrow")
+    named = {name: value for name, value in on_embedded_lab.items() if name.endswith(("_URI", "_URL"))}
+    only = ",".join((*lacking, *running))
+    size = ("--rows", "2000", "--passes", "1", "--experiment", "matrix", "--only", only)
+    done = installed("run", "matrix", "--external", *size, env=named)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {row["transport"]: row for row in rows(here)}
+    assert found.keys() == {*lacking, *running}
+    for name, extra in lacking.items():
+        assert found[name]["status"] == "unavailable"
+        assert found[name]["error"].endswith(f'not installed: pip install "{PROJECT}[{extra}]"')
+    assert {found[name]["status"] for name in running} == {"ok"}
+    assert {path.name for path in here.iterdir()} == {"results", "datasets"}
+
+
+def test_without_the_client_of_s3_the_doctor_says_so_and_a_named_server_fails(
+    installed: Lab, on_embedded_lab: dict[str, str]
+) -> None:
+    named = {name: value for name, value in on_embedded_lab.items() if name.endswith(("_URI", "_URL"))}
+    reason = f'the Python package "boto3" is not installed: pip install "{PROJECT}[s3]"'
+    done = installed("doctor", "--external", env=named)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"ok   s3: none: {reason}" in done.stdout
+    keys = {"LAB_S3_ENDPOINT": "http://127.0.0.1:1", "LAB_S3_ACCESS_KEY": "key", "LAB_S3_SECRET_KEY": "secret-key"}
+    done = installed("doctor", "--external", env=named | keys)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"FAIL s3: {reason}" in done.stdout
+
+
+def test_the_pages_of_a_checkout_are_refused_with_one_line(installed: Lab) -> None:
+    for arguments in (("docs",), ("docs", "--check"), ("docs", "--reference", "a-run")):
+        done = installed(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("lab: expected a checkout")
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_run_names_the_version_it_was_made_by_and_no_commit_of_where_it_happens_to_lie(
+    installed: Lab, here: Path
+) -> None:
+    subprocess.run(("git", "init", "--quiet", here), check=True)
+    installed("run", "elt", "--size", "smoke")
+    (folder,) = here.glob("results/*")
+    version = metadata.version(PROJECT)
+    code = json.loads((folder / "environment.json").read_text())["code"]
+    assert code == {"commit": None, "modified": None, "version": version}
+    assert f"; version {version}, an installed package, run " in (folder / "report.md").read_text()
+
+
+def test_folders_are_below_the_current_one_and_state_in_the_home(here: Path, site: Path) -> None:
+    names = ("datasets_dir", "results_dir", "suites_dir", "state_dir")
+    code = f"from harness import settings; s = settings.load(); print(*(getattr(s, name) for name in {names}))"
+    done = run_in(here, site, code)
+    state = here.parent / "home/.cache/dataframe-io-lab/state"
+    assert done.stdout.split() == [
+        str(path) for path in (here / "datasets", here / "results", site / "harness/suites", state)
+    ]
+    elsewhere = run_in(here, site, code, env={"LAB_DATASETS_DIR": "data", "LAB_STATE_DIR": "/somewhere"})
+    assert elsewhere.stdout.split()[0::3] == [str(here / "data"), "/somewhere"]
+
+
+def test_everything_that_a_transport_requires_is_brought_by_the_base_or_an_extra() -> None:
+    declared = metadata.metadata(PROJECT)
+    requirements, extras = declared.get_all("Requires-Dist") or [], declared.get_all("Provides-Extra") or []
+    of_base = base()
+    for entry in registry.catalogue().values():
+        for module in {name.partition(".")[0] for name in entry.requires} - sys.stdlib_module_names:
+            package = package_of(module)
+            assert package in of_base or remedy([package], requirements, extras), (entry.id, module)
+
+
+def test_all_is_everything_that_any_extra_brings() -> None:
+    found: dict[str, set[str]] = {}
+    for one in map(Requirement, metadata.requires(PROJECT) or []):
+        for extra in metadata.metadata(PROJECT).get_all("Provides-Extra") or []:
+            if one.marker and one.marker.evaluate({"extra": extra}):
+                found.setdefault(extra, set()).add(one.name)
+    assert found.pop("all") == set().union(*found.values())
+
+
+REQUIREMENTS = (
+    "polars",
+    "pgpq; sys_platform == 'nowhere'",
+    "duckdb; extra == 'duckdb'",
+    "duckdb; extra == 'scan'",
+    "datafusion; extra == 'scan'",
+    "boto3; extra == 's3'",
+    *(f"{name}; extra == 'all'" for name in ("duckdb", "datafusion", "boto3")),
+)
+
+
+@pytest.mark.parametrize(
+    ("packages", "said"),
+    [
+        (["duckdb"], [f'pip install "{PROJECT}[duckdb]"']),
+        (["duckdb", "datafusion"], [f'pip install "{PROJECT}[scan]"']),
+        (["boto3", "duckdb"], [f'pip install "{PROJECT}[duckdb,s3]"']),
+        (["boto3", "duckdb", "datafusion"], [f'pip install "{PROJECT}[s3,scan]"']),
+        (["pgpq"], ['it is left out unless sys_platform == "nowhere"']),
+        (["polars"], []),
+        (["unheard-of"], []),
+    ],
+)
+def test_what_would_install_a_package(packages: Iterable[str], said: list[str]) -> None:
+    assert remedy(packages, REQUIREMENTS, ("all", "duckdb", "s3", "scan")) == said
+
+
+def test_what_is_installed_is_no_reason_and_what_is_not_is_named_once() -> None:
+    assert not_installed(["polars", "json", "pyarrow.parquet"]) is None
+    assert not_installed(["no_such.one", "polars", "no_such.two"]) == 'the Python package "no-such" is not installed'
