@@ -207,7 +207,7 @@ def test_the_number_a_column_is_sorted_by_is_not_that_of_its_rounded_text():
         ("", None),
         ("killed", None),
         (",", None),
-        ("×3", None),
+        ("×3", 3),
     ],
 )
 def test_a_cell_is_sorted_by_the_number_it_begins_with(text, number):
