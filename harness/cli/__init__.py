@@ -1,8 +1,4 @@
-"""The command `lab`: the only room that prints or exits.
-
-Exit codes: 0 all well; 1 a run is not ok, or a transport loses other values than it declares; 2 the command could not
-be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
-"""
+"""The command `lab`: the only room that prints or exits; its exit codes stand in `app.py`."""
 
 import io
 import os

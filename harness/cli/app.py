@@ -11,7 +11,19 @@ from rich.console import Console
 
 from harness.model import LabError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+_HELP = "Find out which way of moving a dataframe into and out of a database is fastest here, every value verified."
+_CODES = (
+    "Exit codes: 0 all well; 1 a run is not ok, or a transport loses other values than it declares; 2 the command "
+    "could not be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP."
+)
+app = typer.Typer(
+    help=_HELP,
+    epilog=_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
 def new_console() -> Console:

@@ -26,7 +26,7 @@ def docs(
 
     if reference is not None:
         typer.echo(f"written: {pages.adopt(folders.find(settings.load().results_dir, reference))}")
-    stale = pages.stale() if check else pages.write()
+    stale = pages.stale(app) if check else pages.write(app)
     for path in stale:
         typer.echo(f"{'stale' if check else 'written'}: {path}")
     if check and stale:

@@ -3,7 +3,7 @@ import re
 import pytest
 from checkout import FLAVOURS, REQUIRED, ROOT, compose, configuration
 
-from harness.docs import compose_settings
+from harness.docs.tables import compose_settings
 
 SERVICES = {"postgres", "clickhouse", "minio", "harness"}
 ENVIRONMENTS = {

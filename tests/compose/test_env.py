@@ -6,7 +6,7 @@ import stat
 
 from lab_scripts import run, settings
 
-from harness.docs import compose_settings
+from harness.docs.tables import compose_settings
 
 PASSWORDS = ("LAB_POSTGRES_PASSWORD", "LAB_CLICKHOUSE_PASSWORD", "LAB_MINIO_PASSWORD")
 

@@ -1,0 +1,73 @@
+"""What is made from the reference runs: the page of results, and the answer table of README."""
+
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+from harness import report
+from harness.docs.words import GENERATED
+from harness.model import LabError
+from harness.report import contenders, markdown
+from harness.report.summarising import summarise
+from harness.report.summary import Summary
+from harness.results import folder as folders
+from harness.results.folder import StoredRun
+from harness.results.runs_csv import as_text
+from harness.settings import ROOT
+from harness.suites import suite_files
+from harness.suites.suite import Suite
+
+
+def adopt(folder: Path) -> Path:
+    """Make a run the committed reference run of its suite, and return its new folder.
+
+    Raises LabError: not of the default size with all transports, or made by code that is in no commit.
+    """
+    environment = folders.environment(folder)
+    asked, code = environment["plan"], environment["code"]
+    contenders_alone = any(part.get("left_out") for part in asked.get("experiments", ()))
+    transports = "contenders alone" if contenders_alone else asked["select"]
+    if (asked["size"], transports) != ("default", "*") or code["modified"] is not False:
+        raise LabError(
+            f"{folder.name}: expected a run of the default size, of all transports, of code that is committed; found "
+            f"size {asked['size']}, transports {transports}, code {'changed' if code['modified'] else 'committed'}"
+        )
+    report.write(folder, suite_files.load(ROOT / "suites", asked["suite"]))  # by the code of now
+    place = ROOT / "results" / "reference" / asked["suite"]
+    folders.adopt(folder, place)
+    return place
+
+
+@cache
+def of(name: str) -> tuple[Suite, StoredRun, list[Summary]]:
+    """Return the suite of a reference run, the run, and its summaries, computed from its runs.csv."""
+    suite = suite_files.load(ROOT / "suites", name)
+    run = folders.read(ROOT / "results" / "reference" / name)
+    return suite, run, summarise(run.rows, suite.published)
+
+
+def results() -> str:
+    """Return the index of the reference runs; each has its tables and pictures in a report of its own."""
+    parts = [f"# Reference runs\n\n{GENERATED}\n"]
+    for path in sorted((ROOT / "results" / "reference").iterdir()):
+        suite, run, summaries = of(path.name)
+        runs = sum(case.n for case in summaries)
+        parts.append(
+            f"## {path.name}: {suite.title}\n\n{markdown.conditions(run.environment)}\n\n"
+            f"{len(summaries):,} cases, {runs:,} ok runs: "
+            f"[the whole report](../results/reference/{path.name}/report.md), "
+            f"[runs.csv](../results/reference/{path.name}/runs.csv).\n\n"
+            f"Published figures: {suite.citation}; {suite.conditions}.\n"
+        )
+    return "\n".join(parts)
+
+
+def left_out(name: str) -> str:
+    """Return as CSV which transports of a suite are no contenders, by its reference run."""
+    suite, run, summaries = of(name)
+    assert suite.answers
+    names = [field.name for field in fields(contenders.LeftOut)]
+    lines = [",".join(names)]
+    for one in contenders.left_out(suite.answers, run.rows, summaries):
+        lines.append(",".join(as_text(getattr(one, column)) for column in names))
+    return "\n".join([*lines, ""])
