@@ -1,22 +1,114 @@
-"""The tables of README, between its two marks, from the reference run."""
+"""The answer table of README, between its two marks: what the reference run says, one row an answer."""
 
-from dataclasses import replace
+import textwrap
+from collections.abc import Iterator, Sequence
 
 from harness.docs import reference
+from harness.model import LabError
 from harness.report import markdown
+from harness.report.answer_tables import factor, route
+from harness.report.answers import Answer, Beside, answers
+from harness.report.cells import LOSES, significant
+from harness.report.summary import Summary
 from harness.settings import ROOT
+from harness.systems import SYSTEMS
+
+BEGIN, END = "<!-- reference:begin -->\n", "<!-- reference:end -->\n"
+SUITE = "matrix"
+_WIDTH = 100  # of a line of README; rows of a table may be a little longer
+_HEAD = ("dataframe", "fastest exact transport", "s", "usual transport", "s", "times as long")
 
 
 def page() -> str:
     """Return README.md with the part between its two marks made again."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    before, rest = text.split("<!-- reference:begin -->\n")
-    _, after = rest.split("<!-- reference:end -->\n")
-    suite, run, every = reference.of("matrix")
-    main = [case for case in every if case.experiment == "matrix" and case.operation in ("write", "read")]
-    summaries = [replace(case, details={}) for case in main if case.system != "machine"]
-    tables = (
-        f"{markdown.conditions(run.environment)}\n\n{markdown.tables(summaries, best=8)}\n"
-        f"Published figures: {suite.citation}; {suite.conditions}.\n"
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise LabError(f"README.md: expected the lines {BEGIN.strip()} and {END.strip()}, each once")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}{_block()}{END}{after}"
+
+
+def _block() -> str:
+    suite, run, summaries = reference.of(SUITE)
+    if suite.answers is None:
+        raise LabError(f"suites/{SUITE}.toml: expected [answers], which README shows; found none")
+    found = answers(suite.answers, run.rows, summaries)
+    pages = list(dict.fromkeys(_page_of(one.fastest) for one in found if one.fastest))
+    parts = [
+        markdown.table(_HEAD, [_row(one, pages) for one in found], right={2, 4}),
+        _filled(" ".join(_said(found))),
+        _filled(" ".join([markdown.conditions(run.environment), *_remarks(run.environment["lab"])])),
+        "".join(f"[{number}]: {page}\n" for number, page in enumerate(pages, 1)),
+    ]
+    return "\n".join(parts)
+
+
+def _cases(one: Answer) -> list[Summary]:
+    """Return what stands in the row of an answer: the fastest, and the usual one."""
+    return [case for case in (one.fastest, *(of.case for of in one.usual[:1])) if case]
+
+
+def _row(one: Answer, pages: Sequence[str]) -> tuple[str, ...]:
+    usual = one.usual[0] if one.usual else None
+    return (
+        route(one),
+        _linked(one.fastest, pages) if one.fastest else "none",
+        significant(one.fastest.median_seconds) if one.fastest else "",
+        _marked(_in_words(usual.case), usual.case) if usual else "",
+        significant(usual.case.median_seconds) if usual else "",
+        _factor(usual) if usual else "",
     )
-    return f"{before}<!-- reference:begin -->\n{tables}<!-- reference:end -->\n{after}"
+
+
+def _factor(of: Beside) -> str:
+    value, interval = factor(of)
+    return f"{value} ({interval})" if interval else value
+
+
+def _page_of(case: Summary) -> str:
+    return f"docs/catalogue/{case.system}-{case.client}.md"
+
+
+def _linked(case: Summary, pages: Sequence[str]) -> str:
+    """Return a transport in words that lead to its client's page."""
+    return _marked(f"[{_in_words(case)}][{1 + pages.index(_page_of(case))}]", case)
+
+
+def _marked(words: str, case: Summary) -> str:
+    return words + (LOSES.strip() if case.lossy else "")
+
+
+def _in_words(case: Summary) -> str:
+    """Return the client and what sets the transport apart from its others: `psycopg copy_binary`, `psycopg read_tuned`.
+
+    One word alone says too little: there the operation stays.
+    """
+    apart = case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
+    return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
+
+
+def _said(found: Sequence[Answer]) -> Iterator[str]:
+    """Yield the sentences below the table: its unit and marks, what loses nothing, what else is usual."""
+    sizes = sorted({one.rows for one in found if one.rows is not None})
+    yield f"Median seconds for {' and '.join(format(rows, ',') for rows in sizes)} rows."
+    if any(case.lossy for one in found for case in _cases(one)):
+        yield f"{LOSES.strip()}: loses some kinds of values that these data do not have; the catalogue names them."
+    if whole := [_beside(one, one.whole) for one in found if one.whole]:
+        yield f"The fastest that loses none, where there is one: {'; '.join(whole)}."
+    if others := [_beside(one, of) for one in found for of in one.usual[1:] if of.factor]:
+        yield f"Also usual: {'; '.join(others)}."
+
+
+def _beside(one: Answer, of: Beside) -> str:
+    return f"{route(one)} by {_in_words(of.case)}, {significant(of.case.median_seconds)} s ({factor(of)[0]})"
+
+
+def _remarks(lab: str) -> Iterator[str]:
+    """Yield what is to be known of each database's figures, where its server was that of the embedded lab."""
+    if lab == "embedded":
+        yield from (system.embedded for system in SYSTEMS.values() if system.embedded)
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"

@@ -26,8 +26,9 @@ class System:
     `source_profile` is the form of a table that costs the server least to read. `fixes` say what to do where the server
     does not offer what some transports need. `shares_folder`: it can read and write files of a folder that it shares
     with this machine. `variables` are beginnings of names in the environment that its clients read, `no_space` words
-    with which it says that its disk is full. The properties import the modules of its room when they are asked for:
-    what only needs the words loads no client.
+    with which it says that its disk is full. `embedded` says in a sentence what is to be known of figures of the
+    embedded server. The properties import the modules of its room when they are asked for: what only needs the words
+    loads no client.
     """
 
     name: str
@@ -39,6 +40,7 @@ class System:
     shares_folder: bool = False
     variables: tuple[str, ...] = ()
     no_space: tuple[str, ...] = ()
+    embedded: str = ""
 
     @property
     def endpoints(self) -> tuple[str, ...]:

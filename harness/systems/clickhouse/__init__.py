@@ -27,4 +27,6 @@ SYSTEM = System(
     source_profile="memory",
     variables=("CLICKHOUSE_",),
     no_space=("NOT_ENOUGH_SPACE",),
+    embedded="The figures of ClickHouse are those of its engine inside a Python process (chDB) behind a gateway in "
+    "Python, which adds some milliseconds to every call and flattens the differences between the fastest transports.",
 )

@@ -1,0 +1,86 @@
+"""README: the answers of the reference run, on a page that fits a screen and leads somewhere."""
+
+import re
+
+import pytest
+
+from harness.docs import readme, reference
+from harness.model import LabError
+from harness.report.answers import answers
+from harness.report.cells import significant
+from harness.settings import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")]
+)
+
+
+def block():
+    return readme.page().partition(readme.BEGIN)[2].partition(readme.END)[0]
+
+
+def rows():
+    lines = [line for line in block().splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+
+
+def found():
+    suite, run, summaries = reference.of(readme.SUITE)
+    return answers(suite.answers, run.rows, summaries)
+
+
+def test_every_database_operation_and_frame_has_an_answer():
+    assert len(rows()) == 8
+    assert len({row[0] for row in rows()}) == 8
+
+
+def test_a_row_says_what_the_answer_says():
+    for row, one in zip(rows(), found(), strict=True):
+        usual = one.usual[0]
+        assert [row[2], row[4]] == [significant(case.median_seconds) for case in (one.fastest, usual.case)]
+        assert row[5].startswith(f"×{significant(usual.factor, 2)} ({significant(usual.interval[0], 2)}-")
+        for cell, case in ((row[1], one.fastest), (row[3], usual.case)):
+            assert case.client in cell
+            assert cell.endswith("†") == bool(case.lossy)
+
+
+def test_each_link_of_a_row_leads_to_the_page_on_which_the_transport_stands():
+    targets = dict(re.findall(r"^\[(\d+)\]: (\S+)$", block(), re.MULTILINE))
+    for row, one in zip(rows(), found(), strict=True):
+        page = ROOT / targets[re.search(r"\]\[(\d+)\]", row[1])[1]]
+        assert f"\n`{one.fastest.transport}`\n" in page.read_text(encoding="utf-8")
+
+
+def test_it_says_where_the_figures_of_an_embedded_server_were_made():
+    said = " ".join(block().split())
+    assert "lab: embedded" in said
+    assert "Median seconds for 100,000 rows." in said
+    assert "The figures of ClickHouse are those of its engine inside a Python process" in said
+
+
+@pytest.mark.parametrize("text", ["no marks", f"{readme.BEGIN}{readme.END}{readme.BEGIN}{readme.END}"])
+def test_a_readme_without_its_two_marks_is_refused(text, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text(text)
+    monkeypatch.setattr(readme, "ROOT", tmp_path)
+    with pytest.raises(LabError, match="expected the lines <!-- reference:begin --> and"):
+        readme.page()
+
+
+def test_it_fits_a_screen():
+    lines = README.splitlines()
+    assert len(lines) < 140
+    assert [line for line in lines if len(line) > (120 if line.startswith("|") else 100)] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_to_a_file_leads_to_one(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", text, re.MULTILINE)
+    paths = [(inline or below).partition("#")[0] for inline, below in links]
+    missing = [
+        path for path in paths if path and "://" not in path and not (ROOT / name).parent.joinpath(path).exists()
+    ]
+    assert missing == []
