@@ -22,7 +22,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install serve test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install serve docs test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,18 +86,31 @@ format: $(STAMP) ## Format the code and write the generated docs
 	$(VENV)/bin/ruff check --fix .
 	$(LAB) docs
 
+# The site is made of the committed pages, so that it needs neither the lab nor its clients.
+DOCS := .venv-docs
+
+$(DOCS)/.installed: requirements-docs.lock
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+docs: $(DOCS)/.installed ## Build the docs as a site that needs no network, into site/
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
+
 benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of the lab, data generation
 	$(VENV)/bin/python -m benchmarks.harness
 
 COMPILE = $(VENV)/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-annotate --quiet --upgrade --custom-compile-command "make lock"
 
-lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock and requirements-dev.lock again
+lock: $(STAMP) ## Resolve pyproject.toml into the three locks again
 	$(COMPILE) --all-extras --group build pyproject.toml --output-file requirements.lock
 	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) --group docs --output-file requirements-docs.lock
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean
-	rm -rf $(VENV) .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DOCS) site .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

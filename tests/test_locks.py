@@ -51,6 +51,13 @@ def test_pgpq_is_left_out_on_linux_on_aarch64_alone():
     assert re.search(r"^pgpq==\S+ ; .*aarch64", entries("requirements.lock")["pgpq"])
 
 
+def test_what_builds_the_site_has_a_lock_of_its_own_and_is_nowhere_else():
+    of_site, groups = entries("requirements-docs.lock"), PROJECT["dependency-groups"]
+    assert names(groups["docs"]) <= of_site.keys()
+    for other in ("requirements.lock", "requirements-dev.lock"):
+        assert not names(groups["docs"]) & entries(other).keys()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("processor", SOURCES)
 def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_source(processor):

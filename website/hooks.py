@@ -1,0 +1,63 @@
+"""What MkDocs does otherwise for this repository: a site of its files where they stand, and diagrams without a script.
+
+All paths of the site are those of the repository, so that a link leads to the same page in both.
+"""
+
+import html
+import subprocess
+from itertools import groupby
+from pathlib import Path
+
+import mermaidx
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+SHOWN = ("*.md", "LICENSE", "docs", "results/reference", "results/fidelity", "website/*.[cj]s*")
+LONG = "results/"  # figures by the thousand: nobody searches for one, and they would be most of the index
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put every client's page below the catalogue, and have diagrams drawn while the site is built."""
+    fence = {"name": "mermaid", "class": "diagram", "format": _diagram}
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
+    pages = sorted(path.stem for path in ROOT.glob("docs/catalogue/*.md"))
+    for system, names in groupby(pages, key=lambda name: name.partition("-")[0]):
+        below = [{name.partition("-")[2]: f"docs/catalogue/{name}.md"} for name in names]
+        _catalogue(config).append({system: below})
+    return config
+
+
+def _catalogue(config: MkDocsConfig) -> list:
+    return next(part["Catalogue"] for part in config.nav if "Catalogue" in part)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Return the files of the repository that are shown, beside those of the theme."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *SHOWN],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    own = [File.generated(config, path, abs_src_path=str(ROOT / path)) for path in sorted(set(listed.stdout.split()))]
+    return Files([*(file for file in files if file.src_dir != config.docs_dir), *own])
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Let the search find transports first and figures never; give pages that are wide, or alone, all the room."""
+    if page.file.src_uri.startswith(LONG):
+        page.meta |= {"search": {"exclude": True}, "hide": ["navigation", "toc"]}
+    elif page.file.src_uri.startswith("docs/catalogue/"):
+        page.meta["search"] = {"boost": 2}
+    elif page.is_homepage:
+        page.meta["hide"] = ["navigation"]
+    return markdown
+
+
+def _diagram(source: str, *_: object, **__: object) -> str:
+    """Return a diagram as SVG: mermaid's own JavaScript draws it now, in an engine inside Python."""
+    drawn = mermaidx.render(source).svg()
+    return f'<div class="diagram" role="img" aria-label="{html.escape(source.split()[0])}">{drawn}</div>'
