@@ -14,7 +14,7 @@ from harness import registry, show
 from harness.model import LabError, Origin, Transport
 from harness.recommend.race import interval, mean, ratio_interval
 from harness.recommend.racing import Racing
-from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation, RuledOut
+from harness.report.recommendation import EXACT, SIMPLE_WITHIN, Figure, Recommendation, RuledOut
 from harness.results.row import Row
 
 _FRAMES = {"polars", "pandas", "numpy", "pyarrow"}  # what whoever has a frame has, too
@@ -28,6 +28,7 @@ class _Times:
     rows: int
     seconds: list[float]
     peak: int | None
+    values: str
 
 
 def recommendation(racing: Racing, seconds: float) -> Recommendation:
@@ -78,7 +79,9 @@ def _times(rows: Sequence[Row]) -> dict[tuple[str, int], _Times]:
         if row.ok:
             runs.setdefault((row.transport, int(row.parameters["rows"])), []).append(row)
     return {
-        (name, size): _Times(name, size, [row.took for row in ok], _peak([row.peak_rss_bytes for row in ok]))
+        (name, size): _Times(
+            name, size, [row.took for row in ok], _peak([row.peak_rss_bytes for row in ok]), ok[0].fidelity
+        )
         for (name, size), ok in runs.items()
     }
 
@@ -106,6 +109,7 @@ def _figure(times: _Times, best: _Times | None) -> Figure:
         packages=packages(entry),
         lines=lines(entry.id) if entry.origin != Origin.LIMIT else 0,
         connections=_connections(entry),
+        values=times.values or EXACT,
     )
 
 

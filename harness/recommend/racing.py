@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -53,7 +53,8 @@ class Asked:
 class Racing:
     """A race under way: who runs, who was left out before it began, what bounds them, and its rows so far.
 
-    `ended` says why it ended before all finalists had their passes; empty where it did not.
+    `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: who gives other
+    types than the canonical ones is out.
     """
 
     asked: Asked
@@ -65,6 +66,7 @@ class Racing:
     started: float
     rows: list[Row] = field(default_factory=list)
     ended: str = ""
+    exact: bool = True
 
     @property
     def seconds_left(self) -> float:
@@ -72,10 +74,17 @@ class Racing:
         return self.asked.budget - _REPORT_SECONDS - (time.monotonic() - self.started)
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
-        """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row."""
+        """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row.
+
+        Where nobody gives the canonical types, those race whose values came back in others.
+        """
         try:
-            for turns in self.race.passes():
-                self._pass(turns, on_row)
+            self._race(on_row)
+            converted = [row.transport for row in self.rows if row.ok and row.fidelity not in ("", EXACT)]
+            if self.race.leader(self.race.stages[0]) is None and converted:
+                self.exact = False
+                self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={})
+                self._race(on_row)
         except _UsedUp:
             self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
             return
@@ -83,9 +92,13 @@ class Racing:
             for number in range(1, 4):
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
 
+    def _race(self, on_row: Callable[[Row], None]) -> None:
+        for turns in self.race.passes():
+            self._pass(turns, on_row)
+
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
         """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
-        done = {row.key: row for row in self.suite_run.done}
+        done = {row.key: row for row in (*self.suite_run.done, *self.rows)}
         left: list[tuple[Turn, Run]] = []
         for turn in turns:
             run = self._run(turn, len(self.rows) + len(left) + 1)
@@ -111,7 +124,8 @@ class Racing:
         return turn
 
     def _take_in(self, turn: Turn | None, row: Row) -> None:
-        self.rows.append(row)
+        if row not in self.rows:
+            self.rows.append(row)
         if turn is None or turn.transport not in self.race.transports:
             return
         if reason := self._wrong(row):
@@ -123,7 +137,7 @@ class Racing:
         """Say why the transport of a row cannot be recommended, or nothing."""
         if not row.ok:
             return f"{row.status}: {row.error}"
-        if row.fidelity != EXACT:
+        if self.exact and row.fidelity != EXACT:
             return row.fidelity
         peak, most = row.peak_rss_bytes, self.asked.max_memory
         if most is not None and peak is not None and peak > most:

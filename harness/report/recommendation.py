@@ -15,6 +15,7 @@ from harness.report.cells import megabytes, significant, times
 from harness.report.text_tables import TITLES, TextTable
 
 FILE = "recommendation.json"
+EXACT, CONVERTED = "exact", "fastest, converted"
 FASTEST, SIMPLEST, LEANEST, USUAL, BOUND = "fastest exact", "simplest", "leanest", "usual", "the server alone"
 SIMPLE_WITHIN = 1.3  # times as long as the fastest
 _HEAD = ("which", "transport", "seconds", "interval", "times as long", "interval of that", "peak MB", "needs", "lines")
@@ -29,6 +30,7 @@ class Figure:
     `seconds` is the geometric mean, `factor` how many times as long as the fastest at the same rows takes; their
     intervals are those of the race (95 %, moderated t). `how` says in a sentence what it does. `packages` are what it
     needs beside the library of the frame, `lines` the lines of its code, `connections` whether it opens several.
+    `values` says how they came back: `exact`, or `converted` with the columns that were of other types.
     """
 
     transport: str
@@ -44,6 +46,7 @@ class Figure:
     packages: tuple[str, ...]
     lines: int
     connections: bool
+    values: str = EXACT
 
     @property
     def differs(self) -> bool:
@@ -128,7 +131,8 @@ def screen(found: Recommendation) -> TextTable:
 
 def table(found: Recommendation) -> TextTable:
     """Return the screen's table: a row for each transport, with all that it is."""
-    played = [(FASTEST, found.fastest), (f"{SIMPLEST} within {SIMPLE_WITHIN:g} x", found.simplest)]
+    first = FASTEST if found.fastest.values == EXACT else CONVERTED
+    played = [(first, found.fastest), (f"{SIMPLEST} within {SIMPLE_WITHIN:g} x", found.simplest)]
     played += [(LEANEST, found.leanest), *((USUAL, one) for one in found.usual)]
     played += [(BOUND, found.bound)] if found.bound else []
     roles: dict[tuple[str, int], tuple[Figure, list[str]]] = {}
@@ -153,6 +157,8 @@ def sentences(found: Recommendation) -> list[str]:
 
 def _sentences(found: Recommendation) -> Iterator[str]:
     yield f"{found.fastest.transport}: {found.fastest.how}"
+    if found.fastest.values != EXACT:
+        yield f"no transport gives the canonical types; here {found.fastest.values}: what is left to do is not timed"
     if found.ties:
         yield f"{_NO_DIFFERENCE} between it and {', '.join(found.ties)}"
     if found.ended:

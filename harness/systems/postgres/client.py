@@ -178,6 +178,7 @@ def select(connection: Connection, query: str) -> pa.Table:
     from adbc_driver_manager.dbapi import Error
 
     try:
+        _execute(connection, 'SET search_path TO "$user", public')  # the connection's own path is the lab's schema
         with connection.cursor() as cursor:
             cursor.execute(query)
             return cursor.fetch_arrow_table()
