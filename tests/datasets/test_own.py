@@ -1,6 +1,7 @@
 """Somebody's own data: what is read, what columns become, what is found in them, and what is refused."""
 
 import datetime as dt
+import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,11 @@ def test_frames_in_memory_are_taken_as_they_are() -> None:
         reading.of_memory(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(LabError, match='found "a" twice'):
         reading.of_memory(pa.table([[1], [2]], names=["a", "a"]))
+
+
+def test_uuids_of_arrow_are_uuids() -> None:
+    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
+    table = pa.table({"id": pa.array([some.bytes, None], pa.uuid())})
+    own = data.from_frame(reading.of_memory(table))
+    assert own.kinds == {"id": "uuid"}
+    assert own.frame["id"].to_list() == [str(some), None]

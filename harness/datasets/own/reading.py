@@ -54,10 +54,17 @@ def of_memory(data: Any) -> pl.DataFrame:
     names = list(map(str, data.columns if library == "pandas" else data.column_names))
     require_different(names, "the frame")
     try:
-        return pl.from_pandas(data) if library == "pandas" else pl.DataFrame(pl.from_arrow(data))
+        return pl.from_pandas(data) if library == "pandas" else _of_arrow(data)
     except (pl.exceptions.PolarsError, ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"the frame has a column that Arrow has no type for: {reason}") from None
+
+
+def _of_arrow(table: Any) -> pl.DataFrame:
+    """Return an Arrow table as a frame in which UUIDs are still known as such: polars takes them for bytes."""
+    frame = pl.DataFrame(pl.from_arrow(table))
+    known = [field.name for field in table.schema if str(field.type) == "extension<arrow.uuid>"]
+    return frame.with_columns([frame[name].ext.to(pl.Extension("arrow.uuid", pl.Binary)) for name in known])
 
 
 def require_different(names: list[str], where: str) -> None:
