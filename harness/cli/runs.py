@@ -103,7 +103,8 @@ def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
                 runner.perform(suite_run.session, suite_run.todo, on_row)
         except (KeyboardInterrupt, SystemExit):
             with suppress(OSError):  # the terminal may be gone
-                typer.echo(f"lab: stopped; go on with: {command_line()} run --resume {suite_run.session.name}")
+                again = " with the same --data or --query" if request.own else ""
+                typer.echo(f"lab: stopped; go on with: {command_line()} run --resume {suite_run.session.name}{again}")
             raise
         folder = suite_run.session.folder
     return _report(console, folder, suite, chosen.pictures)

@@ -25,9 +25,11 @@ SPREAD, FREEDOM = 0.11, 3.0  # s0 and d0, of the reference run of the matrix; te
 CONFIDENCE = 0.95
 # A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
 # end of the leader's.
-MARGINS = {10_000: 1.5, 100_000: 1.2}
+MARGINS = {10_000: 2.0, 100_000: 1.5}
+AFTER_ONE = 2.0  # a single run tells nothing of its own spread: then the margin is so many times as wide
 PASSES = {10_000: 2, 100_000: 2}
-LAST_PASSES = 7
+LAST_PASSES, MOST_PASSES = 7, 11  # on all rows; more than 7 as long as it is not decided
+DECIDED = 1.15  # times that the winner may take at most as long as anybody else could
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ class Race:
         """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
         for rows in self.stages:
             last = rows == self.rows
-            for number in range(1, (LAST_PASSES if last else PASSES[rows]) + 1):
+            for number in range(1, (MOST_PASSES if last else PASSES[rows]) + 1):
+                if last and number > LAST_PASSES and self._decided(rows):
+                    break
                 chosen = self._still_in(rows, number)
                 if not last and len(self.contenders) == 1:
                     break  # there is nothing to find out on a slice
@@ -89,9 +93,20 @@ class Race:
         return [transport for transport in self.transports if transport not in self.out]
 
     def leader(self, rows: int) -> str | None:
-        """Return the contender with the lowest mean so far; None before anybody has run."""
-        times = {name: mean(found) for name, found in self.told.get(rows, {}).items() if name not in self.out}
-        return min(times, key=times.__getitem__) if times else None
+        """Return the contender that is fastest for all that is known: whose interval has the lowest upper end.
+
+        By the mean alone one that scatters would win by luck. None before anybody has run.
+        """
+        ends = {name: interval(found)[1] for name, found in self.told.get(rows, {}).items() if name not in self.out}
+        return min(ends, key=ends.__getitem__) if ends else None
+
+    def _decided(self, rows: int) -> bool:
+        """Say whether nobody who is still in can be much faster than the leader."""
+        leader, times = self.leader(rows), self.told.get(rows, {})
+        if leader is None:
+            return True
+        others = [interval(found)[0] for name, found in times.items() if name not in self.out and name != leader]
+        return not others or interval(times[leader])[1] <= DECIDED * min(others)
 
     def _still_in(self, rows: int, number: int) -> list[str]:
         return [
@@ -114,7 +129,7 @@ class Race:
         if leader is None:
             return
         times = self.told[rows]
-        border = interval(times[leader])[1] * MARGINS.get(rows, 1.0)
+        border = interval(times[leader])[1] * MARGINS.get(rows, 1.0) * (AFTER_ONE if len(times[leader]) == 1 else 1.0)
         for name in self.contenders:
             if name != leader and name in times and interval(times[name])[0] > border:
                 slower = mean(times[name]) / mean(times[leader])

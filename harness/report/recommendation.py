@@ -162,7 +162,7 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if found.ties:
         yield f"{_NO_DIFFERENCE} between it and {', '.join(found.ties)}"
     if found.ended:
-        yield f"{found.ended} before all finalists had seven runs: figures are of {found.fastest.runs}"
+        yield f"{found.ended} before all finalists had their runs: figures are of {found.fastest.runs}"
     kinds: dict[str, list[RuledOut]] = {}
     for one in found.ruled_out:
         kinds.setdefault(one.kind, []).append(one)
