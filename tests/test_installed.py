@@ -88,6 +88,7 @@ def test_the_catalogue_is_the_one_of_the_checkout(installed: Lab) -> None:
     assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == list(registry.catalogue())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_suite_without_its_engines_is_unavailable_case_by_case_and_says_what_to_install(
     installed: Lab, here: Path, site: Path, suite: str
@@ -110,6 +111,7 @@ def test_a_suite_without_its_engines_is_unavailable_case_by_case_and_says_what_t
     assert list(files(site)) == before
 
 
+@pytest.mark.long
 def test_one_command_brings_what_a_suite_and_its_transport_lack(installed: Lab, here: Path) -> None:
     installed("run", "tuning", "--size", "smoke", "--only", "tuning.awscrt.*,tuning.numexpr.*")
     said = {row["transport"].split(".")[1]: row["error"] for row in rows(here)}
@@ -117,6 +119,7 @@ def test_one_command_brings_what_a_suite_and_its_transport_lack(installed: Lab, 
     assert said["numexpr"].endswith(f'pip install "{PROJECT}[tuning]"')
 
 
+@pytest.mark.long
 def test_on_databases_what_lacks_an_extra_is_unavailable_and_the_rest_runs(
     installed: Lab, here: Path, on_embedded_lab: dict[str, str]
 ) -> None:

@@ -37,7 +37,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     found = _times(racing.rows)
     largest = max((rows for rows in race.told if race.leader(rows)), default=0)
     best = race.leader(largest)
-    if best is None:
+    if best is None or not racing.begun:
         raise LabError(_nobody(racing))
     of_largest = {name: times for (name, rows), times in found.items() if rows == largest}
     fastest = _figure(of_largest[best], of_largest[best])
@@ -67,9 +67,14 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
 
 
 def _nobody(racing: Racing) -> str:
+    if not racing.begun:
+        ran = len({row.transport for row in racing.rows})
+        return (
+            f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
+            f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with "
+            f"--resume {racing.suite_run.session.run_id}"
+        )
     reasons = [reason for reason in racing.race.out.values() if " times as slow" not in reason]
-    if not racing.rows or not reasons:
-        return f"expected time for a run of each transport, but {racing.ended}; give it more (--budget)"
     return f"none of {len(racing.race.transports)} transports brings these data through, such as: {reasons[0]}"
 
 

@@ -54,7 +54,7 @@ class Racing:
     """A race under way: who runs, who was left out before it began, what bounds them, and its rows so far.
 
     `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: who gives other
-    types than the canonical ones is out.
+    types than the canonical ones is out. `begun`: everybody has run once.
     """
 
     asked: Asked
@@ -67,6 +67,7 @@ class Racing:
     rows: list[Row] = field(default_factory=list)
     ended: str = ""
     exact: bool = True
+    begun: bool = False
 
     @property
     def seconds_left(self) -> float:
@@ -95,6 +96,7 @@ class Racing:
     def _race(self, on_row: Callable[[Row], None]) -> None:
         for turns in self.race.passes():
             self._pass(turns, on_row)
+            self.begun = True
 
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
         """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""

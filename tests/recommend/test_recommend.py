@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from harness.systems import SYSTEMS
 from tests.commands import environment_below, refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+pytestmark = pytest.mark.long  # a race is some forty runs
 PERSON = "Smith of 7 Elm Street"
 RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "120", "--key", "order_id")
 
@@ -179,3 +181,16 @@ def test_the_file_says_what_the_screen_says(raced: Raced) -> None:
     assert facts["fastest"]["transport"] in raced.done.stdout
     assert facts["operation"] == "write"
     assert facts["rows"] == 600
+
+
+def test_a_budget_that_ends_within_the_first_pass_recommends_nothing(
+    raced: Raced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever ran first would be the fastest."""
+    monkeypatch.setitem(raced.environment, "LAB_RESULTS_DIR", str(raced.folder / "short"))
+    asked = ("--data", str(raced.data), "--to", "postgres", "--external", "--budget")
+    least = re.search(r"at least (\d+) s", refused(raced.run(*asked, "5")))
+    assert least
+    line = refused(raced.run(*asked, least[1]))  # what it says is without the start of the lab
+    assert "expected time for a run of each of" in line
+    assert f"the budget of {least[1]} s was used up after" in line
