@@ -24,6 +24,7 @@ def settings_of_lab(on_embedded_lab: dict[str, str], monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.long
+@pytest.mark.alone
 def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_lab: dict[str, str]) -> None:
     frame = pd.DataFrame({"who": ["a", None, "<b>"], "paid": [1.5, float("nan"), 2.25], "n": [1, 2, 3]})
     found = recommend(frame, to="postgres", style="async", external=True, budget=90.0)
@@ -54,6 +55,7 @@ def test_what_cannot_be_recommended_is_said_in_one_line(
 
 
 @pytest.mark.long
+@pytest.mark.alone
 def test_the_rows_of_a_query_are_the_data(lab: Command, on_embedded_lab: dict[str, str]) -> None:
     address = on_embedded_lab["LAB_POSTGRES_URI"]
     with psycopg.connect(address, autocommit=True) as connection:

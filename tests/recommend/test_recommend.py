@@ -14,13 +14,14 @@ import pytest
 
 from harness.datasets.examples import example
 from harness.lab.embedded import EmbeddedLab
+from harness.recommend.race import LAST_PASSES, MOST_PASSES
 from harness.report import recommendation
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
 from tests.commands import environment_below, refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-pytestmark = pytest.mark.long  # a race is some forty runs
+pytestmark = [pytest.mark.long, pytest.mark.alone]  # a race is some forty runs within a budget of time
 PERSON = "Smith of 7 Elm Street"
 RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "120", "--key", "order_id")
 
@@ -65,7 +66,8 @@ def test_every_run_of_the_race_is_a_row_and_the_file_agrees_with_them(raced: Rac
     found = recommendation.read(raced.results)
     assert found is not None
     of_winner = [row for row in rows if row.transport == found.fastest.transport]
-    assert len(of_winner) == found.fastest.runs == 7
+    assert len(of_winner) == found.fastest.runs
+    assert LAST_PASSES <= found.fastest.runs <= MOST_PASSES
     assert all(row.ok and row.fidelity == "exact" for row in of_winner)
     assert {row.style for row in rows} == {"async"}
     assert found.seconds < 120
