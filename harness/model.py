@@ -95,6 +95,11 @@ class Transport:
     summary: str
     function: Callable[..., Any] = field(compare=False, repr=False)
 
+    @property
+    def modules(self) -> set[str]:
+        """The top-level modules of what it requires."""
+        return {module.partition(".")[0] for module in self.requires}
+
 
 @dataclass(frozen=True)
 class SharedFolder:

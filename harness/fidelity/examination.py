@@ -48,7 +48,7 @@ class Examination:
     def conditions(self) -> str:
         """Servers and client versions the transports are examined with, and the name of the run, in one line."""
         servers = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
-        modules = {module.partition(".")[0] for entry in self.chosen for module in entry.requires}
+        modules = {module for entry in self.chosen for module in entry.modules}
         providers = metadata.packages_distributions()
         packages = {name.lower() for module in modules for name in providers.get(module, ())}
         versions = ", ".join(f"{name} {metadata.version(name)}" for name in sorted(packages))

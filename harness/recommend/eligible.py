@@ -73,8 +73,8 @@ def divided(wish: Wish, data: OwnData | None) -> tuple[list[Transport], list[Lef
 
 
 def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
-    known = {entry.client for entry in entries} | {module for entry in entries for module in _modules(entry)}
-    everywhere = {name for entry in registry.select("*") for name in (entry.client, *_modules(entry))}
+    known = {entry.client for entry in entries} | {module for entry in entries for module in entry.modules}
+    everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
     for name in wish.without:
         if name not in known | everywhere:
             raise LabError(f'expected clients or modules to do without, found "{name}"; there are: {", ".join(known)}')
@@ -85,14 +85,10 @@ def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
 
 def _first_reason(entry: Transport, wish: Wish, data: OwnData | None) -> Iterable[tuple[str, str]]:
     """Yield at most one reason, with the kind of values that it is about."""
-    unwanted = [name for name in wish.without if name in {entry.client, *_modules(entry)}]
+    unwanted = [name for name in wish.without if name in {entry.client, *entry.modules}]
     if unwanted:
         yield f"without {unwanted[0]}", ""
     elif wish.style and entry.style != wish.style:
         yield f"its style is {entry.style}", ""
     elif data and (kind := lost(entry, data)):
         yield why(entry, kind, data), kind
-
-
-def _modules(entry: Transport) -> set[str]:
-    return {module.partition(".")[0] for module in entry.requires}

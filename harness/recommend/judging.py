@@ -141,8 +141,7 @@ def _ruled_out(racing: Racing) -> tuple[RuledOut, ...]:
 
 def packages(entry: Transport) -> tuple[str, ...]:
     """Return the packages that a transport needs beside the libraries of frames and the standard library."""
-    modules = {module.partition(".")[0] for module in entry.requires}
-    return tuple(sorted(modules - _FRAMES - set(sys.stdlib_module_names)))
+    return tuple(sorted(entry.modules - _FRAMES - set(sys.stdlib_module_names)))
 
 
 @cache

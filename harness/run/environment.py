@@ -60,9 +60,7 @@ def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
     """Return by transport the distributions that its modules come from, as `packages` calls them."""
     providers = metadata.packages_distributions()
     return {
-        entry.id: sorted(
-            {name.lower() for module in entry.requires for name in providers.get(module.partition(".")[0], ())}
-        )
+        entry.id: sorted({name.lower() for module in entry.modules for name in providers.get(module, ())})
         for entry in {entry.id: entry for entry in transports}.values()
     }
 
