@@ -167,7 +167,7 @@ def _store_shape(entry: Transport) -> _Shape:
 
 def _docstring(entry: Transport) -> str:
     shape = _shape(entry)
-    modules = set(entry.modules)
+    modules = entry.modules
     if "pyarrow" in shape.load:  # which makes Python objects for a way that itself does without
         modules.add("pyarrow")
     needed = ", ".join(sorted(modules - set(sys.stdlib_module_names))) or "nothing else"

@@ -77,9 +77,9 @@ class Held:
 
     @property
     def definition(self) -> str:
-        """CREATE TABLE with `{table}` for `format` to fill in."""
+        """CREATE TABLE with `{table}` for the name, first."""
         columns = [f"{self.system.sql.identifier(name)} {of}" for name, of in self.types.items()]
-        return self.system.hostile.definition([text.replace("{", "{{").replace("}", "}}") for text in columns])
+        return self.system.hostile.definition(columns)
 
     @property
     def selection(self) -> str:

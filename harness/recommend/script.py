@@ -80,7 +80,7 @@ def _constants(entry: Transport, data: OwnData, file: Path | None, table: str) -
     definition = system.tables.definition(data.specification, PLAIN)
     if definition is None:
         raise LabError(f"{entry.system} has no table of these data")
-    sql = definition.format(table=system.sql.identifier(table)).replace(
+    sql = definition.replace("{table}", system.sql.identifier(table), 1).replace(
         "CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1
     )
     where = str(file) if file else "frame.parquet"

@@ -114,7 +114,7 @@ def greet(client: Client) -> None:
 def create(client: Client, table: str, definition: str) -> None:
     """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
     drop(client, table)
-    client.command(f"{definition.format(table=_full(table))} COMMENT {literal(MARK)}")
+    client.command(f"{definition.replace('{table}', _full(table), 1)} COMMENT {literal(MARK)}")
 
 
 def drop(client: Client, table: str) -> None:

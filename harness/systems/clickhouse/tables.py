@@ -45,8 +45,8 @@ def definition(spec: Specification, profile: str) -> str | None:
     if profile not in engines or not spec.in_databases:
         return None
     types = {column.name: _own(column) for column in spec.own} or {name: _type(spec, name) for name in spec.kinds}
-    columns = ", ".join(f"{_escaped(identifier(name))} {of}" for name, of in types.items())
-    return f"CREATE TABLE {{table}} ({columns}) ENGINE = {_escaped(engines[profile])}"
+    columns = ", ".join(f"{identifier(name)} {of}" for name, of in types.items())
+    return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engines[profile]}"
 
 
 def column_type(kind: str) -> str | None:
@@ -91,8 +91,3 @@ def _merge_tree(spec: Specification) -> str:
         return "MergeTree() ORDER BY tuple()"
     parted = f"PARTITION BY toYYYYMM({identifier(spec.month)}) " if spec.month else ""
     return f"MergeTree() {parted}ORDER BY ({identifiers(spec.order)})"
-
-
-def _escaped(text: str) -> str:
-    """Return a text that `format` leaves as it was."""
-    return text.replace("{", "{{").replace("}", "}}")

@@ -100,7 +100,9 @@ def create(connection: Connection, table: str, definition: str) -> None:
     """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
     drop(connection, table)
     _execute(
-        connection, definition.format(table=identifier(table)), f"COMMENT ON TABLE {identifier(table)} IS '{MARK}'"
+        connection,
+        definition.replace("{table}", identifier(table), 1),
+        f"COMMENT ON TABLE {identifier(table)} IS '{MARK}'",
     )
 
 

@@ -57,7 +57,7 @@ def definition(spec: Specification, profile: str) -> str | None:
         for name, kind in spec.kinds.items()
     ]
     if keyed and spec.order:
-        columns.append(f"PRIMARY KEY ({_escaped(identifiers(spec.order))})")
+        columns.append(f"PRIMARY KEY ({identifiers(spec.order)})")
     return f"{create} {{table}} ({', '.join(columns)})"
 
 
@@ -79,9 +79,4 @@ def _own(column: Column) -> str:
         raise LabError(f'column "{column.name}": Postgres cuts names of more than {_LONGEST_NAME} bytes; rename it')
     if "nul_character" in column.odd:
         raise LabError(f'column "{column.name}": text of Postgres has no U+0000; replace it or leave the column out')
-    return f"{_escaped(identifier(column.name))} {of_kind}" + ("" if column.nullable else " NOT NULL")
-
-
-def _escaped(text: str) -> str:
-    """Return a text that `format` leaves as it was."""
-    return text.replace("{", "{{").replace("}", "}}")
+    return f"{identifier(column.name)} {of_kind}" + ("" if column.nullable else " NOT NULL")
