@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own, column
 from harness.datasets.hostile.kinds import MOMENTS
+from harness.systems.clickhouse.tables import column_type
 from harness.transports.clickhouse.sql import literal
 
 if TYPE_CHECKING:
@@ -16,22 +17,12 @@ if TYPE_CHECKING:
 _LABELS = ", ".join(f"{literal(label)} = {number}" for number, label in enumerate(LABELS, 1))
 # An Array and a Tuple cannot be null here; what is in an Array can. Texts of fixed length are not nullable, as such
 # columns usually are; in a nullable one the server itself may store a null instead of what is too long.
-TYPES = {
-    "text": "Nullable(String)",
-    "uuid": "Nullable(UUID)",
-    "date": "Nullable(Date)",
-    "int32": "Nullable(Int32)",
-    "int64": "Nullable(Int64)",
-    "float64": "Nullable(Float64)",
-    "boolean": "Nullable(Bool)",
-    "timestamp": "Nullable(DateTime64(6))",
-    "timestamp_tz": "Nullable(DateTime64(6, 'UTC'))",
-    "decimal": "Nullable(Decimal(38, 10))",
-    "array": "Array(Nullable(Int32))",
+_KINDS = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
+TYPES: dict[str, str] = {
+    kind: f"Nullable({column_type(kind)})" for kind in (*_KINDS, "decimal", "uint32", "uint64")
+} | {
+    "array": str(column_type("array")),
     "nested": "Tuple(a Int32, b String)",
-    "uint32": "Nullable(UInt32)",
-    "uint64": "Nullable(UInt64)",
-    "float32": "Nullable(Float32)",
     "padded_text": "FixedString(4)",
     "short_text": "FixedString(4)",
     "label": f"Enum8({_LABELS})",

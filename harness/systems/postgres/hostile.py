@@ -7,24 +7,15 @@ from typing import TYPE_CHECKING
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own
 from harness.systems.postgres import client
+from harness.systems.postgres.tables import column_type
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
 _ENUM = "hostile_labels"
-TYPES = {
-    "text": "text",
-    "uuid": "uuid",
-    "date": "date",
-    "int32": "integer",
-    "int64": "bigint",
-    "float64": "double precision",
-    "boolean": "boolean",
-    "timestamp": "timestamp",
-    "timestamp_tz": "timestamptz",
-    "decimal": "numeric(38, 10)",
-    "array": "integer[]",
-    "float32": "real",
+# Of the usual kinds those that it has a type for; unsigned ones go into the next larger, see OWN.
+_KINDS = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
+TYPES: dict[str, str] = {kind: str(column_type(kind)) for kind in (*_KINDS, "decimal", "array")} | {
     "padded_text": "char(4)",
     "short_text": "varchar(4)",
     "label": _ENUM,
