@@ -14,7 +14,8 @@ from harness import registry, show
 from harness.model import LabError, Origin, Transport
 from harness.recommend.race import interval, mean, ratio_interval
 from harness.recommend.racing import Racing
-from harness.report.recommendation import EXACT, SIMPLE_WITHIN, Figure, Recommendation, RuledOut
+from harness.report.answers import EXACT
+from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation, RuledOut
 from harness.results.row import Row
 
 _FRAMES = {"polars", "pandas", "numpy", "pyarrow"}  # what whoever has a frame has, too
@@ -42,7 +43,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
     of_largest = {name: times for (name, rows), times in found.items() if rows == largest}
     fastest = _figure(of_largest[best], of_largest[best])
     exact = [_figure(times, of_largest[best]) for name, times in of_largest.items() if name in race.told[largest]]
-    near = [one for one in exact if one.factor is not None and one.factor <= SIMPLE_WITHIN]
+    near = [one for one in exact if one.factor <= SIMPLE_WITHIN]
     known_peaks = [one for one in exact if one.peak_rss_bytes is not None]
     data = asked.data
     return Recommendation(
@@ -96,7 +97,7 @@ def _peak(peaks: Sequence[int | None]) -> int | None:
     return int(median(known)) if known else None
 
 
-def _figure(times: _Times, best: _Times | None) -> Figure:
+def _figure(times: _Times, best: _Times) -> Figure:
     """Return the figure of a transport; `best` are the times of the fastest at the same rows."""
     entry = registry.one(times.transport)
     seconds = mean(times.seconds)
@@ -109,8 +110,8 @@ def _figure(times: _Times, best: _Times | None) -> Figure:
         interval=interval(times.seconds),
         rows_per_s=times.rows / seconds,
         peak_rss_bytes=times.peak,
-        factor=seconds / mean(best.seconds) if best else None,
-        factor_interval=ratio_interval(times.seconds, best.seconds) if best and times is not best else None,
+        factor=seconds / mean(best.seconds),
+        factor_interval=None if times is best else ratio_interval(times.seconds, best.seconds),
         packages=packages(entry),
         lines=lines(entry.id) if entry.origin != Origin.LIMIT else 0,
         connections=_connections(entry),

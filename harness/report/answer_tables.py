@@ -1,12 +1,13 @@
 """The answers of a run as tables of texts: what every report opens with, by frame, and what the terminal ends with."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
 
 from harness.model import Operation, Status
 from harness.report import stability
 from harness.report.answers import EXACT, Answer, Beside, answers
 from harness.report.cells import LOSES, megabytes, significant, times
-from harness.report.intervals import called
+from harness.report.intervals import Interval, called, leaves_out_one
 from harness.report.summary import Summary
 from harness.report.text_tables import TITLES, TextTable
 from harness.results.row import Row
@@ -14,7 +15,7 @@ from harness.suites.suite import Suite
 
 FASTEST, WHOLE, USUAL, ALSO, LEANEST = "fastest", "loses none", "usual", "also usual", "leanest"
 ROLES = (FASTEST, WHOLE, USUAL, ALSO, LEANEST)
-_NO_DIFFERENCE = "no difference shown"
+NO_DIFFERENCE = "no difference shown"
 _TITLE = "the fastest transport whose values came back exact, and the usual one"
 _HEAD = (
     "from, to",
@@ -71,20 +72,34 @@ def _table(found: Sequence[Answer], title: str, roles: Collection[str] = ROLES, 
     )
 
 
-def route(one: Answer) -> str:
-    """Say where an answer's data come from and go to: `pandas to Postgres`."""
+class Routed(Protocol):
+    """What says where data come from and go to."""
+
+    @property
+    def system(self) -> str: ...
+    @property
+    def operation(self) -> str: ...
+    @property
+    def frame(self) -> str: ...
+
+
+def route(one: Routed) -> str:
+    """Say where data come from and go to: `pandas to Postgres`."""
     system = TITLES.get(one.system, one.system)
     return " to ".join((one.frame, system) if one.operation == Operation.WRITE else (system, one.frame))
 
 
 def factor(beside: Beside) -> tuple[str, str]:
     """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
-    if beside.factor is None:
-        return "", ""
-    if beside.interval is None:
-        return times(beside.factor), "too few runs to tell"
-    ends = "-".join(significant(end, 2) for end in beside.interval)
-    return times(beside.factor), ends if beside.differs else f"{ends}, {_NO_DIFFERENCE}"
+    return ("", "") if beside.factor is None else ratio(beside.factor, beside.interval)
+
+
+def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
+    """Return how many times as long something takes, and the interval of that or what it lacks."""
+    if interval is None:
+        return times(value), "too few runs to tell"
+    ends = "-".join(significant(end, 2) for end in interval)
+    return times(value), ends if leaves_out_one(interval) else f"{ends}, {NO_DIFFERENCE}"
 
 
 def _in_roles(one: Answer, roles: Collection[str]) -> dict[str, tuple[Beside, list[str]]]:

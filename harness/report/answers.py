@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from operator import attrgetter
 
 from harness.model import Origin, Status
-from harness.report.intervals import Interval, overlap, ratio_interval
+from harness.report.intervals import Interval, leaves_out_one, overlap, ratio_interval
 from harness.report.points import points
 from harness.report.summary import Summary
 from harness.results.row import Row, ok_rows
@@ -42,7 +42,7 @@ class Beside:
     @property
     def differs(self) -> bool:
         """Whether the interval leaves out 1."""
-        return self.interval is not None and not self.interval[0] <= 1 <= self.interval[1]
+        return leaves_out_one(self.interval)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.model import label
-from harness.report.intervals import CONFIDENCE
+from harness.report.intervals import CONFIDENCE, leaves_out_one
 from harness.report.points import described, in_order
 from harness.results.row import Row, texts
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
@@ -33,7 +33,7 @@ class Ratio:
     @property
     def differs(self) -> bool:
         """Whether the interval leaves out 1."""
-        return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
+        return self.low is not None and self.high is not None and leaves_out_one((self.low, self.high))
 
 
 def ratio(pairs: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Ratio:

@@ -51,6 +51,11 @@ def ratio_interval(of: Sequence[float], to: Sequence[float], name: str) -> Inter
     return _interval([of, to], ratio, name)
 
 
+def leaves_out_one(ratio: Interval | None) -> bool:
+    """Say whether the interval of a ratio shows a difference; none shows none."""
+    return ratio is not None and not ratio[0] <= 1 <= ratio[1]
+
+
 def overlap(one: Interval, other: Interval) -> bool:
     """Say whether neither of two intervals lies wholly below the other."""
     return one[0] <= other[1] and other[0] <= one[1]

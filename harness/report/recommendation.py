@@ -10,17 +10,19 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from harness.model import LabError, Operation
-from harness.report.cells import megabytes, significant, times
-from harness.report.text_tables import TITLES, TextTable
+from harness.model import LabError
+from harness.report.answer_tables import NO_DIFFERENCE, ratio, route
+from harness.report.answers import EXACT
+from harness.report.cells import megabytes, significant
+from harness.report.intervals import leaves_out_one
+from harness.report.text_tables import TextTable
 
 FILE = "recommendation.json"
-EXACT, CONVERTED = "exact", "fastest, converted"
-FASTEST, SIMPLEST, LEANEST, USUAL, BOUND = "fastest exact", "simplest", "leanest", "usual", "the server alone"
+FASTEST, CONVERTED, SIMPLEST = "fastest exact", "fastest, converted", "simplest"
+LEANEST, USUAL, BOUND = "leanest", "usual", "the server alone"
 SIMPLE_WITHIN = 1.3  # times as long as the fastest
 _HEAD = ("which", "transport", "seconds", "interval", "times as long", "interval of that", "peak MB", "needs", "lines")
 _MOST_VALUES = 8  # kinds of values that are told on the screen; all stand in recommendation.json
-_NO_DIFFERENCE = "no difference shown"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Figure:
     interval: tuple[float, float]
     rows_per_s: float
     peak_rss_bytes: int | None
-    factor: float | None
+    factor: float
     factor_interval: tuple[float, float] | None
     packages: tuple[str, ...]
     lines: int
@@ -51,7 +53,7 @@ class Figure:
     @property
     def differs(self) -> bool:
         """Whether the interval of the factor leaves out 1."""
-        return self.factor_interval is not None and not self.factor_interval[0] <= 1 <= self.factor_interval[1]
+        return leaves_out_one(self.factor_interval)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def table(found: Recommendation) -> TextTable:
         roles.setdefault((figure.transport, figure.rows), (figure, []))[1].append(role)
     rows = tuple(_row(found, figure, names) for figure, names in roles.values())
     return TextTable(
-        title=f"{_route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}",
+        title=f"{route(found)}: {found.rows:,} rows of {len(found.columns)} columns, lab {found.lab}",
         head=_HEAD,
         rows=rows,
         notes=(),
@@ -160,7 +162,7 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if found.fastest.values != EXACT:
         yield f"no transport gives the canonical types; here {found.fastest.values}: what is left to do is not timed"
     if found.ties:
-        yield f"{_NO_DIFFERENCE} between it and {', '.join(found.ties)}"
+        yield f"{NO_DIFFERENCE} between it and {', '.join(found.ties)}"
     if found.ended:
         yield f"{found.ended} before all finalists had their runs: figures are of {found.fastest.runs}"
     kinds: dict[str, list[RuledOut]] = {}
@@ -182,22 +184,15 @@ def _count(number: int) -> str:
     return "1 transport is" if number == 1 else f"{number} transports are"
 
 
-def _route(found: Recommendation) -> str:
-    system = TITLES.get(found.system, found.system)
-    return " to ".join((found.frame, system) if found.operation == Operation.WRITE else (system, found.frame))
-
-
 def _row(found: Recommendation, figure: Figure, roles: list[str]) -> tuple[str, ...]:
     of_rows = "" if figure.rows == found.rows else f" of {figure.rows:,} rows"
-    ends = "-".join(significant(end, 2) for end in figure.factor_interval or ())
     best = figure.transport == found.fastest.transport
     return (
         ", ".join(roles) + of_rows,
         figure.transport,
         significant(figure.seconds),
         "-".join(significant(end) for end in figure.interval),
-        "" if figure.factor is None or best else times(figure.factor),
-        "" if best or not ends else ends if figure.differs else f"{ends}, {_NO_DIFFERENCE}",
+        *(("", "") if best else ratio(figure.factor, figure.factor_interval)),
         megabytes(figure.peak_rss_bytes),
         ", ".join(figure.packages) or "nothing else",
         str(figure.lines) if figure.lines else "",
