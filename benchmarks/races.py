@@ -19,7 +19,7 @@ from harness.datasets import examples
 from harness.datasets.own import data
 from harness.model import Case, Experiment, Operation, Run
 from harness.recommend.eligible import Wish, divided
-from harness.recommend.race import SLICES, Race, Turn, mean
+from harness.recommend.race import Race, Turn, mean, stages
 from harness.recommend.racing import EXPERIMENT, SUITE
 from harness.report.answers import EXACT
 from harness.results import folder as folders
@@ -37,8 +37,8 @@ def record(name: str, system: str, operation: str, frame: str, rows: int = 100_0
     own = data.from_frame(examples.example(name, rows, chosen.seed), examples.EXAMPLES[name][0])
     eligible, _ = divided(Wish(system, Operation(operation), frame), own)
     entries = [entry for entry in eligible if not entry.needs]
-    sizes = [size for size in SLICES if 2 * size <= rows] + [rows]
-    experiment = Experiment(EXPERIMENT, ",".join(entry.id for entry in entries), data.NAME, {"rows": list(sizes)})
+    sizes = stages(rows)
+    experiment = Experiment(EXPERIMENT, ",".join(entry.id for entry in entries), data.NAME, {"rows": [*sizes]})
     plan = Plan(SUITE, name, "*", (experiment,), passes, chosen.seed, 30.0)
     with open_run(chosen, RunRequest(plan, "databases", chosen.kind, own=own), print) as opened:
         seconds: dict[str, list[float]] = {}

@@ -56,14 +56,14 @@ def recommend(
     wish = asking.wish(to, of, frame, wanted, style)
     own = own_data(chosen, data, query, key, rows, names, wish.system)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume)
-    found = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
+    found, folder = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
     show(console, found)
     if script is not None:
         from harness.recommend.script import write
 
         write(script, found, own, data, table)
         typer.echo(f"the winner as a program: {script}")
-    typer.echo(f"results: {asking.folder_of(chosen, found)}/ (recommendation.json, report.html, runs.csv)")
+    typer.echo(f"results: {folder}/ (recommendation.json, report.html, runs.csv)")
 
 
 def _bytes(text: str | None) -> int | None:
@@ -106,7 +106,7 @@ def _from_newest(chosen: settings.Settings, console: Console) -> None:
 @contextmanager
 def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], None]]:
     """Show how the race goes: who ran, how many are still in, and what is left of the budget."""
-    started, budget = time.monotonic(), racing.asked.budget
+    started, budget = racing.started, racing.asked.budget
 
     def told(row: "Row") -> str:
         return f"{row.rows:,} rows, pass {row.pass_number}, {len(racing.race.contenders)} in the race: {row.transport}"

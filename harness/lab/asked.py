@@ -21,8 +21,8 @@ def frame_of(settings: Settings, query: str, system: str) -> pl.DataFrame:
 
     with labs.OPENED["external"](settings) as lab:
         if system not in lab.systems:
-            variables = ", ".join(f"LAB_{address.setting.upper()}" for address in SYSTEMS[system].addresses)
-            raise LabError(f"expected the address of {system} to ask it the query, found none; set {variables}")
+            named = labs.variables(SYSTEMS[system])
+            raise LabError(f"expected the address of {system} to ask it the query, found none; set {named}")
         client = SYSTEMS[system].client
         connection = answered(system, partial(client.open_connection, lab.endpoints))
         try:

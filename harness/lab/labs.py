@@ -67,12 +67,12 @@ def external(settings: Settings) -> Iterator[Lab]:
     """Use the servers named in the environment. Raises LabError when none is named."""
     endpoints = settings.endpoints
     if not endpoints:
-        needed = ", or ".join(map(_variables, SYSTEMS.values()))
+        needed = ", or ".join(map(variables, SYSTEMS.values()))
         raise LabError(f"--external needs {needed}, in the environment; found none of them")
     for system in SYSTEMS.values():
         found = [name for name in system.endpoints if name in endpoints]
         if found and len(found) < len(system.endpoints):
-            raise LabError(f"expected all of {_variables(system)}, found only {len(found)} of them")
+            raise LabError(f"expected all of {variables(system)}, found only {len(found)} of them")
     yield Lab("external", None, endpoints, _shared_folder(settings), list, lambda names=None: [])
 
 
@@ -83,7 +83,8 @@ def compose(settings: Settings) -> Iterator[Lab]:
         yield replace(lab, name="compose")
 
 
-def _variables(system: System) -> str:
+def variables(system: System) -> str:
+    """Name the variables in which a person sets the addresses of a database."""
     return " and ".join(f"LAB_{address.setting.upper()}" for address in system.addresses)
 
 

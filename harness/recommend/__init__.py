@@ -49,4 +49,5 @@ def recommend(
     wish = asking.wish(to, of, library, without, style)
     own = data.from_frame(reading.of_memory(frame), key, names=names)
     asked = asking.asked(chosen, wish, own, external, budget, max_memory)
-    return asking.answered(chosen, asked, lambda said: None, asking.silent)
+    found, _ = asking.answered(chosen, asked, lambda said: None, asking.silent)
+    return found

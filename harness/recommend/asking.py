@@ -14,6 +14,7 @@ from harness.recommend import judging, racing
 from harness.recommend.eligible import Wish
 from harness.recommend.racing import Asked, Racing
 from harness.report import recommendation, writing
+from harness.report.answers import FRAMES
 from harness.report.recommendation import Recommendation
 from harness.results import folder as folders
 from harness.results.row import Row
@@ -31,7 +32,7 @@ def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str =
         raise LabError(f"expected one database to write to or to read from ({known}), found {'two' if to else 'none'}")
     if (to or of) not in SYSTEMS:
         raise LabError(f'expected a database ({known}), found "{to or of}"')
-    if frame not in ("pandas", "polars"):
+    if frame not in FRAMES:
         raise LabError(f'expected a frame of pandas or polars, found "{frame}"')
     return Wish(to or of, Operation.WRITE if to else Operation.READ, frame, tuple(without), style)
 
@@ -61,22 +62,16 @@ def asked(
     return replace(one, run_id=facts["run_id"], folder=folder)
 
 
-def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> Recommendation:
-    """Perform the race, write its files into its folder and return the recommendation; see `racing.opened`."""
-    started = time.monotonic()
+def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:
+    """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`."""
     with racing.opened(chosen, one, say) as under_way:
         with shown(under_way) as on_row:
             under_way.perform(on_row)
         folder = under_way.suite_run.session.folder
-        found = judging.recommendation(under_way, time.monotonic() - started)
+        found = judging.recommendation(under_way, time.monotonic() - under_way.started)
     recommendation.write(folder, found)
     writing.write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
-    return found
-
-
-def folder_of(chosen: Settings, found: Recommendation) -> Path:
-    """Return where the files of a recommendation are."""
-    return folders.find(chosen.results_dir, found.run_id)
+    return found, folder
 
 
 @contextmanager

@@ -35,17 +35,14 @@ class LeftOut:
 
 
 def all_of(wish: Wish) -> list[Transport]:
-    """Return every transport that does what is asked, whatever the data. Raises LabError where there is none."""
-    found = [
+    """Return every transport that does what is asked, whatever the data."""
+    return [
         entry
         for entry in registry.select(f"{wish.system}.*")
         if entry.operation == wish.operation
         and entry.frame == wish.frame
         and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
     ]
-    if not found:
-        raise LabError(f"no transport moves a frame of {wish.frame} there: expected pandas or polars")
-    return found
 
 
 def bounds_of(wish: Wish) -> list[Transport]:
@@ -57,7 +54,7 @@ def bounds_of(wish: Wish) -> list[Transport]:
     ]
 
 
-def divided(wish: Wish, data: OwnData | None) -> tuple[list[Transport], list[LeftOut]]:
+def divided(wish: Wish, data: OwnData) -> tuple[list[Transport], list[LeftOut]]:
     """Return who may race on these data, and who may not and why. Raises LabError where nobody may."""
     entries = all_of(wish)
     _require_known(wish, entries)
@@ -76,19 +73,19 @@ def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
     known = {entry.client for entry in entries} | {module for entry in entries for module in entry.modules}
     everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
     for name in wish.without:
-        if name not in known | everywhere:
+        if name not in everywhere:
             raise LabError(f'expected clients or modules to do without, found "{name}"; there are: {", ".join(known)}')
     if wish.style and wish.style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))
         raise LabError(f'expected a style of these transports ({styles}), found "{wish.style}"')
 
 
-def _first_reason(entry: Transport, wish: Wish, data: OwnData | None) -> Iterable[tuple[str, str]]:
+def _first_reason(entry: Transport, wish: Wish, data: OwnData) -> Iterable[tuple[str, str]]:
     """Yield at most one reason, with the kind of values that it is about."""
     unwanted = [name for name in wish.without if name in {entry.client, *entry.modules}]
     if unwanted:
         yield f"without {unwanted[0]}", ""
     elif wish.style and entry.style != wish.style:
         yield f"its style is {entry.style}", ""
-    elif data and (kind := lost(entry, data)):
+    elif kind := lost(entry, data):
         yield why(entry, kind, data), kind

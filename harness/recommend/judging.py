@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -35,7 +35,7 @@ class _Times:
 def recommendation(racing: Racing, seconds: float) -> Recommendation:
     """Return what a race recommends. Raises LabError where no transport came through, or none in time."""
     race, asked = racing.race, racing.asked
-    found = _times(racing.rows)
+    found = _times(racing.rows.values())
     largest = max((rows for rows in race.told if race.leader(rows)), default=0)
     best = race.leader(largest)
     if best is None or not racing.begun:
@@ -69,7 +69,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
 
 def _nobody(racing: Racing) -> str:
     if not racing.begun:
-        ran = len({row.transport for row in racing.rows})
+        ran = len({row.transport for row in racing.rows.values()})
         return (
             f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
             f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with "
@@ -79,7 +79,7 @@ def _nobody(racing: Racing) -> str:
     return f"none of {len(racing.race.transports)} transports brings these data through, such as: {reasons[0]}"
 
 
-def _times(rows: Sequence[Row]) -> dict[tuple[str, int], _Times]:
+def _times(rows: Iterable[Row]) -> dict[tuple[str, int], _Times]:
     runs: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         if row.ok:

@@ -60,7 +60,7 @@ class Race:
     @property
     def stages(self) -> list[int]:
         """The rows of each stage: slices that are much smaller than all, and all."""
-        return [*(rows for rows in SLICES if rows * 2 <= self.rows), self.rows]
+        return stages(self.rows)
 
     def passes(self) -> Iterator[list[Turn]]:
         """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
@@ -134,6 +134,11 @@ class Race:
             if name != leader and name in times and interval(times[name])[0] > border:
                 slower = mean(times[name]) / mean(times[leader])
                 self.out[name] = f"{slower:.1f} times as slow as the fastest of {rows:,} rows"
+
+
+def stages(rows: int) -> list[int]:
+    """Return the rows of the stages of a race on so many rows: slices that are much smaller than all, and all."""
+    return [*(some for some in SLICES if some * 2 <= rows), rows]
 
 
 def mean(seconds: Sequence[float]) -> float:

@@ -27,6 +27,9 @@ _REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
 _SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
 
 
+Key = tuple[str, str, str, int]  # of a row
+
+
 class _UsedUp(Exception):
     """Raised where the next run would probably not end within the budget."""
 
@@ -51,7 +54,7 @@ class Asked:
 
 @dataclass
 class Racing:
-    """A race under way: who runs, who was left out before it began, what bounds them, and its rows so far.
+    """A race under way: who runs, who was left out before it began, what bounds them, and its rows by their keys.
 
     `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: who gives other
     types than the canonical ones is out. `begun`: everybody has run once.
@@ -64,7 +67,7 @@ class Racing:
     bounds: list[Transport]
     suite_run: SuiteRun
     started: float
-    rows: list[Row] = field(default_factory=list)
+    rows: dict[Key, Row] = field(default_factory=dict)
     ended: str = ""
     exact: bool = True
     begun: bool = False
@@ -81,7 +84,7 @@ class Racing:
         """
         try:
             self._race(on_row)
-            converted = [row.transport for row in self.rows if row.ok and row.fidelity not in ("", EXACT)]
+            converted = [row.transport for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
             if self.race.leader(self.race.stages[0]) is None and converted:
                 self.exact = False
                 self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={})
@@ -100,7 +103,7 @@ class Racing:
 
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
         """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
-        done = {row.key: row for row in (*self.suite_run.done, *self.rows)}
+        done = {row.key: row for row in self.suite_run.done} | self.rows
         left: list[tuple[Turn, Run]] = []
         for turn in turns:
             run = self._run(turn, len(self.rows) + len(left) + 1)
@@ -126,8 +129,7 @@ class Racing:
         return turn
 
     def _take_in(self, turn: Turn | None, row: Row) -> None:
-        if row not in self.rows:
-            self.rows.append(row)
+        self.rows[row.key] = row
         if turn is None or turn.transport not in self.race.transports:
             return
         if reason := self._wrong(row):
@@ -152,7 +154,7 @@ class Racing:
 
     def _expected(self, turn: Turn) -> float:
         """Return the seconds that a run will take, judged by the last ones of the same transport and size, or all."""
-        same = [row for row in self.rows if row.ok and row.transport == turn.transport]
+        same = [row for row in self.rows.values() if row.ok and row.transport == turn.transport]
         of_size = [row.took for row in same if row.rows == turn.rows]
         if of_size:
             return LEAST_SECONDS + 2 * fmean(of_size)

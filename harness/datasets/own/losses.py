@@ -18,8 +18,7 @@ def lost(entry: Transport, data: OwnData) -> str:
     for kind in data.found:
         fate = entry.lossy.get(kind)
         changed_extremes_only = fate == Fate.CHANGED and kind in values.EXTREMES and kind not in data.extremes
-        extremes_refused = fate == Fate.REFUSED and kind == "dates" and kind not in data.extremes
-        if fate and not changed_extremes_only and not extremes_refused:
+        if fate and not changed_extremes_only:
             return kind
     return ""
 
