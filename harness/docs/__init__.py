@@ -15,15 +15,13 @@ __all__ = ["adopt", "pages", "stale", "write"]
 
 def stale(app: typer.Typer) -> list[Path]:
     """Return the pages whose file differs from what the code says, and those of clients that are gone."""
-    made = dict(pages(app))
-    changed = [path for path, text in made.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
-    return changed + [path for path in sorted(_of_clients().glob("*.md")) if path not in made]
+    return _stale(dict(pages(app)))
 
 
 def write(app: typer.Typer) -> list[Path]:
     """Write the stale pages, remove those of clients that are gone, and return both."""
-    paths = stale(app)
     made = dict(pages(app))
+    paths = _stale(made)
     for path in paths:
         if path in made:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,6 +29,11 @@ def write(app: typer.Typer) -> list[Path]:
         else:
             path.unlink()
     return paths
+
+
+def _stale(made: dict[Path, str]) -> list[Path]:
+    changed = [path for path, text in made.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    return changed + [path for path in sorted(_of_clients().glob("*.md")) if path not in made]
 
 
 def pages(app: typer.Typer) -> Iterator[tuple[Path, str]]:
