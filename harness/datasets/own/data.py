@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -37,7 +38,7 @@ class OwnData:
         """How many rows there are."""
         return self.frame.height
 
-    @property
+    @cached_property
     def specification(self) -> Specification:
         """What its tables are made of; the rows are matched by the key, by a column without repeats, or as wholes."""
         described = tuple(self._column(name, kind) for name, kind in self.kinds.items())

@@ -181,8 +181,9 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
         references = References(lab.endpoints, max(order.time_limit, PATIENCE_SECONDS))
         folder = Path(stack.enter_context(scratch.folder("own")))
         tables = {of: _tables(order, references, *of, place, folder) for place, of in enumerate(asked, start=1)}
-        for case in order.cases:
-            _require_tables(tables[case.dataset, int(case.parameters["rows"])], case.transport.system)
+        of_systems = dict.fromkeys((c.dataset, c.parameters["rows"], c.transport.system) for c in order.cases)
+        for name, rows, system in of_systems:
+            _require_tables(tables[name, int(rows)], system)
         claimed: list[str] = []
         stack.callback(_close, references, list(tables.values()), lab, claimed, order.say)
         for system in lab.systems:
