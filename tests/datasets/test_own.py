@@ -14,7 +14,8 @@ import pytest
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
 from harness.datasets.examples import EXAMPLES, example
-from harness.datasets.own import data, reading
+from harness.datasets.hostile.kinds import KINDS
+from harness.datasets.own import data, reading, values
 from harness.model import LabError
 from harness.systems import SYSTEMS
 
@@ -131,6 +132,11 @@ def test_hostile_names_are_found() -> None:
         "name_keyword": ("order",),
         "name_dot": ("a.b",),
     }
+
+
+def test_every_kind_that_is_looked_for_is_a_hostile_kind() -> None:
+    looked_for = {*values._TEXTS, *values._FLOATS, *values._FLOATS_32, *values._NAMES, *values.OF_TYPES.values()}
+    assert looked_for | values.EXTREMES <= KINDS.keys()
 
 
 def test_extremes_are_told_from_what_is_usual() -> None:

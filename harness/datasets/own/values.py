@@ -16,7 +16,6 @@ import polars as pl
 
 from harness.check.kinds import FLOATS, INTEGERS, digits, plain
 from harness.datasets.hostile.kinds import KINDS
-from harness.datasets.hostile.names import NAMES
 
 # The kind that shows a type's values.
 OF_TYPES = {
@@ -211,6 +210,3 @@ def _of_name(name: str) -> Iterator[str]:
         yield "name_keyword"
     if len(name.encode()) >= _LONG_NAME:
         yield "name_long"
-
-
-assert _NAMES.keys() <= NAMES.keys()
