@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 from harness import registry, show
-from harness.check.kinds import items, pandas_dtype, plain, polars_dtype
+from harness.check.kinds import pandas_dtype, plain, polars_dtype
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.reading import form
 from harness.datasets.specification import PLAIN
@@ -121,7 +121,7 @@ def _as_pandas(data: OwnData) -> list[str]:
         "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of)))",
         f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
     ]
-    lines += [f"frame[{name!r}] = columns[{name!r}].to_pylist()" for name in objects if items(data.kinds[name])]
+    lines += [f"frame[{name!r}] = columns[{name!r}].to_pylist()" for name in objects]
     return [line for line in lines if line]
 
 
