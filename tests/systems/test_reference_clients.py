@@ -108,6 +108,22 @@ def test_a_table_without_the_labs_mark_is_never_touched(system: str, embedded_la
         run_sql(system, embedded_lab, f"DROP TABLE {NAMESPACE}.precious")
 
 
+def test_a_table_that_could_not_be_marked_is_not_left_in_postgres(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, definition = connection("postgres", embedded_lab), "CREATE TABLE {table} (a INTEGER)"
+    try:
+        with monkeypatch.context() as broken:
+            broken.setattr(postgres, "MARK", "a server that dies between the two statements \0")
+            with pytest.raises(Exception, match="."):
+                postgres.create(opened, "half_made", definition)
+        postgres.create(opened, "half_made", definition)  # which would be refused if it were there without a mark
+        assert postgres.fetch(opened, "half_made").num_rows == 0
+        postgres.drop(opened, "half_made")
+    finally:
+        opened.close()
+
+
 @BOTH
 def test_a_namespace_without_the_labs_mark_is_refused(system: str, embedded_lab: EmbeddedLab) -> None:
     opened = connection(system, embedded_lab)

@@ -6,6 +6,7 @@ ADBC is none of the published transports, returns exact Arrow types and moves a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
@@ -86,7 +87,7 @@ def _ensure_schema(connection: Connection) -> None:
         connection, f"SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = '{NAMESPACE}'"
     )
     if not found:
-        _execute(connection, f"CREATE SCHEMA {NAMESPACE}", f"COMMENT ON SCHEMA {NAMESPACE} IS '{MARK}'")
+        _make(connection, f"CREATE SCHEMA {NAMESPACE}", f"SCHEMA {NAMESPACE}")
     elif found[0][0] != MARK:
         raise LabError(_not_ours("schema", NAMESPACE))
 
@@ -99,11 +100,7 @@ def greet(connection: Connection) -> None:
 def create(connection: Connection, table: str, definition: str) -> None:
     """Create an empty table of the lab, in place of its own earlier one. Raises LabError when it is not the lab's."""
     drop(connection, table)
-    _execute(
-        connection,
-        definition.replace("{table}", identifier(table), 1),
-        f"COMMENT ON TABLE {identifier(table)} IS '{MARK}'",
-    )
+    _make(connection, definition.replace("{table}", identifier(table), 1), f"TABLE {identifier(table)}")
 
 
 def drop(connection: Connection, table: str) -> None:
@@ -152,7 +149,7 @@ def create_enum(connection: Connection, name: str, labels: Sequence[str]) -> Non
     """Create an enum of the lab, in place of its own earlier one, which no table may use any more."""
     drop_enum(connection, name)
     full, listed = identifier(name), ", ".join(map(literal, labels))
-    _execute(connection, f"CREATE TYPE {full} AS ENUM ({listed})", f"COMMENT ON TYPE {full} IS {literal(MARK)}")
+    _make(connection, f"CREATE TYPE {full} AS ENUM ({listed})", f"TYPE {full}")
 
 
 def drop_enum(connection: Connection, name: str) -> None:
@@ -228,6 +225,20 @@ def _first_line(error: Exception) -> str:
     return next((text.rpartition(mark)[2] for mark in ("FATAL:  ", "ERROR:  ") if mark in text), text).partition("\n")[
         0
     ]
+
+
+def _make(connection: Connection, creation: str, what: str) -> None:
+    """Make something and mark it as the lab's, both or neither: what dies in between would leave it to nobody."""
+    connection.adbc_connection.set_autocommit(False)
+    try:
+        _execute(connection, creation, f"COMMENT ON {what} IS {literal(MARK)}")
+        connection.commit()
+    except BaseException:
+        with suppress(Exception):  # of a connection that may be gone: what went wrong before matters
+            connection.rollback()
+            connection.adbc_connection.set_autocommit(True)
+        raise
+    connection.adbc_connection.set_autocommit(True)
 
 
 def _execute(connection: Connection, *statements: str) -> None:
