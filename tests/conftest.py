@@ -15,6 +15,8 @@ from xdist.scheduler import LoadFileScheduling
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
 from tests.commands import environment_below
+from tests.scripts import Scripts
+from tests.scripts import opened as running_scripts
 
 # A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
 # the like would then test the script that started them.
@@ -78,6 +80,13 @@ def lab_of_tests(embedded_lab: EmbeddedLab) -> Lab:
 def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for datasets that tests build once and share."""
     return tmp_path_factory.mktemp("datasets")
+
+
+@pytest.fixture(scope="session")
+def scripts() -> Iterator[Scripts]:
+    """What runs scripts, shared by all tests of the session."""
+    with running_scripts() as running:
+        yield running
 
 
 @pytest.fixture

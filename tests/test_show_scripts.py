@@ -1,8 +1,6 @@
 """The scripts that `lab show` prints do what their transports do, on real engines and without this project."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -19,6 +17,7 @@ from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
 from harness.show import script
 from harness.systems import SYSTEMS
+from tests.scripts import Scripts
 
 IN_DATABASES = registry.select("postgres.*,clickhouse.*")
 WITHOUT = {"pg_parquet", "s3"}  # what the servers of these tests do not have
@@ -61,17 +60,24 @@ def first_of_each(entries: list[Transport]) -> list[object]:
     ]
 
 
-def output(folder: Path, entry: Transport, *arguments: object) -> str:
+Output = Callable[..., str]
+
+
+@pytest.fixture
+def output(scripts: Scripts, tmp_path: Path) -> Output:
     """Run a transport's script as a person does who has only the script, and return what it prints."""
-    path = folder / f"{entry.id}.py"
-    path.write_text(script(entry))
-    command = [sys.executable, "-I", str(path), *map(str, arguments)]
-    own = os.environ | {"XDG_CONFIG_HOME": str(folder)}  # ParquetDB makes a file there
-    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=60, check=False)
-    if (last := (done.stderr.splitlines() or [""])[-1]).startswith("Unsupported: "):
-        pytest.skip(last)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+
+    def of(entry: Transport, *arguments: object) -> str:
+        path = tmp_path / f"{entry.id}.py"
+        path.write_text(script(entry))
+        own = {"XDG_CONFIG_HOME": str(tmp_path)}  # ParquetDB makes a file there
+        done = scripts.run(path, *arguments, variables=own)
+        if (last := (done.err.splitlines() or [""])[-1]).startswith("Unsupported: "):
+            pytest.skip(last)
+        assert done.status == 0, done.err
+        return done.out
+
+    return of
 
 
 def last_number(printed: str) -> int:
@@ -81,25 +87,25 @@ def last_number(printed: str) -> int:
 
 @pytest.mark.parametrize("entry", first_of_each(DATABASES))
 def test_the_script_of_a_database_writes_or_reads_the_table(
-    entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
+    entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, output: Output
 ) -> None:
     dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
     tables = Tables(References(embedded_lab.endpoints), store.specification("analytics_metrics"), dataset, warmup)
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
     if entry.operation is Operation.WRITE:
         table, _ = tables.for_write(entry.system)
-        assert f"{ROWS} rows written" in output(tmp_path, entry, uri, table, dataset.path)
+        assert f"{ROWS} rows written" in output(entry, uri, table, dataset.path)
         assert tables.differences_in_table(entry.system, table) == []
     else:
         table, _ = tables.for_read(entry.system)
-        assert str(ROWS) in output(tmp_path, entry, uri, table)
+        assert str(ROWS) in output(entry, uri, table)
     tables.references.close(tables.drop)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("entry", BOUNDS, ids=lambda entry: entry.id)
 def test_the_script_of_a_bound_does_what_it_says(
-    entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path
+    entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, output: Output
 ) -> None:
     dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
     tables = Tables(References(embedded_lab.endpoints), store.specification("analytics_metrics"), dataset, warmup)
@@ -107,42 +113,44 @@ def test_the_script_of_a_bound_does_what_it_says(
     if entry.operation is Operation.WRITE:
         source, _ = tables.for_copying(entry.system, in_key_order=entry.frame == "sorted table")
         table, _ = tables.for_write(entry.system)
-        assert "done" in output(tmp_path, entry, uri, source, table)
+        assert "done" in output(entry, uri, source, table)
         assert tables.differences_in_table(entry.system, table) == []
     elif entry.operation is Operation.READ:
         table, _ = tables.for_read(entry.system)
-        assert f"{ROWS} rows thrown away" in output(tmp_path, entry, uri, table)
+        assert f"{ROWS} rows thrown away" in output(entry, uri, table)
     else:
-        assert last_number(output(tmp_path, entry, uri)) == 1
+        assert last_number(output(entry, uri)) == 1
     tables.references.close(tables.drop)
 
 
 @pytest.mark.parametrize("entry", first_of_each(SCANS))
 def test_the_script_of_a_scan_counts_the_rows_of_all_files(
-    entry: Transport, dataset_folder: Path, tmp_path: Path
+    entry: Transport, dataset_folder: Path, tmp_path: Path, output: Output
 ) -> None:
     layouts = [Layout(0.02, 2, first, 1) for first in range(2)]
     files = lineitem.ensure_all(dataset_folder / "lineitem", layouts).values()
-    printed = output(tmp_path, entry, tmp_path, *(file.path for file in files))
+    printed = output(entry, tmp_path, *(file.path for file in files))
     assert last_number(printed) == sum(file.matches for file in files)
 
 
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=lambda entry: entry.id)
-def test_the_script_of_a_transform_makes_one_file_of_all_rows(entry: Transport, tmp_path: Path) -> None:
+def test_the_script_of_a_transform_makes_one_file_of_all_rows(entry: Transport, tmp_path: Path, output: Output) -> None:
     tree, result = raw_csv.ensure(tmp_path, ROWS, 1, print), tmp_path / "result.parquet"
     (tmp_path / "scratch").mkdir()
-    assert str(result) in output(tmp_path, entry, tmp_path / "scratch", tree.raw, result)
+    assert str(result) in output(entry, tmp_path / "scratch", tree.raw, result)
     assert len(pl.read_parquet(result)) == ROWS
 
 
 @pytest.mark.parametrize(("name", "arguments"), JOBS.items(), ids=JOBS)
-def test_the_script_of_a_job_prints_its_answer(name: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_script_of_a_job_prints_its_answer(
+    name: str, arguments: tuple[str, ...], tmp_path: Path, output: Output
+) -> None:
     entry = registry.one(name)
     if reason := missing_package(entry):
         pytest.skip(reason)
     table = benchmark_input.ensure(tmp_path, ROWS, 2, 1, print)
     given = [table.pattern if argument == TABLE else argument for argument in arguments]
-    printed = output(tmp_path, entry, tmp_path, *given)
+    printed = output(entry, tmp_path, *given)
     known = {"group_by": str(table.answers.top), "side_by_side": str([table.answers.top] * 2), "triad": "[3.5]"}
     known |= {"jaro_winkler": f"{table.answers.similarity_sum:.6f}"[:-3], "sequential_write": "100"}
     assert known.get(entry.function.__name__, str(ROWS if "create" in name else table.answers.top)) in printed
@@ -151,15 +159,15 @@ def test_the_script_of_a_job_prints_its_answer(name: str, arguments: tuple[str, 
 @pytest.mark.long
 @pytest.mark.parametrize("create", CREATES, ids=lambda entry: entry.id)
 def test_the_scripts_of_a_store_create_read_and_query_it(
-    create: Transport, dataset_folder: Path, tmp_path: Path
+    create: Transport, dataset_folder: Path, tmp_path: Path, output: Output
 ) -> None:
     dataset, folder = store.ensure(dataset_folder, "integers", STORED_ROWS, 1), tmp_path / "store"
     folder.mkdir()
     expected = pl.read_parquet(dataset.path)
-    assert f"{STORED_ROWS} rows stored" in output(tmp_path, create, folder, dataset.path)
+    assert f"{STORED_ROWS} rows stored" in output(create, folder, dataset.path)
     stored = pl.DataFrame(stores.fetch(create.client, folder, expected.columns))
     assert stored.sort(expected.columns).equals(expected.sort(expected.columns))
     read, query = (registry.one(create.id.replace("create", name)) for name in ("read", "query"))
-    assert last_number(output(tmp_path, read, folder)) == STORED_ROWS
+    assert last_number(output(read, folder)) == STORED_ROWS
     wanted = expected.filter(pl.col("col1") > 100, pl.col("col97") < 1_000)
-    assert last_number(output(tmp_path, query, folder)) == len(wanted) > 0
+    assert last_number(output(query, folder)) == len(wanted) > 0

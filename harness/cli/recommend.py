@@ -61,7 +61,7 @@ def recommend(
     if script is not None:
         from harness.recommend.script import write
 
-        write(script, found, own, data, table)
+        write(script, found, own.with_names(), data, table)
         typer.echo(f"the winner as a program: {script}")
     typer.echo(f"results: {folder}/ (recommendation.json, report.html, runs.csv)")
 

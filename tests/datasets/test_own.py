@@ -157,6 +157,15 @@ def test_without_names_columns_are_numbered_everywhere() -> None:
     assert "salary" not in repr(own) + repr(own.specification)
 
 
+def test_names_that_were_hidden_come_back_for_their_owner() -> None:
+    frame = pl.DataFrame({"column_2": [1, 2], "column_1": ["", "x"], "when": [dt.date(2026, 1, 1)] * 2})
+    named, hidden = data.from_frame(frame, ["column_2"]), data.from_frame(frame, ["column_2"], 1, names=False)
+    again = hidden.with_names()
+    assert (again.kinds, again.key, again.found) == (named.kinds, named.key, named.found)
+    assert again.frame.equals(named.sample(1).frame)
+    assert named.with_names() is named
+
+
 def test_a_sample_is_the_same_each_time_in_the_order_of_the_rows() -> None:
     own = data.from_frame(pl.DataFrame({"a": range(1_000)}))
     some = own.sample(100).frame["a"].to_list()

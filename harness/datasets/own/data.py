@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,7 +24,7 @@ class OwnData:
     """A canonical frame and what is known of it.
 
     `found` are the kinds of hostile values in it with their columns, `extremes` those of a type's values that are no
-    usual ones (see `harness.datasets.own.values`).
+    usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names where they are called otherwise.
     """
 
     frame: pl.DataFrame = field(repr=False)
@@ -32,6 +32,7 @@ class OwnData:
     key: tuple[str, ...]
     found: dict[str, tuple[str, ...]]
     extremes: frozenset[str]
+    hidden: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def rows(self) -> int:
@@ -66,7 +67,27 @@ class OwnData:
         if rows >= self.rows:
             return self
         chosen = pl.int_range(self.rows, eager=True).sample(rows, seed=_SEED).sort()
-        return OwnData(self.frame[chosen], self.kinds, self.key, self.found, self.extremes)
+        return replace(self, frame=self.frame[chosen])
+
+    def without_names(self) -> OwnData:
+        """Return the data with columns that are called column_1 and so on."""
+        numbered = {name: f"column_{place}" for place, name in enumerate(self.kinds, start=1)}
+        return replace(self._renamed(numbered), hidden=tuple(self.kinds))
+
+    def with_names(self) -> OwnData:
+        """Return the data with their columns' own names: for what their owner keeps, and no results."""
+        if not self.hidden:
+            return self
+        return replace(self._renamed(dict(zip(self.kinds, self.hidden, strict=True))), hidden=())
+
+    def _renamed(self, names: dict[str, str]) -> OwnData:
+        return replace(
+            self,
+            frame=self.frame.rename(names),
+            kinds={names[name]: kind for name, kind in self.kinds.items()},
+            key=tuple(names[name] for name in self.key),
+            found={hostile: tuple(names[name] for name in where) for hostile, where in self.found.items()},
+        )
 
     def _unique(self) -> tuple[str, ...]:
         """Return the first column without nulls that has every value once: to match rows by it is quicker."""
@@ -95,12 +116,9 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     canonical, kinds = columns.canonical(frame)
     _require_key(canonical, kinds, key)
     found, extremes = values.found(canonical, kinds), values.extremes(canonical, kinds)
-    if not names:
-        hidden = {name: f"column_{place}" for place, name in enumerate(kinds, start=1)}
-        canonical, key = canonical.rename(hidden), [hidden[name] for name in key]
-        kinds = {hidden[name]: kind for name, kind in kinds.items()}
-        found = {hostile: tuple(map(hidden.__getitem__, where)) for hostile, where in found.items()}
     data = OwnData(canonical, kinds, tuple(key), found, frozenset(extremes))
+    if not names:
+        data = data.without_names()
     if rows is not None and rows < 1:
         raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
     return data if rows is None else data.sample(rows)

@@ -27,6 +27,7 @@ def server_at(uri):
         "params": url.params,
         "auth": (url.username, url.password),
         "timeout": TIMEOUT_SECONDS,
+        "verify": url.scheme == "https",  # where there is no TLS, no certificates to be read for it
     }
 
 

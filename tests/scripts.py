@@ -1,0 +1,91 @@
+"""Runs scripts as a person does who has nothing else, without starting Python and the frame libraries anew for each."""
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LONGEST_SECONDS = 60
+# A process that has nothing of this project in its path, and has imported the frame libraries and no client. Each
+# script is the main program of a fork of it, with a folder, arguments and variables of its own.
+_PARENT = """
+import json, os, pickle, runpy, signal, sys
+import pandas, polars, pyarrow
+
+def keep(*what, **how):
+    if not how:
+        with open(job["kept"], "wb") as file:
+            pickle.dump(what[-1], file)
+
+for line in sys.stdin:
+    job = json.loads(line)
+    if (child := os.fork()) == 0:
+        signal.alarm(job["seconds"])
+        os.chdir(job["folder"])
+        os.environ.update(job["variables"])
+        for number, name in enumerate((os.devnull, job["out"], job["err"])):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), number)
+        sys.argv = [job["script"], *job["arguments"]]
+        runpy.run_path(job["script"], {"print": keep} if job["kept"] else {}, "__main__")
+        break
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a script ended and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Scripts:
+    """The process whose forks run scripts."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def run(self, script: Path, *arguments: object, variables: Mapping[str, str] | None = None) -> Ended:
+        """Run a script in its own folder, for a minute at most."""
+        return self._ended(script, arguments, variables or {}, "")
+
+    def printed(self, script: Path, variables: Mapping[str, str]) -> tuple[Ended, Any]:
+        """Run a script; return also the last object that it gave to print, or None."""
+        kept = script.with_suffix(".pickle")
+        ended = self._ended(script, (), variables, str(kept))
+        return ended, pickle.loads(kept.read_bytes()) if kept.exists() else None
+
+    def _ended(self, script: Path, arguments: tuple[object, ...], variables: Mapping[str, str], kept: str) -> Ended:
+        out, err = (script.with_suffix(suffix) for suffix in (".out", ".err"))
+        job = {
+            "folder": str(script.parent),
+            "script": str(script),
+            "arguments": [*map(str, arguments)],
+            "variables": dict(variables),
+            "seconds": LONGEST_SECONDS,
+            "kept": kept,
+            "out": str(out),
+            "err": str(err),
+        }
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        status = int(self._process.stdout.readline())
+        return Ended(status, out.read_text(), err.read_text())
+
+
+@contextmanager
+def opened() -> Iterator[Scripts]:
+    """Yield what runs scripts."""
+    command = (sys.executable, "-I", "-c", _PARENT)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield Scripts(process)
