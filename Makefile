@@ -22,7 +22,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install serve docs test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install serve docs wheel test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,19 +54,19 @@ down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); loo
 serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 	@$(LAB) serve
 
-# Beside one another, with four labs (1.5 GB each), whatever times nothing; then the rest, one after the other. The tests
-# of a file stay in one process, which makes their fixtures once; see tests/conftest.py.
-BESIDE = -n 4 --dist loadfile
+# Beside one another, each process with a lab (1.5 GB), whatever times nothing; then the rest, one after the other. The
+# tests of a file stay in one process, which makes their fixtures once; see tests/conftest.py.
+BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
 test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every transport of the article once
-	$(VENV)/bin/pytest $(BESIDE) -m 'not long and not alone'
+	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long and not alone'
 	$(VENV)/bin/pytest -m 'not long and alone' $(ALONE)
 
 test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults
 
 test-long-beside: $(STAMP)
-	$(VENV)/bin/pytest $(BESIDE) -m 'long and not alone'
+	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone'
 
 test-long-alone: $(STAMP)
 	$(VENV)/bin/pytest -m 'long and alone' $(ALONE)
@@ -98,6 +98,11 @@ docs: $(DOCS)/.installed ## Build the docs as a site that needs no network, into
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
 
+DIST ?= dist
+
+wheel: $(STAMP) ## Build the wheel, into dist/: the lab for machines without a clone
+	@$(VENV)/bin/python -m hatchling build --target wheel --directory "$(DIST)"
+
 benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of the lab, data generation
 	$(VENV)/bin/python -m benchmarks.harness
 
@@ -111,6 +116,6 @@ lock: $(STAMP) ## Resolve pyproject.toml into the three locks again
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean
-	rm -rf $(VENV) $(DOCS) site .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DOCS) site dist .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -87,7 +87,9 @@ def variables(written: dict[Path, Transport], wish: Wish, made: Made) -> dict[st
     }
 
 
-@pytest.mark.parametrize("wish", WISHES, ids=lambda wish: f"{wish.system}-{wish.operation}-{wish.frame}")
+@pytest.mark.parametrize(
+    "wish", [pytest.param(one, id=f"{one.system}-{one.operation}-{one.frame}@{n % 4}") for n, one in enumerate(WISHES)]
+)
 def test_the_program_of_every_transport_that_can_win_moves_every_value(
     wish: Wish, made: Made, connection: Any, scripts: Scripts, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
 
 
+@pytest.mark.long
 def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command, environment: dict[str, str]) -> None:
     arguments = ("run", *OF_THE_ARTICLE, "--rows", "500", "--passes", "3", "--only", "postgres.psycopg.*")
     first = subprocess.Popen((sys.executable, "-m", "harness.cli", *arguments), env=environment, stdout=subprocess.PIPE)

@@ -35,6 +35,7 @@ log = true
 """
 
 
+@pytest.mark.long
 def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environment, tmp_path):
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "sixth.toml").write_text(SIXTH)

@@ -85,6 +85,7 @@ S3_WAYS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("has_minio")
 def test_every_way_to_and_from_s3_is_ok(perform):
     rows = perform(*(case(name, **S3, source=source) for name, source in S3_WAYS))
