@@ -6,11 +6,14 @@
 `record` runs every transport that may race on the example, on 10,000 rows and (where it is not ten times as slow as the
 fastest there) on all rows, in shuffled passes. `simulate` draws for every turn of a race one of the recorded times of
 that transport and number of rows, and prints in how many races the winner's recorded median is within 10 % of the best.
+Recorded runs of the five examples are in benchmarks/recorded/.
 """
 
+import math
 import random
 import sys
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -61,35 +64,61 @@ def record(name: str, system: str, operation: str, frame: str, rows: int = 100_0
         print(opened.session.folder)
 
 
-def simulate(folder: str, races: int = 100) -> None:
-    """Draw races from recorded runs and print how they ended."""
-    rows = folders.read(Path(folder)).rows
+@dataclass(frozen=True)
+class Drawn:
+    """Races drawn from recorded runs: recorded medians of all rows, who won how often, and turns in all."""
+
+    truth: dict[str, float]
+    winners: Counter[str]
+    turns: int
+
+    @property
+    def best(self) -> str:
+        """Who was fastest in the recorded runs."""
+        return min(self.truth, key=self.truth.__getitem__)
+
+    def factor(self, name: str) -> float:
+        """Return how many times as long as the best a transport took in the recorded runs."""
+        return self.truth.get(name, math.inf) / self.truth[self.best]
+
+    @property
+    def within(self) -> int:
+        """In how many races the winner is within 10 % of the best."""
+        return sum(count for name, count in self.winners.items() if self.factor(name) <= WITHIN)
+
+
+def drawn(folder: Path, races: int) -> Drawn:
+    """Draw races from the recorded runs in a folder."""
+    rows = folders.read(folder).rows
     size = max(row.rows or 0 for row in rows)
     recorded: dict[tuple[str, int], list[float]] = defaultdict(list)
     wrong = {row.transport for row in rows if not row.ok or row.fidelity != EXACT}
     for row in rows:
         if row.transport not in wrong and row.rows:
             recorded[row.transport, row.rows].append(row.took)
-    truth = {name: median(found) for (name, of), found in recorded.items() if of == size}
-    winners, runs = Counter[str](), 0
+    winners, turns = Counter[str](), 0
     for seed in range(races):
-        race, drawn = Race(sorted({row.transport for row in rows}), size, seed), random.Random(seed)
-        for turns in race.passes():
-            for turn in turns:
-                runs += 1
-                _told(race, turn, recorded, drawn)
+        race, chance = Race(sorted({row.transport for row in rows}), size, seed), random.Random(seed)
+        for one_pass in race.passes():
+            for turn in one_pass:
+                turns += 1
+                _told(race, turn, recorded, chance)
         winners[race.leader(size) or "nobody"] += 1
-    best = min(truth, key=truth.__getitem__)
-    within = sum(count for name, count in winners.items() if truth.get(name, 1e9) <= WITHIN * truth[best])
-    print(f"{folder}: {len(truth)} transports of {size:,} rows, best {best} {truth[best]:.4f} s")
-    print(f"winner within {WITHIN:.0%} of it in {within} of {races} races, {runs / races:.0f} runs a race")
-    for name, count in winners.most_common():
-        print(f"  {count} {name} ×{truth.get(name, 0) / truth[best]:.3f}")
+    return Drawn({name: median(found) for (name, of), found in recorded.items() if of == size}, winners, turns)
 
 
-def _told(race: Race, turn: Turn, recorded: dict[tuple[str, int], list[float]], drawn: random.Random) -> None:
+def simulate(folder: str, races: int = 100) -> None:
+    """Draw races from recorded runs and print how they ended."""
+    found = drawn(Path(folder), races)
+    print(f"{folder}: {len(found.truth)} transports, best {found.best} {found.truth[found.best]:.4f} s")
+    print(f"winner within {WITHIN:.0%} of it in {found.within} of {races} races, {found.turns / races:.0f} runs a race")
+    for name, count in found.winners.most_common():
+        print(f"  {count} {name} ×{found.factor(name):.3f}")
+
+
+def _told(race: Race, turn: Turn, recorded: dict[tuple[str, int], list[float]], chance: random.Random) -> None:
     if found := recorded.get((turn.transport, turn.rows)):
-        race.tell(turn, drawn.choice(found))
+        race.tell(turn, chance.choice(found))
     else:
         race.fail(turn, "it was not exact, or ten times as slow on a slice")
 

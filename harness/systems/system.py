@@ -14,6 +14,7 @@ from harness.model import Server, SharedFolder
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from harness.check.sums import Sums
     from harness.datasets.hostile.kind import Own
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
@@ -71,6 +72,11 @@ class System:
     def script(self) -> Script:
         """What a program for one table has beside its transport."""
         return cast(Script, self._module("script"))
+
+    @property
+    def sums(self) -> SumsOfTables:
+        """Sums of a table that the server computes."""
+        return cast(SumsOfTables, self._module("sums"))
 
     @property
     def sql(self) -> Sql:
@@ -160,6 +166,13 @@ class TableDefinitions(Protocol):
 
     def definition(self, spec: Specification, profile: str) -> str | None:
         """Return CREATE TABLE with `{table}` for the name; None where it has no profile of this name."""
+
+
+class SumsOfTables(Protocol):
+    """How the server sums a table of any size: the module `sums` of a room."""
+
+    def sums(self, connection: Any, table: str, kinds: Mapping[str, str]) -> Sums:
+        """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a kind without any."""
 
 
 class Hostile(Protocol):

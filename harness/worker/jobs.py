@@ -82,12 +82,15 @@ def _receive(jobs: queue.SimpleQueue[str]) -> None:
 def _get_ready(contract: str, transport: str, module: str) -> None:
     """Import ahead of the job what it needs; what fails here fails again with the job, which says so."""
     with suppress(BaseException):
-        importlib.import_module(f"harness.worker.contracts.{contract}")
-        _import(registry.one(transport, module))
+        _import(registry.one(transport, module), _contract(contract))
 
 
-def _import(entry: Transport) -> None:
-    for module in entry.requires:
+def _contract(name: str) -> Contract:
+    return cast(Contract, importlib.import_module(f"harness.worker.contracts.{name}"))
+
+
+def _import(entry: Transport, contract: Contract) -> None:
+    for module in (*entry.requires, *contract.IMPORTS.get(entry.frame, ())):
         importlib.import_module(module)
 
 
@@ -96,7 +99,7 @@ def _answer(text: str) -> Answer | Failed:
     stays = False
     try:
         asked = json.loads(text)
-        contract = cast(Contract, importlib.import_module(f"harness.worker.contracts.{asked['contract']}"))
+        contract = _contract(asked["contract"])
         job = made(contract.JOB, asked["job"])
         stays = job.stays
         return replace(run(contract, job), stays=stays)
@@ -116,7 +119,7 @@ def run(contract: Contract, job: Job[Any]) -> Answer | Failed:
     Raises whatever the transport raises.
     """
     entry = registry.one(job.transport, job.module)
-    _import(entry)
+    _import(entry, contract)
     calls = contract.calls(entry, job)
     meters = Meters(job.server_pids or [])
     release_unused_memory()

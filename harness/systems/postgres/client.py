@@ -54,9 +54,9 @@ def check(endpoints: dict[str, str]) -> Server:
     """Return version, extensions and changed settings of the server. Raises LabError when it cannot be used."""
     connection = open_connection(endpoints)
     try:
-        version = _query(connection, "SELECT current_setting('server_version')")[0][0]
-        extensions = {row[0] for row in _query(connection, "SELECT extname FROM pg_extension")}
-        changed = _query(
+        version = query(connection, "SELECT current_setting('server_version')")[0][0]
+        extensions = {row[0] for row in query(connection, "SELECT extname FROM pg_extension")}
+        changed = query(
             connection,
             "SELECT name, setting FROM pg_settings WHERE source NOT IN ('default', 'override', 'client', 'session') "
             "AND name NOT IN ('port', 'listen_addresses') AND name NOT LIKE '%file%' AND name NOT LIKE '%director%' "
@@ -83,7 +83,7 @@ def ensure_namespace(connection: Connection) -> None:
 
 
 def _ensure_schema(connection: Connection) -> None:
-    found = _query(
+    found = query(
         connection, f"SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = '{NAMESPACE}'"
     )
     if not found:
@@ -94,7 +94,7 @@ def _ensure_schema(connection: Connection) -> None:
 
 def greet(connection: Connection) -> None:
     """Have the server answer something small."""
-    _query(connection, "SELECT 1")
+    query(connection, "SELECT 1")
 
 
 def create(connection: Connection, table: str, definition: str) -> None:
@@ -105,7 +105,7 @@ def create(connection: Connection, table: str, definition: str) -> None:
 
 def drop(connection: Connection, table: str) -> None:
     """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
-    found = _query(
+    found = query(
         connection,
         "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         f"WHERE n.nspname = '{NAMESPACE}' AND c.relname = {literal(table)}",
@@ -154,7 +154,7 @@ def create_enum(connection: Connection, name: str, labels: Sequence[str]) -> Non
 
 def drop_enum(connection: Connection, name: str) -> None:
     """Drop an enum of the lab if it exists. Raises LabError when a type of this name is not the lab's."""
-    found = _query(
+    found = query(
         connection,
         "SELECT obj_description(t.oid, 'pg_type') FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
         f"WHERE n.nspname = '{NAMESPACE}' AND t.typname = {literal(name)}",
@@ -187,7 +187,7 @@ def select(connection: Connection, query: str) -> pa.Table:
 
 def end_sessions(connection: Connection) -> None:
     """End the sessions of dead workers that hold tables of the lab."""
-    _query(
+    query(
         connection,
         "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
         f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND l.pid <> pg_backend_pid()",
@@ -202,16 +202,16 @@ def settle(connection: Connection) -> None:
         "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint' "
         "AND pg_has_role(current_user, r.oid, 'USAGE')) FROM pg_roles WHERE rolname = current_user"
     )
-    if _query(connection, may_checkpoint)[0][0]:
+    if query(connection, may_checkpoint)[0][0]:
         _execute(connection, "CHECKPOINT")
 
 
 def hold(connection: Connection, run_id: str) -> str:
     """Take the server for this run as long as the connection lives; return the id of the run that has it, if any."""
     _execute(connection, f"SET application_name = 'dataframe-io-lab {run_id}'")
-    if _query(connection, f"SELECT pg_try_advisory_lock({_LOCK})")[0][0]:
+    if query(connection, f"SELECT pg_try_advisory_lock({_LOCK})")[0][0]:
         return ""
-    holders = _query(
+    holders = query(
         connection,
         "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
         f"WHERE l.locktype = 'advisory' AND l.objid = {_LOCK} AND l.granted",
@@ -247,7 +247,8 @@ def _execute(connection: Connection, *statements: str) -> None:
             cursor.execute(statement)
 
 
-def _query(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
+def query(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchall()

@@ -1,5 +1,6 @@
 """What each module of this package offers, as the worker sees it."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from harness.model import Transport
@@ -11,6 +12,8 @@ class Contract(Protocol):
     """How the worker calls the transports of a rig."""
 
     JOB: type[Job[Any]]
+    IMPORTS: Mapping[str, Sequence[str]]
+    """Modules that the two functions below need for a transport of a frame, beside those that it requires itself."""
 
     def calls(self, entry: Transport, job: Any) -> Calls:
         """Make ready what a transport is called with, outside the clock."""

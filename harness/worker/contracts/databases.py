@@ -55,6 +55,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
 
 
 JOB = DatabaseJob
+IMPORTS = {"polars": ("polars",), "pandas": ("pandas", "polars", "pyarrow.parquet"), "bytes": ("polars",)}
 
 
 def calls(entry: Transport, job: DatabaseJob) -> Calls:

@@ -31,6 +31,7 @@ class EltJob(Job[EltAnswer]):
 
 
 JOB = EltJob
+IMPORTS: dict[str, tuple[str, ...]] = {}
 
 
 def calls(entry: Transport, job: EltJob) -> Calls:

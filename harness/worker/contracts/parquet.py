@@ -30,6 +30,7 @@ class ParquetJob(Job[ParquetAnswer]):
 
 
 JOB = ParquetJob
+IMPORTS: dict[str, tuple[str, ...]] = {}
 
 
 def calls(entry: Transport, job: ParquetJob) -> Calls:

@@ -38,6 +38,7 @@ class StoreJob(Job[StoreAnswer]):
 
 
 JOB = StoreJob
+IMPORTS: dict[str, tuple[str, ...]] = {}  # memory of a store is measured with what its first call imports
 
 
 def calls(entry: Transport, job: StoreJob) -> Calls:

@@ -31,6 +31,7 @@ class TuningJob(Job[TuningAnswer]):
 
 
 JOB = TuningJob
+IMPORTS: dict[str, tuple[str, ...]] = {}
 
 
 def calls(entry: Transport, job: TuningJob) -> Calls:

@@ -58,10 +58,10 @@ class _Bytes:
 
 @functools.cache
 def _compiled_walk():
-    """Return a function that takes texts apart; numba compiles it in its first call, which takes about a second."""
+    """Return a function that takes texts apart; numba compiles it in its first call on a machine, for a second."""
     import numba
 
-    @numba.njit
+    @numba.njit(cache=True)
     def walk(data, start, offsets, out):
         place, total = start, 0
         for row in range(len(offsets) - 1):

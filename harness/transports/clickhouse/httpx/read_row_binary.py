@@ -26,14 +26,14 @@ FIXED = {**NUMPY_TYPES, "UUID": "V16"}
 
 @functools.cache
 def _compiled():
-    """Return two functions, which numba compiles in their first call: that takes about three seconds.
+    """Return two functions, which numba compiles in their first call on a machine: that takes about three seconds.
 
     One finds where each value begins and how long it is (-1: null) and returns the number of rows, or -1 for an answer
     that ends within a row; `widths` are bytes a value, 0 for texts. The other one puts texts side by side.
     """
     import numba
 
-    @numba.njit
+    @numba.njit(cache=True)
     def find(data, place, widths, nullable, starts, sizes):
         row = 0
         while place < len(data):
@@ -55,7 +55,7 @@ def _compiled():
             row += 1
         return row if place == len(data) else -1
 
-    @numba.njit
+    @numba.njit(cache=True)
     def gather(data, starts, offsets, out):
         for row in range(len(starts)):
             size = offsets[row + 1] - offsets[row]

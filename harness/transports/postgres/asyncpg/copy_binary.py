@@ -97,10 +97,10 @@ def _gather_uuids(data, starts, lengths, offsets, target):
 
 @functools.cache
 def _compiled(function):
-    """Compile one of the loops above to machine code (a second or so, once in a process)."""
+    """Compile one of the loops above to machine code (a second or so, once on a machine)."""
     import numba
 
-    return numba.njit(function)
+    return numba.njit(cache=True)(function)
 
 
 def _array(data, starts, lengths, kind):

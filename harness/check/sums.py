@@ -1,0 +1,199 @@
+"""What stands in a table of any size, as sums that the client and the server each compute where the rows are.
+
+By column the sum of the CRC32 of every value that is no null, which two values that changed places leave as it is;
+over whole rows the sum of the first 64 bits of their MD5, which they do not. Sums of parts add up, so that whoever
+makes rows sums them as they are made, and the order of rows is nothing. Both are taken over canonical bytes:
+
+- integers, dates (days since 1970) and timestamps (microseconds since 1970) big-endian, in two's complement;
+- floats as IEEE 754, big-endian; every NaN is 0x7ff8000000000000;
+- booleans one byte, UUIDs sixteen, texts UTF-8;
+- in a row a null is the byte 0, any other value the byte 1 and its bytes, with the length in four bytes before a text.
+
+CRC32 is that of zlib (ISO 3309), of Postgres 18's `crc32` and of ClickHouse's `CRC32`. What is found with probability
+1 - 2**-64 is a changed row; the column that it is in, with 1 - 2**-32.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from harness.model import LabError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+KINDS = frozenset(
+    {"boolean", "int16", "int32", "int64", "float64", "date", "timestamp", "timestamp_tz", "uuid", "text"}
+)
+_MODULUS = 2**64
+_BATCH_ROWS = 1 << 17  # of which the bytes of whole rows are held at once
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Rows, and by column its nulls and the sum of CRC32; `columns` is empty where a server has none. Adds up."""
+
+    rows: int
+    nulls: Mapping[str, int]
+    columns: Mapping[str, int]
+    whole: int
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.rows + other.rows,
+            {name: count + other.nulls[name] for name, count in self.nulls.items()},
+            {name: total + other.columns[name] for name, total in self.columns.items()},
+            (self.whole + other.whole) % _MODULUS,
+        )
+
+
+def require(kinds: Mapping[str, str]) -> None:
+    """Raise LabError for a column whose kind has no canonical bytes."""
+    for name, kind in kinds.items():
+        if kind not in KINDS:
+            raise LabError(f'expected columns of {", ".join(sorted(KINDS))} to sum, found "{name}" of the kind {kind}')
+
+
+def differences(expected: Sums, found: Sums) -> list[str]:
+    """Return what differs, one line a column; an empty list means that the rows are the same."""
+    if expected.rows != found.rows:
+        return [f"expected {expected.rows} rows, found {found.rows}"]
+    wrong = [
+        f"{name}: expected {count} nulls, found {found.nulls[name]}"
+        for name, count in expected.nulls.items()
+        if found.nulls[name] != count
+    ]
+    both = expected.columns.keys() & found.columns.keys()
+    wrong += [
+        f"{name}: other values than expected"
+        for name in expected.columns
+        if name in both and expected.columns[name] != found.columns[name] and expected.nulls[name] == found.nulls[name]
+    ]
+    if not wrong and expected.whole != found.whole:
+        wrong = ["values stand in other rows than expected" if both else "other values than expected"]
+    return wrong
+
+
+def of_table(table: pa.Table, kinds: Mapping[str, str]) -> Sums:
+    """Sum an Arrow table that is a canonical frame; see `harness.check.canonical`. Raises LabError, see `require`."""
+    require(kinds)
+    total = Sums(0, dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0), 0)
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+        total += of_batch(batch, kinds)
+    return total
+
+
+def of_batch(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> Sums:
+    """Sum one batch; see `of_table`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    nulls, columns, pieces = {}, {}, []
+    for name, kind in kinds.items():
+        column = batch.column(name)
+        nulls[name] = column.null_count
+        if kind == "text":
+            columns[name] = _crc_of_texts(column)
+            pieces.append(_piece_of_texts(column))
+        else:
+            octets = _octets(column, kind)
+            columns[name] = _crc(octets[~_missing(column)])
+            pieces.append(_piece(octets, column))
+    rows = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.large_binary()))
+    return Sums(batch.num_rows, nulls, columns, _whole(rows.to_pylist()))
+
+
+def _whole(rows: list[bytes]) -> int:
+    import numpy as np
+
+    digests = b"".join([hashlib.md5(row, usedforsecurity=False).digest() for row in rows])
+    return int(np.frombuffer(digests, ">u8")[::2].sum(dtype=np.uint64))
+
+
+def _missing(column: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _octets(column: pa.Array, kind: str) -> npt.NDArray[np.uint8]:
+    """Return the canonical bytes of each value, as a matrix of a row a value; of a null any."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = len(column)
+    if kind == "uuid":
+        texts = ("0" * 32 if text is None else text for text in column.to_pylist())
+        return np.frombuffer(b"".join(uuid.UUID(text).bytes for text in texts), np.uint8).reshape(rows, 16)
+    types = {"date": pa.date32(), "timestamp": pa.timestamp("us"), "timestamp_tz": pa.timestamp("us", "UTC")}
+    if kind in types:
+        column = column.cast(types[kind]).view(pa.int32() if kind == "date" else pa.int64())
+    if kind == "boolean":
+        column = column.cast(pa.uint8())
+    values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    if kind == "float64":
+        values = np.where(np.isnan(values), np.nan, values)
+    return values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(rows, values.dtype.itemsize)
+
+
+@cache
+def _crc_table() -> npt.NDArray[np.uint32]:
+    """Return the CRC32 step of each byte: https://www.rfc-editor.org/rfc/rfc1952#section-8"""
+    import numpy as np
+
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, np.uint32(0xEDB88320) ^ (table >> 1), table >> 1).astype(np.uint32)
+    return table
+
+
+def _crc(octets: npt.NDArray[np.uint8]) -> int:
+    """Return the sum of the CRC32 of each row of a matrix."""
+    import numpy as np
+
+    table, state = _crc_table(), np.full(len(octets), 0xFFFFFFFF, np.uint32)
+    for place in range(octets.shape[1]):
+        state = table[(state ^ octets[:, place]) & 0xFF] ^ (state >> np.uint32(8))
+    return int((state ^ np.uint32(0xFFFFFFFF)).sum(dtype=np.uint64))
+
+
+def _crc_of_texts(column: pa.Array) -> int:
+    import numpy as np
+
+    found = column.drop_null().dictionary_encode()
+    often = np.bincount(found.indices.to_numpy(), minlength=len(found.dictionary))
+    return sum(zlib.crc32(text.encode()) * int(n) for text, n in zip(found.dictionary.to_pylist(), often, strict=True))
+
+
+def _piece(octets: npt.NDArray[np.uint8], column: pa.Array) -> pa.Array:
+    """Return what stands in a row for each value of fixed width, as Arrow binary."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    marked = np.empty((len(octets), 1 + octets.shape[1]), np.uint8)
+    marked[:, 0], marked[:, 1:] = 1, octets
+    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(marked.shape[1]), len(marked), [None, pa.py_buffer(marked)])
+    return pc.if_else(column.is_valid(), fixed.cast(pa.large_binary()), pa.scalar(b"\0", pa.large_binary()))
+
+
+def _piece_of_texts(column: pa.Array) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = column.cast(pa.large_string()).cast(pa.large_binary())
+    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(">u4")
+    marked = np.empty((len(lengths), 5), np.uint8)
+    marked[:, 0], marked[:, 1:] = 1, lengths.view(np.uint8).reshape(-1, 4)
+    heads = pa.FixedSizeBinaryArray.from_buffers(pa.binary(5), len(marked), [None, pa.py_buffer(marked)])
+    joined = pc.binary_join_element_wise(heads.cast(pa.large_binary()), values, pa.scalar(b"", pa.large_binary()))
+    return pc.if_else(column.is_valid(), joined, pa.scalar(b"\0", pa.large_binary()))

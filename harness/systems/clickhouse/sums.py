@@ -1,0 +1,51 @@
+"""Sums of a table of ClickHouse, computed by the server; see `harness.check.sums`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.check.sums import Sums, require
+from harness.model import NAMESPACE
+from harness.transports.clickhouse.sql import identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clickhouse_connect.driver.client import Client
+
+_BYTES = {
+    "boolean": "reinterpretAsFixedString(toUInt8({0}))",
+    "int16": "reinterpretAsFixedString(byteSwap({0}))",
+    "int32": "reinterpretAsFixedString(byteSwap({0}))",
+    "int64": "reinterpretAsFixedString(byteSwap({0}))",
+    "float64": "reinterpretAsFixedString(byteSwap(reinterpretAsUInt64(if(isNaN({0}), nan, {0}))))",
+    "date": "reinterpretAsFixedString(byteSwap(toInt32({0})))",
+    "timestamp": "reinterpretAsFixedString(byteSwap(toUnixTimestamp64Micro({0})))",
+    "timestamp_tz": "reinterpretAsFixedString(byteSwap(toUnixTimestamp64Micro({0})))",
+    "uuid": "UUIDStringToNum(toString({0}))",
+    "text": "toString({0})",
+}
+
+
+def sums(client: Client, table: str, kinds: Mapping[str, str]) -> Sums:
+    """Have the server sum a table of the lab. Raises LabError for a kind of columns that it cannot sum."""
+    require(kinds)
+    names = {name: identifier(name) for name in kinds}
+    octets = {name: _BYTES[kind].format(f"assumeNotNull({names[name]})") for name, kind in kinds.items()}
+    asked = ["count()", *(f"countIf(isNull({name}))" for name in names.values())]
+    asked += [f"sumIf(toUInt64(CRC32({octets[name]})), isNotNull({names[name]}))" for name in kinds]
+    row = ", ".join(_in_row(names[name], octets[name], kind) for name, kind in kinds.items())
+    asked.append(f"sum(reinterpretAsUInt64(reverse(substring(MD5(concat({row}, '')), 1, 8))))")
+    statement = f"SELECT {', '.join(asked)} FROM {NAMESPACE}.{identifier(table)}"
+    rows, *counted, whole = map(int, client.query(statement).result_rows[0])
+    return Sums(
+        rows,
+        dict(zip(kinds, counted[: len(kinds)], strict=True)),
+        dict(zip(kinds, counted[len(kinds) :], strict=True)),
+        whole,
+    )
+
+
+def _in_row(name: str, octets: str, kind: str) -> str:
+    length = f"reinterpretAsFixedString(byteSwap(toUInt32(length({octets})))), " if kind == "text" else ""
+    return f"if(isNull({name}), '\\0', concat('\\x01', {length}{octets}))"

@@ -1,0 +1,55 @@
+"""Sums of a table of Postgres, computed by the server; see `harness.check.sums`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.check.sums import Sums, require
+from harness.systems.postgres.client import query
+from harness.transports.postgres.sql import identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from adbc_driver_manager.dbapi import Connection
+
+_BYTES = {
+    "boolean": "boolsend({0})",
+    "int16": "int2send({0})",
+    "int32": "int4send({0})",
+    "int64": "int8send({0})",
+    "float64": r"CASE WHEN {0} = 'NaN' THEN '\x7ff8000000000000'::bytea ELSE float8send({0}) END",
+    "date": "int4send({0} - DATE '1970-01-01')",
+    "timestamp": "int8send((extract(epoch FROM {0}) * 1000000)::bigint)",
+    "timestamp_tz": "int8send((extract(epoch FROM {0}) * 1000000)::bigint)",
+    "uuid": "uuid_send({0})",
+    "text": "convert_to({0}, 'UTF8')",
+}
+_FIRST_WITH_CRC32 = 180000  # https://www.postgresql.org/docs/18/functions-binarystring.html
+
+
+def sums(connection: Connection, table: str, kinds: Mapping[str, str]) -> Sums:
+    """Have the server sum a table of the lab; without CRC32 (before version 18) whole rows alone. Raises LabError."""
+    require(kinds)
+    version = int(query(connection, "SELECT current_setting('server_version_num')")[0][0])
+    with_columns = version >= _FIRST_WITH_CRC32
+    names = {name: identifier(name) for name in kinds}
+    octets = {name: _BYTES[kind].format(names[name]) for name, kind in kinds.items()}
+    asked = ["count(*)", *(f"count(*) - count({name})" for name in names.values())]
+    if with_columns:
+        asked += [f"coalesce(sum(crc32({of})), 0)::text" for of in octets.values()]
+    row = " || ".join(_in_row(names[name], octets[name], kind) for name, kind in kinds.items())
+    asked.append(f"coalesce(sum(('x' || left(md5({row}), 16))::bit(64)::bigint), 0)::text")
+    rows, *counted, whole = query(connection, f"SELECT {', '.join(asked)} FROM {identifier(table)}")[0]
+    nulls, columns = counted[: len(kinds)], counted[len(kinds) :]
+    return Sums(
+        rows,
+        dict(zip(kinds, nulls, strict=True)),
+        dict(zip(kinds, map(int, columns), strict=True)) if with_columns else {},
+        int(whole) % 2**64,
+    )
+
+
+def _in_row(name: str, octets: str, kind: str) -> str:
+    length = f" || int4send(octet_length({octets}))" if kind == "text" else ""
+    return rf"CASE WHEN {name} IS NULL THEN '\x00'::bytea ELSE '\x01'::bytea{length} || {octets} END"
