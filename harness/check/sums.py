@@ -18,9 +18,10 @@ from __future__ import annotations
 import hashlib
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import LabError
@@ -84,9 +85,34 @@ def differences(expected: Sums, found: Sums) -> list[str]:
 
 def of_table(table: pa.Table, kinds: Mapping[str, str]) -> Sums:
     """Sum an Arrow table that is a canonical frame; see `harness.check.canonical`. Raises LabError, see `require`."""
+    return of_batches(table.to_batches(max_chunksize=_BATCH_ROWS), kinds)
+
+
+def of_parquet(path: str | Path, kinds: Mapping[str, str]) -> Sums:
+    """Sum the Parquet file of a dataset, a piece at a time. Raises LabError, see `require`."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        return of_batches(file.iter_batches(_BATCH_ROWS, columns=list(kinds)), kinds)
+
+
+def of_ipc(path: str | Path, kinds: Mapping[str, str]) -> Sums:
+    """Sum an Arrow file of a canonical frame, a piece at a time. Raises LabError, see `require`."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
+        wholes = (file.get_batch(place) for place in range(file.num_record_batches))
+        return of_batches(
+            (whole.slice(start, _BATCH_ROWS) for whole in wholes for start in range(0, whole.num_rows, _BATCH_ROWS)),
+            kinds,
+        )
+
+
+def of_batches(batches: Iterable[pa.RecordBatch], kinds: Mapping[str, str]) -> Sums:
+    """Sum what comes in pieces; see `of_table`."""
     require(kinds)
     total = Sums(0, dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0), 0)
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+    for batch in batches:
         total += of_batch(batch, kinds)
     return total
 

@@ -70,6 +70,24 @@ def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, em
 
 
 @BOTH
+def test_many_rows_are_compared_by_sums_without_a_copy_of_them(
+    system: str, tables: Tables, embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("harness.lab.tables.SUMMED_ROWS", 2_000)
+    monkeypatch.setattr(SYSTEMS[system].client, "fetch", None)
+    table, _ = tables.for_read(system)
+    assert tables.differences_in_table(system, table) == []
+    frame, back = pl.read_parquet(tables.dataset.path), tmp_path / "back.arrow"
+    frame.sample(fraction=1, shuffle=True, seed=1).write_ipc(back)
+    assert tables.differences_in_file(str(back), "pandas") == []
+    frame.with_columns(metric_3=-pl.col("metric_3")).write_ipc(back)
+    assert tables.differences_in_file(str(back), "polars") == ["metric_3: other values than expected"]
+    key = frame["entity_key"][7]
+    run_sql(system, embedded_lab, f"DELETE FROM {NAMESPACE}.{table} WHERE entity_key = '{key}'")
+    assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
+
+
+@BOTH
 def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_read(system)
     key = pl.read_parquet(tables.dataset.path)["entity_key"][7]

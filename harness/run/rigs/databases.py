@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from harness.datasets import store
 from harness.datasets.own import data as own
 from harness.datasets.specification import PLAIN
@@ -129,7 +127,7 @@ class DatabaseRig:
         if entry.operation is Operation.WRITE:
             return Checked(tables.differences_in_table(entry.system, job.table, entry.frame))
         if answer.converted is not None:
-            return Checked(tables.differences(pl.read_ipc(job.result), entry.frame), answer.converted)
+            return Checked(tables.differences_in_file(job.result, entry.frame), answer.converted)
         known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, tables.dataset.rows)
         return Checked([] if answer.returned == known else [f"expected {known}, found {answer.returned}"], None)
 
