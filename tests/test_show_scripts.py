@@ -119,6 +119,7 @@ def test_the_script_of_a_bound_does_what_it_says(
         table, _ = tables.for_read(entry.system)
         assert f"{ROWS} rows thrown away" in output(entry, uri, table)
     else:
+        tables.references.greet(entry.system)  # which makes the namespace, if it is not there
         assert last_number(output(entry, uri)) == 1
     tables.references.close(tables.drop)
 
