@@ -96,6 +96,12 @@ class Transport:
     function: Callable[..., Any] = field(compare=False, repr=False)
 
     @property
+    def moves_a_frame(self) -> bool:
+        """Whether it moves a whole frame into or out of a database, and is no bound and no control."""
+        moves = self.operation in (Operation.WRITE, Operation.READ) and self.frame in ("pandas", "polars")
+        return moves and self.origin not in (Origin.LIMIT, Origin.CONTROL)
+
+    @property
     def modules(self) -> set[str]:
         """The top-level modules of what it requires."""
         return {module.partition(".")[0] for module in self.requires}

@@ -46,22 +46,19 @@ def run(
     from harness.run.suite_run import RunRequest, resume_request
     from harness.suites import suite_files
 
-    chosen, own = settings.load(), None
+    chosen = settings.load()
     if resume is not None:
         _refuse_beside_resume(context)
-        if data is not None or query is not None:
-            own = own_data(chosen, data, query, key, None, names, query_from)
+    given = data is not None or query is not None
+    own = own_data(chosen, data, query, key, rows, names, query_from) if given else None
+    if resume is not None:
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
         request = replace(request, own=own)
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
-        known = suite_files.load(chosen.suites_dir, suite)
-        if data is not None or query is not None:
-            own = own_data(chosen, data, query, key, rows, names, query_from)
-            rows = own.rows
+        known, rows = suite_files.load(chosen.suites_dir, suite), own.rows if own else rows
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        if own is not None:
-            plan = plans.on_own_data(plan, known, NAME)
+        plan = plans.on_own_data(plan, known, NAME) if own else plan
         request = RunRequest(plan, known.rig, "external" if external else chosen.kind, own=own)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)

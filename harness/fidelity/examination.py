@@ -17,7 +17,7 @@ from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
-from harness.model import LabError, Operation, Origin, Server, Transport
+from harness.model import LabError, Operation, Server, Transport
 from harness.run.execution import COMMAND
 from harness.run.lock import only_run
 from harness.run.rigs.databases import object_store, only_run_on_server
@@ -81,14 +81,7 @@ class Examination:
 
 def select(pattern: str) -> list[Transport]:
     """Return the transports that match and move whole frames into or out of a database. Raises LabError: none does."""
-    chosen = [
-        entry
-        for entry in registry.select(pattern)
-        if entry.system in SYSTEMS
-        and entry.frame in ("pandas", "polars")
-        and entry.operation in (Operation.WRITE, Operation.READ)
-        and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
-    ]
+    chosen = [entry for entry in registry.select(pattern) if entry.system in SYSTEMS and entry.moves_a_frame]
     if not chosen:
         raise LabError(f'"{pattern}" matches no transport of a database with a frame of pandas or polars')
     return chosen

@@ -39,9 +39,7 @@ def all_of(wish: Wish) -> list[Transport]:
     return [
         entry
         for entry in registry.select(f"{wish.system}.*")
-        if entry.operation == wish.operation
-        and entry.frame == wish.frame
-        and entry.origin not in (Origin.LIMIT, Origin.CONTROL)
+        if entry.operation == wish.operation and entry.frame == wish.frame and entry.moves_a_frame
     ]
 
 

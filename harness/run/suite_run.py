@@ -88,10 +88,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
     `say` is told what takes time. Raises LabError before anything is left behind: unknown transports, no server,
     another run under way, too little disk or memory.
     """
-    plan = request.plan
-    chosen = cases(plan, registry.select)
-    if request.own is None and any(case.dataset == data.NAME for case in chosen):
-        raise LabError(f"run {request.run_id} is on data of its person's own: expected these again (--data, --query)")
+    plan, chosen = request.plan, _chosen(request)
     run_id = request.run_id or new_id(settings.results_dir)
     with ExitStack() as stack:
         stack.enter_context(on_signals())
@@ -124,6 +121,14 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             Ahead() if settings.ahead else None,
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
+
+
+def _chosen(request: RunRequest) -> list[Case]:
+    """Return the cases of a run. Raises LabError: unknown transports, somebody's own data that were not given again."""
+    chosen = cases(request.plan, registry.select)
+    if request.own is None and any(case.dataset == data.NAME for case in chosen):
+        raise LabError(f"run {request.run_id} is on data of its person's own: expected these again (--data, --query)")
+    return chosen
 
 
 def _ruled_out(own: OwnData, chosen: Sequence[Case]) -> dict[str, str]:
