@@ -40,7 +40,8 @@ def _load_polars(path: str | Path, kinds: dict[str, str]) -> pl.DataFrame:
     import polars as pl
 
     # By their places: polars would take a name such as * or ^.*$ for a pattern.
-    columns = [list(pl.read_parquet_schema(path)).index(name) for name in kinds]
+    places = {name: place for place, name in enumerate(pl.read_parquet_schema(path))}
+    columns = [places[name] for name in kinds]
     # memory_map off: pages of the file would show as file-backed memory of the process under measurement.
     return pl.read_parquet(path, columns=columns, memory_map=False).rechunk()
 
