@@ -10,7 +10,7 @@ import polars as pl
 
 from harness.check import sums
 from harness.check.canonical import canonicalise
-from harness.check.equality import differences
+from harness.check.equality import differences, equal_as_they_stand
 from harness.check.kinds import FLOATS
 from harness.check.sums import Sums
 from harness.datasets.ordered import OrderedColumns
@@ -132,6 +132,9 @@ class Tables:
         if canonical.schema != self._expected.schema:  # a value that does not fit becomes a null, which differs
             dtypes = self._expected.schema
             canonical = pl.DataFrame([canonical[name].cast(of, strict=False) for name, of in dtypes.items()])
+        as_built = self._expected.as_built
+        if as_built is not None and equal_as_they_stand(as_built, canonical, frame == "pandas"):
+            return []
         return differences(
             self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.own
         )

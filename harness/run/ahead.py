@@ -1,7 +1,7 @@
 """The worker of the next run, started and its clients imported while the last result is verified.
 
 A start and its imports take half a second, in which the parent has nothing to do but to wait. Nothing runs beside a
-timed call: a worker is started here when the answer of the one before it has come, and is handed its job when it has
+timed call: a worker is started here when the clock of the one before it has stopped, and is handed its job when it has
 said that it is ready. From then on it waits for it, doing nothing. What cannot be imported is not told here: the job
 meets it again.
 """
@@ -27,7 +27,12 @@ class Ahead:
         self._next = run
 
     def start(self, contract: str, log: Path) -> None:
-        """Start the worker of the run that comes next; `log` is its own. Where none can be started, the run will."""
+        """Start the worker of the run that comes next; `log` is its own. Where none can be started, the run will.
+
+        One that is started already stays.
+        """
+        if self._waiting and self._waiting[0] is self._next:
+            return
         self.end()
         if self._next is None:
             return

@@ -21,7 +21,7 @@ from harness.machine.variables import clean_environment
 from harness.model import Status
 from harness.worker.lines import line
 from harness.worker.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
-from harness.worker.messages import READY, AnswerT, Failed, Job
+from harness.worker.messages import CALLED, READY, AnswerT, Failed, Job
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = (sys.executable, "-m", "harness.worker")
@@ -44,14 +44,17 @@ def execute(
     server_died: Callable[[], bool] = lambda: False,
     command: tuple[str, ...] = COMMAND,
     worker: "Worker | None" = None,
+    called: Callable[[], None] = lambda: None,
 ) -> Execution[AnswerT]:
     """Run a job in a fresh process; `log` receives its standard error. `worker` is one that waits for it already.
+
+    `called` is called once its clock has stopped, while it makes ready what it hands over.
 
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
     signal ended it, `again` when that was one by which people end programs, `error` when it ended without an answer,
     gave one that is none, or its server died.
     """
-    return (worker or Worker(log, command)).ask(job, time_limit, server_died)
+    return (worker or Worker(log, command)).ask(job, time_limit, server_died, called)
 
 
 def getting_ready(
@@ -81,14 +84,18 @@ class Worker:
         stopping.at_last(self._kill)
 
     def ask(
-        self, job: Job[AnswerT], time_limit: float, server_died: Callable[[], bool] = lambda: False
+        self,
+        job: Job[AnswerT],
+        time_limit: float,
+        server_died: Callable[[], bool] = lambda: False,
+        called: Callable[[], None] = lambda: None,
     ) -> Execution[AnswerT]:
         """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
         answer: AnswerT | Failed | None = None
         try:
             asked = line({"contract": job.contract, "job": job})
             if self._is_ready(time_limit):
-                samples, output, ended = _watch(self._process, asked, time_limit, server_died)
+                samples, output, ended = _watch(self._process, asked, time_limit, server_died, called)
             else:
                 samples, output, ended = [], b"", "timeout"
             if output.endswith(b"\n"):
@@ -137,7 +144,11 @@ def _environment(scratch: str) -> dict[str, str]:
 
 
 def _watch(
-    process: subprocess.Popen[bytes], asked: bytes, time_limit: float, server_died: Callable[[], bool]
+    process: subprocess.Popen[bytes],
+    asked: bytes,
+    time_limit: float,
+    server_died: Callable[[], bool],
+    called: Callable[[], None],
 ) -> tuple[list[Sample], bytes, str]:
     """Feed and sample the process until it closes its output; return samples, output and why watching ended."""
     assert process.stdin is not None
@@ -158,7 +169,10 @@ def _watch(
                 if not chunk:
                     return samples, output, "closed"
                 output += chunk
-                if chunk.endswith(b"\n"):  # the answer; something the worker started may hold the pipe open
+                if output.startswith(CALLED):
+                    output = output.removeprefix(CALLED)
+                    called()
+                if output.endswith(b"\n"):  # the answer; something the worker started may hold the pipe open
                     return samples, output, "closed"
             _sample(process.pid, samples)
             stopping.check()  # the exception of a signal only comes to the main thread

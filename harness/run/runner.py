@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from harness.run.discretion import without_values
 from harness.run.execution import Execution, execute
 from harness.run.rigs.rig import Rig, Stop, Unavailable
 from harness.worker.measure import Sample, cores_used, peaks_above_start
-from harness.worker.messages import Failed, Measured
+from harness.worker.messages import Failed, Job, Measured
 
 _BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
 _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
@@ -201,9 +202,15 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
     job = replace(prepared, result=str(result), module=case.transport.function.__module__)
     waiting = session.ahead.take(run) if session.ahead else None
     try:
-        execution = execute(job, session.time_limit, log, lambda: rig.died(case), worker=waiting)
-        if session.ahead and session.ahead.next:
-            session.ahead.start(job.contract, _log(session, session.ahead.next))
+        execution = execute(
+            job,
+            session.time_limit,
+            log,
+            lambda: rig.died(case),
+            worker=waiting,
+            called=partial(_start_next, session, job),
+        )
+        _start_next(session, job)  # where it came to no call
         _close_log(log, execution, session)
         answer = execution.answer
         if isinstance(answer, Failed):
@@ -220,6 +227,11 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         return Outcome(Status.OK, "", equality.fidelity(checked.converted), measurement, details)
     finally:
         result.unlink(missing_ok=True)
+
+
+def _start_next(session: SuiteSession, job: Job[Any]) -> None:
+    if session.ahead and session.ahead.next:
+        session.ahead.start(job.contract, _log(session, session.ahead.next))
 
 
 def _log(session: SuiteSession, run: Run) -> Path:

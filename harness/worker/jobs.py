@@ -6,7 +6,6 @@ The answer goes to the original standard output; what a client prints goes to st
 `stays` another may follow: that saves importing the clients again where nothing is measured.
 """
 
-import asyncio
 import ctypes
 import gc
 import importlib
@@ -19,10 +18,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from functools import partial
+from typing import Any, BinaryIO, cast
 
 from harness import phases, registry
 from harness.model import Status, Transport
@@ -30,7 +30,7 @@ from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.contract import Contract
 from harness.worker.lines import line, made
 from harness.worker.measure import Stopwatch, release_unused_memory
-from harness.worker.messages import READY, Answer, Failed, Job, Measured, Numbers
+from harness.worker.messages import CALLED, READY, Answer, Failed, Job, Measured, Numbers
 from harness.worker.meters import Meters
 
 _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
@@ -50,19 +50,22 @@ def main(ahead: Sequence[str] = ()) -> None:
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     if ahead:
         _get_ready(*ahead)
-        answers.write(READY)
-        answers.flush()
+        _say(answers, READY)
     stays, first = True, True
     while stays:
-        answer = _answer(jobs.get())
-        answers.write(line(answer))
-        answers.flush()
+        answer = _answer(jobs.get(), partial(_say, answers, CALLED))
+        _say(answers, line(answer))
         stays = answer.stays
         if stays and first:
             gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
         first = False
     sys.stderr.flush()
     os._exit(0)
+
+
+def _say(answers: BinaryIO, text: bytes) -> None:
+    answers.write(text)
+    answers.flush()
 
 
 def _belong_to_the_parent() -> None:
@@ -90,11 +93,11 @@ def _contract(name: str) -> Contract:
 
 
 def _import(entry: Transport, contract: Contract) -> None:
-    for module in (*entry.requires, *contract.IMPORTS.get(entry.frame, ())):
+    for module in (*entry.requires, *contract.imports(entry)):
         importlib.import_module(module)
 
 
-def _answer(text: str) -> Answer | Failed:
+def _answer(text: str, called: Callable[[], None]) -> Answer | Failed:
     """Run a job and return its answer, whatever happens; it also says whether this process stays for another job."""
     stays = False
     try:
@@ -102,7 +105,7 @@ def _answer(text: str) -> Answer | Failed:
         contract = _contract(asked["contract"])
         job = made(contract.JOB, asked["job"])
         stays = job.stays
-        return replace(run(contract, job), stays=stays)
+        return replace(run(contract, job, called), stays=stays)
     except registry.Unsupported as error:
         return Failed(Status.UNSUPPORTED, str(error), stays)
     except (SystemExit, KeyboardInterrupt):
@@ -113,8 +116,10 @@ def _answer(text: str) -> Answer | Failed:
         return Failed(Status.ERROR, f"{type(error).__name__}: {error}", stays and isinstance(error, Exception))
 
 
-def run(contract: Contract, job: Job[Any]) -> Answer | Failed:
+def run(contract: Contract, job: Job[Any], called: Callable[[], None] = lambda: None) -> Answer | Failed:
     """Execute a job and return the answer; what it has of its own, and what is left at `job.result`, says the contract.
+
+    `called` is called when the clock has stopped: nothing that follows is timed.
 
     Raises whatever the transport raises.
     """
@@ -127,6 +132,7 @@ def run(contract: Contract, job: Job[Any]) -> Answer | Failed:
         stopwatch, connect_seconds, returned = _run_async(entry, calls, meters)
     else:
         stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters)
+    called()
     details: Numbers = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
     if job.server_pids is not None:
         details |= meters.details()
@@ -159,6 +165,8 @@ def _run_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatc
 
     async def keep() -> None:
         outcome.append(await _measure_async(entry, calls, meters))
+
+    import asyncio  # most clients do without
 
     asyncio.run(keep())
     return outcome[0]

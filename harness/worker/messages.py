@@ -11,6 +11,7 @@ from harness.model import Status
 from harness.worker.lines import Message
 from harness.worker.measure import StopwatchReport
 
+CALLED = b"called\n"  # what a worker says when its clock has stopped, before the line of its answer
 READY = b"ready\n"  # what a worker says that was told its transport ahead of its job, when all imports are done
 Numbers = dict[str, int | float]  # by names with their units
 AnswerT = TypeVar("AnswerT", bound="Answer")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.check.canonical import canonicalise
-from harness.check.equality import differences, fidelity
+from harness.check.equality import differences, equal_as_they_stand, fidelity
 
 KEY = ("k",)
 KINDS = {"k": "uuid", "d": "date", "i": "int32", "t": "text", "f": "float64"}
@@ -224,3 +224,24 @@ def test_no_value_is_told_where_none_may_be() -> None:
         pl.DataFrame({"a": [1, 2], "b": ["other", "y"]}),
     )
     assert differences(expected, actual, ("a",), with_values=False) == ["b: 1 of 2 values differ"]
+
+
+STANDING = pl.DataFrame({"x": [0.0, None, float("nan")], "t": ["a", None, "b"]})
+
+
+@pytest.mark.parametrize(
+    ("other", "one_missing", "expected"),
+    [
+        (STANDING, False, True),
+        (STANDING.with_columns(x=pl.Series([-0.0, None, float("nan")])), False, False),
+        (STANDING.with_columns(x=pl.Series([0.0, None, None])), False, False),
+        (STANDING.with_columns(x=pl.Series([0.0, None, None])), True, True),
+        (STANDING.with_columns(t=pl.Series(["a", "", "b"])), False, False),
+        (STANDING.reverse(), False, False),
+        (STANDING.head(2), False, False),
+        (STANDING.rename({"t": "u"}), False, False),
+        (STANDING.with_columns(x=pl.Series([0, None, 1])), False, False),
+    ],
+)
+def test_frames_are_equal_as_they_stand_only_where_each_value_is_the_one_at_its_place(other, one_missing, expected):
+    assert equal_as_they_stand(STANDING, other, one_missing) is expected

@@ -320,3 +320,16 @@ def test_many_executions_leave_no_file_open_and_no_child(run):
 def test_the_standard_error_of_the_worker_is_in_the_log(run, tmp_path):
     run(READ_JOB + "print('a warning', file=sys.stderr); " + ANSWER)
     assert (tmp_path / "log").read_text() == "a warning\n"
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_that_the_clock_has_stopped_is_told_before_the_answer_comes(run, together):
+    pause = "" if together else "time.sleep(0.3); "
+    told = []
+    answer = run(
+        "import time; " + READ_JOB + f"print('called', flush=True); {pause}" + ANSWER,
+        called=lambda: told.append(time.monotonic()),
+    )
+    assert answer.status is Status.OK
+    assert len(told) == 1
+    assert together or time.monotonic() - told[0] > 0.2

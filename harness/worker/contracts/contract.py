@@ -1,6 +1,6 @@
 """What each module of this package offers, as the worker sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from harness.model import Transport
@@ -12,8 +12,9 @@ class Contract(Protocol):
     """How the worker calls the transports of a rig."""
 
     JOB: type[Job[Any]]
-    IMPORTS: Mapping[str, Sequence[str]]
-    """Modules that the two functions below need for a transport of a frame, beside those that it requires itself."""
+
+    def imports(self, entry: Transport) -> Sequence[str]:
+        """Return the modules that the two functions below need for a transport, beside those it requires itself."""
 
     def calls(self, entry: Transport, job: Any) -> Calls:
         """Make ready what a transport is called with, outside the clock."""

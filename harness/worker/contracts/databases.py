@@ -55,7 +55,13 @@ class DatabaseJob(Job[DatabaseAnswer]):
 
 
 JOB = DatabaseJob
-IMPORTS = {"polars": ("polars",), "pandas": ("pandas", "polars", "pyarrow.parquet"), "bytes": ("polars",)}
+_IMPORTS = {"polars": ("polars",), "pandas": ("pandas", "pyarrow.parquet"), "bytes": ("polars",)}
+
+
+def imports(entry: Transport) -> tuple[str, ...]:
+    """Return what loads a frame, and for one that is read what makes it canonical: polars."""
+    of_frame = _IMPORTS.get(entry.frame, ())
+    return (*of_frame, "polars") if of_frame and entry.operation is Operation.READ else of_frame
 
 
 def calls(entry: Transport, job: DatabaseJob) -> Calls:

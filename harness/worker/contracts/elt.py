@@ -31,7 +31,11 @@ class EltJob(Job[EltAnswer]):
 
 
 JOB = EltJob
-IMPORTS: dict[str, tuple[str, ...]] = {}
+
+
+def imports(entry: Transport) -> tuple[str, ...]:
+    """Return no modules: what follows needs none."""
+    return ()
 
 
 def calls(entry: Transport, job: EltJob) -> Calls:

@@ -30,7 +30,11 @@ class ParquetJob(Job[ParquetAnswer]):
 
 
 JOB = ParquetJob
-IMPORTS: dict[str, tuple[str, ...]] = {}
+
+
+def imports(entry: Transport) -> tuple[str, ...]:
+    """Return no modules: what follows needs none."""
+    return ()
 
 
 def calls(entry: Transport, job: ParquetJob) -> Calls:
