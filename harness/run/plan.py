@@ -86,11 +86,14 @@ def of_size(
 ) -> Plan:
     """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError.
 
-    Who asks for no transports (`only`), origins or experiments gets what the suite says of its experiments for that.
+    Who asks for no transports (`only`), origins or experiments gets what the suite says of its experiments for that;
+    who asks for all origins alone gets every transport, but of what the suite runs only when asked its contenders.
     """
     chosen = suite.size(size)
-    asked = only != "*" or experiments is not None or origins is not None
-    parts = _named(chosen.experiments, experiments) if asked else _unasked(suite, chosen)
+    if only != "*" or experiments is not None or origins not in (None, ALL):
+        parts = _named(chosen.experiments, experiments)
+    else:
+        parts = _unasked(suite, chosen) if origins is None else _everything(suite, chosen)
     return Plan(
         suite=suite.name,
         size=size,
@@ -119,6 +122,14 @@ def _unasked(suite: Suite, size: Size) -> list[Experiment]:
         if wanted != "nothing":
             found.append(replace(part, left_out=sorted(suite.left_out)) if wanted == "contenders" else part)
     return found
+
+
+def _everything(suite: Suite, size: Size) -> list[Experiment]:
+    """Return the experiments of a size as they are run where all origins are asked for and nothing by name."""
+    return [
+        replace(part, left_out=sorted(suite.left_out)) if size.unasked.get(part.name) == "nothing" else part
+        for part in size.experiments
+    ]
 
 
 def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:

@@ -43,7 +43,14 @@ def test_who_asks_for_nothing_by_name_gets_the_contenders(contested):
     assert plan(contested, rows=30, passes=9).experiments[0].left_out == ["a.b.c"]
 
 
-@pytest.mark.parametrize("asked", [{"origins": "all"}, {"only": "a.*"}, {"experiments": "first,second"}])
+def test_who_asks_for_all_origins_gets_every_transport_and_the_contenders_of_what_is_run_only_when_asked(contested):
+    assert plan(contested, origins="all").experiments == (FIRST, replace(SECOND, left_out=["a.b.c"]))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"only": "a.*"}, {"experiments": "first,second"}, {"experiments": "first,second", "origins": "all"}],
+)
 def test_who_asks_for_something_by_name_gets_all_of_it(contested, asked):
     assert plan(contested, **asked).experiments == (FIRST, SECOND)
 
