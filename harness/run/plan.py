@@ -87,13 +87,13 @@ def of_size(
     """Return the plan of a size of a suite, with what the person wants otherwise. Raises LabError.
 
     Who asks for no transports (`only`), origins or experiments gets what the suite says of its experiments for that;
-    who asks for all origins alone gets every transport, but of what the suite runs only when asked its contenders.
+    who asks for all origins alone gets every transport, but no experiment that the suite runs only when it is named.
     """
     chosen = suite.size(size)
     if only != "*" or experiments is not None or origins not in (None, ALL):
         parts = _named(chosen.experiments, experiments)
     else:
-        parts = _unasked(suite, chosen) if origins is None else _everything(suite, chosen)
+        parts = _unasked(suite, chosen) if origins is None else _everything(chosen)
     return Plan(
         suite=suite.name,
         size=size,
@@ -124,12 +124,9 @@ def _unasked(suite: Suite, size: Size) -> list[Experiment]:
     return found
 
 
-def _everything(suite: Suite, size: Size) -> list[Experiment]:
+def _everything(size: Size) -> list[Experiment]:
     """Return the experiments of a size as they are run where all origins are asked for and nothing by name."""
-    return [
-        replace(part, left_out=sorted(suite.left_out)) if size.unasked.get(part.name) == "nothing" else part
-        for part in size.experiments
-    ]
+    return [part for part in size.experiments if size.unasked.get(part.name) != "nothing"]
 
 
 def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:
