@@ -44,6 +44,7 @@ def small_group() -> Iterator[Path]:
     group.rmdir()
 
 
+@pytest.mark.alone  # else whatever fails beside it would be taken for the machine's doing, too
 def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perform, small_group):
     row, _ = perform("greedy", folder=small_group)
     assert (row.status, row.error) == (
@@ -52,6 +53,7 @@ def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perf
     )
 
 
+@pytest.mark.alone  # else whatever fails beside it would be taken for the machine's doing, too
 def test_a_run_that_the_kernel_ends_for_memory_twice_needs_too_much(perform, small_group):
     key = ("made.up.greedy", "growing", "files=1; page_cache=warm", 2)
     row, _ = perform("greedy", starved={key}, folder=small_group)
