@@ -57,8 +57,10 @@ def run(
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
         known, rows = suite_files.load(chosen.suites_dir, suite), own.rows if own else rows
+        if own:
+            plans.refuse_own_data(known)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        plan = plans.on_own_data(plan, known, NAME) if own else plan
+        plan = plans.on_own_data(plan, NAME) if own else plan
         request = RunRequest(plan, known.rig, "external" if external else chosen.kind, own=own)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)

@@ -105,12 +105,16 @@ def of_size(
     )
 
 
-def on_own_data(plan: Plan, suite: Suite, dataset: str) -> Plan:
-    """Return a plan with somebody's own data in place of the suite's. Raises LabError for a suite without databases."""
+def refuse_own_data(suite: Suite) -> None:
+    """Raise LabError for a suite without databases, which cannot run on somebody's own data."""
     if suite.rig != "databases":
         raise LabError(
             f"expected a suite on databases for data of your own, found {suite.name}: its data are its question"
         )
+
+
+def on_own_data(plan: Plan, dataset: str) -> Plan:
+    """Return a plan with somebody's own data in place of the suite's."""
     return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
 
 

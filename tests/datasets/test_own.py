@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import ipc, parquet
 
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
@@ -226,6 +227,19 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, name: str | None, conten
     if name:
         path.write_bytes(content)
     with pytest.raises(LabError, match=said):
+        reading.read(path)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_two_columns_of_one_name_are_refused_by_their_name_whatever_the_form(tmp_path: Path, suffix: str) -> None:
+    table, path = pa.table([[1], [2]], names=["a", "a"]), tmp_path / f"data.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        made = ipc.new_file if suffix == "arrow" else ipc.new_stream
+        with pa.OSFile(str(path), "wb") as file, made(file, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(LabError, match=f'expected columns of different names in {path}, found "a" twice'):
         reading.read(path)
 
 

@@ -103,3 +103,9 @@ def test_threads_from_1_to_all_cores_are_those_of_this_machine_when_the_plan_is_
     (folder / "small.toml").write_text(text)
     (first, _) = plan(suite_files.load(folder, "small")).experiments
     assert first.parameters == {"rows": [10, 20], "threads": values, "all": [cores]}
+
+
+def test_a_suite_without_databases_runs_on_no_data_of_a_persons_own(small):
+    plans.refuse_own_data(replace(small, rig="databases"))
+    with pytest.raises(LabError, match="expected a suite on databases for data of your own, found small"):
+        plans.refuse_own_data(replace(small, rig="parquet"))

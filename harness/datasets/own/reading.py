@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+from pyarrow import ipc, parquet
 
 from harness.model import LabError
 
@@ -35,13 +37,11 @@ def read(path: Path) -> pl.DataFrame:
     """Return what stands in a file; its first bytes, and for texts its name, say what it is. Raises LabError."""
     found = form(path)
     try:
-        frame = _READ[found](path)
+        require_different(_names(path, found), str(path))
+        return _READ[found](path)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"{path}: expected {found.replace('_', ' ')}, but it cannot be read: {reason}") from None
-    if found in ("csv", "tsv"):
-        _refuse_repeated(path, "\t" if found == "tsv" else ",")
-    return frame
 
 
 def of_memory(data: Any) -> pl.DataFrame:
@@ -93,7 +93,13 @@ def form(path: Path) -> str:
     return of_suffix
 
 
-def _refuse_repeated(path: Path, separator: str) -> None:
-    """Raise LabError where a name stands twice in the first line of a CSV: polars gives the second another one."""
-    first = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False)
-    require_different([str(name) for name in first.row(0)] if first.height else [], str(path))
+def _names(path: Path, found: str) -> list[str]:
+    """Return the names of the columns as the file has them: polars gives the second of one name in a CSV another."""
+    if found in ("csv", "tsv"):
+        separator = "\t" if found == "tsv" else ","
+        first = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False)
+        return [str(name) for name in first.row(0)] if first.height else []
+    if found == "parquet":
+        return list(parquet.read_schema(path).names)
+    with pa.OSFile(str(path)) as file:
+        return list((ipc.open_file if found == "arrow" else ipc.open_stream)(file).schema.names)
