@@ -90,10 +90,8 @@ def of_size(
     who asks for all origins alone gets every transport, but no experiment that the suite runs only when it is named.
     """
     chosen = suite.size(size)
-    if only != "*" or experiments is not None or origins not in (None, ALL):
-        parts = _named(chosen.experiments, experiments)
-    else:
-        parts = _unasked(suite, chosen) if origins is None else _everything(chosen)
+    asked = only != "*" or experiments is not None or origins not in (None, ALL)
+    parts = _named(chosen.experiments, experiments) if asked else _unasked(suite, chosen, origins == ALL)
     return Plan(
         suite=suite.name,
         size=size,
@@ -118,19 +116,15 @@ def on_own_data(plan: Plan, dataset: str) -> Plan:
     return replace(plan, experiments=tuple(replace(part, dataset=dataset) for part in plan.experiments))
 
 
-def _unasked(suite: Suite, size: Size) -> list[Experiment]:
-    """Return the experiments of a size as they are run where nothing is asked for by name."""
+def _unasked(suite: Suite, size: Size, everything: bool) -> list[Experiment]:
+    """Return the experiments of a size as they are run where nothing is asked for by name, or `everything` is."""
     found = []
     for part in size.experiments:
         wanted = size.unasked.get(part.name, "everything")
         if wanted != "nothing":
-            found.append(replace(part, left_out=sorted(suite.left_out)) if wanted == "contenders" else part)
+            few = wanted == "contenders" and not everything
+            found.append(replace(part, left_out=sorted(suite.left_out)) if few else part)
     return found
-
-
-def _everything(size: Size) -> list[Experiment]:
-    """Return the experiments of a size as they are run where all origins are asked for and nothing by name."""
-    return [part for part in size.experiments if size.unasked.get(part.name) != "nothing"]
 
 
 def _named(experiments: tuple[Experiment, ...], names: str | None) -> list[Experiment]:
