@@ -1,5 +1,7 @@
 """A dataset in the order of its row key, without holding a large one in memory."""
 
+from functools import cached_property
+
 import polars as pl
 
 from harness.check.canonical import load_frame
@@ -27,20 +29,18 @@ class OrderedColumns:
         self.schema = pl.Schema({name: polars_dtype(kind) for name, kind in spec.kinds.items()})
         self.columns = list(spec.kinds)
         self._kept: dict[str, pl.Series] = {}
-        self._as_built: pl.DataFrame | None = None
 
     def __getitem__(self, name: str) -> pl.Series:
-        if name in self._kept:
-            return self._kept[name]
-        built: pl.Series = load_frame(self._path, "polars", {name: self._kinds[name]})[name]
-        column = built if self._order is None else built.gather(self._order)
-        if self.height <= _KEPT_ROWS:
-            self._kept[name] = column
-        return column
+        if self.as_built is None:
+            return self._in_order(load_frame(self._path, "polars", {name: self._kinds[name]})[name])
+        if name not in self._kept:
+            self._kept[name] = self._in_order(self.as_built[name])
+        return self._kept[name]
 
-    @property
+    @cached_property
     def as_built(self) -> pl.DataFrame | None:
         """The frame in the order in which it was built; None of a large one."""
-        if self._as_built is None and self.height <= _KEPT_ROWS:
-            self._as_built = load_frame(self._path, "polars", self._kinds)
-        return self._as_built
+        return load_frame(self._path, "polars", self._kinds) if self.height <= _KEPT_ROWS else None
+
+    def _in_order(self, built: pl.Series) -> pl.Series:
+        return built if self._order is None else built.gather(self._order)
