@@ -93,7 +93,7 @@ def _contract(name: str) -> Contract:
 
 
 def _import(entry: Transport, contract: Contract) -> None:
-    for module in (*entry.requires, *contract.imports(entry)):
+    for module in (*entry.requires, *contract.IMPORTS.get((entry.operation, entry.frame), ())):
         importlib.import_module(module)
 
 

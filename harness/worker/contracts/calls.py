@@ -1,9 +1,12 @@
 """What a worker needs to know to call a transport: the arguments of connect and of the two calls."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model import Value
+from harness.model import Operation, Value
+
+Imports = Mapping[tuple[Operation, str], Sequence[str]]  # modules, by the operation and the frame of transports
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """What each module of this package offers, as the worker sees it."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from harness.model import Transport
-from harness.worker.contracts.calls import Calls
+from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 
@@ -12,9 +11,8 @@ class Contract(Protocol):
     """How the worker calls the transports of a rig."""
 
     JOB: type[Job[Any]]
-
-    def imports(self, entry: Transport) -> Sequence[str]:
-        """Return the modules that the two functions below need for a transport, beside those it requires itself."""
+    IMPORTS: Imports
+    """Modules that the two functions below need for a transport, beside those that it requires itself."""
 
     def calls(self, entry: Transport, job: Any) -> Calls:
         """Make ready what a transport is called with, outside the clock."""

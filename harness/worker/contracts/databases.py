@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise, library_of, load_frame
 from harness.model import Bucket, Operation, SharedFolder, Status, Transport
-from harness.worker.contracts.calls import Calls
+from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 WARMUP_ROWS = 1_000
@@ -55,13 +55,14 @@ class DatabaseJob(Job[DatabaseAnswer]):
 
 
 JOB = DatabaseJob
-_IMPORTS = {"polars": ("polars",), "pandas": ("pandas", "pyarrow.parquet"), "bytes": ("polars",)}
-
-
-def imports(entry: Transport) -> tuple[str, ...]:
-    """Return what loads a frame, and for one that is read what makes it canonical: polars."""
-    of_frame = _IMPORTS.get(entry.frame, ())
-    return (*of_frame, "polars") if of_frame and entry.operation is Operation.READ else of_frame
+# What loads a frame, and for one that is read what makes it canonical: polars.
+IMPORTS: Imports = {
+    (Operation.WRITE, "polars"): ("polars",),
+    (Operation.READ, "polars"): ("polars",),
+    (Operation.WRITE, "pandas"): ("pandas", "pyarrow.parquet"),
+    (Operation.READ, "pandas"): ("pandas", "pyarrow.parquet", "polars"),
+    (Operation.COPY, "bytes"): ("polars",),
+}
 
 
 def calls(entry: Transport, job: DatabaseJob) -> Calls:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.model import Status, Transport
-from harness.worker.contracts.calls import Calls
+from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 
@@ -30,11 +30,7 @@ class ParquetJob(Job[ParquetAnswer]):
 
 
 JOB = ParquetJob
-
-
-def imports(entry: Transport) -> tuple[str, ...]:
-    """Return no modules: what follows needs none."""
-    return ()
+IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: ParquetJob) -> Calls:

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise
 from harness.model import Operation, Status, Transport
-from harness.worker.contracts.calls import Calls
+from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 _BATCH_ROWS = 10_000  # turned into Python objects at a time: no second copy of everything as numpy or lists
@@ -38,11 +38,7 @@ class StoreJob(Job[StoreAnswer]):
 
 
 JOB = StoreJob
-
-
-def imports(entry: Transport) -> tuple[str, ...]:
-    """Return no modules: memory of a store is measured with what its first call imports."""
-    return ()
+IMPORTS: Imports = {}  # memory of a store is measured with what its first call imports
 
 
 def calls(entry: Transport, job: StoreJob) -> Calls:

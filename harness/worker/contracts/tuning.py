@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.model import ObjectStore, Status, Transport, Value
-from harness.worker.contracts.calls import Calls
+from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 
@@ -31,11 +31,7 @@ class TuningJob(Job[TuningAnswer]):
 
 
 JOB = TuningJob
-
-
-def imports(entry: Transport) -> tuple[str, ...]:
-    """Return no modules: what follows needs none."""
-    return ()
+IMPORTS: Imports = {}
 
 
 def calls(entry: Transport, job: TuningJob) -> Calls:
