@@ -2,6 +2,7 @@
 
 import csv
 import inspect
+import re
 
 import pytest
 
@@ -177,6 +178,13 @@ def test_an_async_function_has_an_async_connect_and_a_sync_one_a_sync_connect(en
     connect = inspect.unwrap(connect_of(entry))
     assert inspect.isasyncgenfunction(connect) == inspect.iscoroutinefunction(entry.function)
     assert entry.style == ("async" if inspect.iscoroutinefunction(entry.function) else "sync")
+
+
+def test_no_thread_of_arrow_holds_a_file_of_python_when_the_process_ends():
+    threaded = re.compile(r"\b(pd\.read_parquet|pq\.read_table|pq\.ParquetFile|csv\.read_csv|csv\.open_csv)\(io\.")
+    modules = sorted((ROOT / "harness" / "transports").rglob("*.py"))
+    assert sum("pa.BufferReader(" in module.read_text(encoding="utf-8") for module in modules) > 5
+    assert [str(module) for module in modules if threaded.search(module.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize("system", ["postgres", "clickhouse"])

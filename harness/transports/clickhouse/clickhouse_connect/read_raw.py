@@ -45,11 +45,12 @@ def read_pandas_raw_query_parquet(connection, table):
     a Python object and nulls stay nulls.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         parquet = connection.raw_query(select(table), fmt="Parquet", settings=PARQUET_SETTINGS)
     with phase("decode"):
-        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+        return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
 @transport(

@@ -135,11 +135,12 @@ async def read_pandas_parquet(connection, table):
     UUIDs and dates become one Python object per value (uuid.UUID, datetime.date): most of the time goes there.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         answer = await _send(connection, f"SELECT * FROM {identifier(table)} FORMAT Parquet", PARQUET_READ_SETTINGS)
     with phase("decode"):
-        return pd.read_parquet(io.BytesIO(answer))
+        return pd.read_parquet(pa.BufferReader(answer))
 
 
 @transport(

@@ -57,11 +57,12 @@ def read_pandas_parquet_uncompressed(connection, table):
     (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         parquet = _parquet(connection, table, PARQUET_UNCOMPRESSED)
     with phase("decode"):
-        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+        return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
 @transport(
@@ -102,11 +103,12 @@ def read_pandas_parquet_lz4(connection, table):
     nulls.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         parquet = _parquet(connection, table, PARQUET_LZ4)
     with phase("decode"):
-        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+        return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
 @transport(
@@ -148,11 +150,12 @@ def read_pandas_parquet_row_groups(connection, table):
     (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         parquet = _parquet(connection, table, PARQUET_ROW_GROUPS)
     with phase("decode"):
-        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+        return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")
 
 
 @transport(
@@ -170,8 +173,9 @@ def read_pandas_parquet_lossless(connection, table):
     are in Arrow (dtype_backend="pyarrow"), so that no value becomes a Python object and nulls stay nulls.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         parquet = _parquet(connection, table, PARQUET_ZSTD)
     with phase("decode"):
-        return pd.read_parquet(io.BytesIO(parquet), dtype_backend="pyarrow")
+        return pd.read_parquet(pa.BufferReader(parquet), dtype_backend="pyarrow")

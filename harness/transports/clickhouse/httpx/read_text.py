@@ -134,6 +134,7 @@ def read_pandas_csv_lossless(connection, table):
     (pandas.ArrowDtype). What is neither number nor date stays text, UUIDs as well.
     """
     import pandas as pd
+    import pyarrow as pa
     from pyarrow import csv
 
     with phase("receive"):
@@ -146,7 +147,7 @@ def read_pandas_csv_lossless(connection, table):
             quoted_strings_can_be_null=False,
         )
         lines = csv.ReadOptions(skip_rows_after_names=1), csv.ParseOptions(newlines_in_values=True)
-        return csv.read_csv(io.BytesIO(answer), *lines, convert).to_pandas(types_mapper=pd.ArrowDtype)
+        return csv.read_csv(pa.BufferReader(answer), *lines, convert).to_pandas(types_mapper=pd.ArrowDtype)
 
 
 @transport(
@@ -208,6 +209,6 @@ def read_pandas_tsv_lossless(connection, table):
         convert = csv.ConvertOptions(column_types=types, null_values=[r"\N"], strings_can_be_null=True)
         names = csv.ReadOptions(skip_rows=2, column_names=list(types))  # those above the rows have escapes
         lines = names, csv.ParseOptions(delimiter="\t", quote_char=False)
-        arrow = csv.read_csv(io.BytesIO(answer), *lines, convert)
+        arrow = csv.read_csv(pa.BufferReader(answer), *lines, convert)
         columns = [_unescaped(column) if pa.types.is_string(column.type) else column for column in arrow.columns]
         return pa.table(columns, names=arrow.column_names).to_pandas(types_mapper=pd.ArrowDtype)

@@ -236,4 +236,4 @@ async def read_pandas_copy_csv_lossless(connection, table):
             quoted_strings_can_be_null=False,
         )
         parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-        return as_pandas(csv.read_csv(io.BytesIO(text), parse_options=parse, convert_options=convert))
+        return as_pandas(csv.read_csv(pa.BufferReader(text), parse_options=parse, convert_options=convert))

@@ -1,7 +1,6 @@
 """asyncpg over several connections at once: https://magicstack.github.io/asyncpg/current/"""
 
 import asyncio
-import io
 from contextlib import AsyncExitStack
 
 from harness.registry import transport
@@ -82,7 +81,7 @@ def _parse_with_arrow(text, types):
         quoted_strings_can_be_null=False,
     )
     parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-    return csv.read_csv(io.BytesIO(text), parse_options=parse, convert_options=convert)
+    return csv.read_csv(pa.BufferReader(text), parse_options=parse, convert_options=convert)
 
 
 @transport(

@@ -150,8 +150,9 @@ def read_pandas_parquet_s3(connection, table):
     integers beside a null as float64.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         buffer = _unload(connection, table)
     with phase("decode"):
-        return pd.read_parquet(buffer)
+        return pd.read_parquet(pa.BufferReader(buffer.getbuffer()))

@@ -146,11 +146,12 @@ def read_pandas_parquet_stream(connection, table):
     integers beside a null as float64.
     """
     import pandas as pd
+    import pyarrow as pa
 
     with phase("receive"):
         buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
     with phase("decode"):
-        return pd.read_parquet(buffer)
+        return pd.read_parquet(pa.BufferReader(buffer.getbuffer()))
 
 
 @transport(
@@ -201,12 +202,13 @@ def read_pandas_parquet_stream_lossless(connection, table):
     As read_pandas_parquet_stream in everything else.
     """
     import pandas as pd
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with phase("receive"):
         buffer = _copy_to_stdout(connection, f"SELECT * FROM {identifier(table)}")
     with phase("decode"):
-        arrow = pq.read_table(buffer)
+        arrow = pq.read_table(pa.BufferReader(buffer.getbuffer()))
         nullable = {"int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
         columns = {}
         for name, values in zip(arrow.column_names, arrow.columns, strict=True):
