@@ -20,6 +20,8 @@ class Operation(StrEnum):
     SCAN = "scan"  # Parquet files become the number of their rows that pass a filter
     CREATE = "create"  # data in memory become a new store on disk
     QUERY = "query"  # a store becomes a frame of its rows that pass a filter
+    LOAD = "load"  # a Parquet file becomes rows that another connection sees, a piece at a time
+    UNLOAD = "unload"  # a table becomes Parquet files, a piece at a time
     TRANSFORM = "transform"  # a tree of files becomes one file of another format
     JOB = "job"  # a query, a write or a transfer whose settings are the question; returns its answer
     CALL = "call"  # an empty call: nothing but the round trip of a client
@@ -71,7 +73,8 @@ class Transport:
     `frame` is what the data are in memory: `polars`, `pandas`, `pyarrow`, `dicts`, `tuples`, `bytes`; `table` and
     `sorted table` where they are in the server already; empty where nothing is.
     `requires` are the Python modules the worker imports before the clock starts.
-    `needs` are what the lab must offer beyond the endpoint: `shared_io`, `s3`, or what a server may offer.
+    `needs` are what the lab must offer beyond the endpoint: `shared_io`, `s3`, workers of an engine (see ENGINES), or
+    what a server may offer.
     `published` is the description of the row it reproduces, letter by letter; None when there is none.
     `lossy` are the kinds of values (see `harness.datasets.hostile`) that it is known not to bring through, and how they
     fare: `changed`, `refused`, `hangs` or `crashes`.
@@ -102,6 +105,11 @@ class Transport:
         return moves and self.origin not in (Origin.LIMIT, Origin.CONTROL)
 
     @property
+    def engine(self) -> str:
+        """The engine whose workers do the work; empty where this process does it alone."""
+        return next((need for need in self.needs if need in ENGINES), "")
+
+    @property
     def modules(self) -> set[str]:
         """The top-level modules of what it requires."""
         return {module.partition(".")[0] for module in self.requires}
@@ -113,6 +121,19 @@ class SharedFolder:
 
     here: str
     there: str
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of an engine: how many, and where its scheduler is.
+
+    `address` is empty where the engine starts workers of its own on this machine. `folder` is for the engine's own
+    files, and goes with the run.
+    """
+
+    number: int
+    address: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,6 +164,7 @@ class Dataset:
     content_hash: str
 
 
+ENGINES = ("dask", "ray", "spark")  # what a transport `needs` that is called with workers of one
 Value = str | int | float
 
 

@@ -49,10 +49,12 @@ def transport(
     that is given an address (databases) or a folder (files, stores) and yields what the functions are called with
     first. What follows depends on the operation:
     `write(connection, frame, table)`, `read(connection, table) -> frame`, `scan(connection, files) -> number of rows`,
-    `transform(connection, source, destination)`, `job(connection, **arguments) -> answer`, and of stores
-    `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. Bounds are `call(connection)`,
+    `load(connection, source, table)` from a Parquet file, `unload(connection, table, destination)` into an empty folder
+    for Parquet files, `transform(connection, source, destination)`, `job(connection, **arguments) -> answer`, and of
+    stores `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`. Bounds are `call(connection)`,
     `copy(connection, data) -> data`, `write(connection, source, table)` from one table into another (frame `table`) and
     `read(connection, table) -> number of rows` thrown away (no frame).
+    `connect` of one that needs workers of an engine is given these as well: `connect(uri, workers)`.
     Both may name their address with `ENDPOINT` (default: the name of the system's folder).
     `settings` are the server settings that the transport pins and that change its result; they are recorded with every
     run.

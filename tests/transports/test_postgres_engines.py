@@ -13,8 +13,8 @@ from harness.check.canonical import canonicalise
 from harness.model import Operation, Origin, Transport
 from harness.registry import Unsupported, one, select
 from harness.transports.postgres.asyncpg import copy_binary, copy_csv
+from harness.transports.postgres.binary_copy import uuid_bytes
 from harness.transports.postgres.pgpq import copy_binary as pgpq
-from harness.transports.postgres.pgpq.client import uuid_bytes
 from tests.hostile_table import (
     COLUMNS,
     KINDS,

@@ -1,5 +1,7 @@
 """What ClickHouse's server is told by several clients, and how it says that an answer is broken off."""
 
+from urllib.parse import parse_qs, unquote, urlsplit
+
 # A socket that is silent for so long is broken (the native clients have the same default).
 TIMEOUT_SECONDS = 300
 # Since 26.2 ClickHouse collects small inserts for up to 200 ms before it writes them: that wait is not the transport's.
@@ -20,6 +22,26 @@ PARQUET_SETTINGS = {
     "output_format_parquet_string_as_string": "1",
 }
 PARQUET_LZ4_SETTINGS = {**PARQUET_SETTINGS, "output_format_parquet_compression_method": "lz4"}
+
+
+def sessionless(uri):
+    """Return a client of clickhouse-connect that makes no session and has asked the server for its settings.
+
+    As by default, it compresses with lz4.
+    """
+    import clickhouse_connect
+
+    parts = urlsplit(uri)
+    return clickhouse_connect.get_client(
+        host=parts.hostname,
+        port=parts.port,
+        secure=parts.scheme == "https",
+        username=unquote(parts.username or "default"),
+        password=unquote(parts.password or ""),
+        database=parse_qs(parts.query).get("database", ["default"])[0],
+        compress="lz4",  # what the default (True) means where lz4 is installed, which clickhouse-connect requires
+        autogenerate_session_id=False,
+    )
 
 
 def raise_if_broken_off(answer, tag):

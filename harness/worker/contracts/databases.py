@@ -1,25 +1,28 @@
 """Transports of databases: a frame into a table, or a table into a frame."""
 
 import io
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise, library_of, load_frame
-from harness.model import Bucket, Operation, SharedFolder, Status, Transport
+from harness.model import Bucket, Operation, SharedFolder, Status, Transport, Workers
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 WARMUP_ROWS = 1_000
+MARK = "LAB_JOB"  # the variable by which processes are known that a transport has started
 SOURCES = {"table": False, "sorted table": True}  # frame of a write from a table: whether that is in key order
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where a transport connects to: the server, and the folder and the bucket that it shares with that."""
+    """Where a transport connects to: the server, the folder and the bucket that it shares with that, and workers."""
 
     uri: str = field(repr=False)
     io: SharedFolder | None = None
     s3: Bucket | None = None
+    workers: Workers | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,9 @@ class DatabaseAnswer(Answer):
 class DatabaseJob(Job[DatabaseAnswer]):
     """A dataset as Parquet, the kinds of its columns, and the tables to write, read or (`source`) copy from.
 
-    Without addresses nothing is connected to; without `warmup_table` there is no warm-up.
+    Without addresses nothing is connected to; without `warmup_table` there is no warm-up. What loads is given the
+    dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `mark` stands in
+    the environment of every process that the worker starts.
     """
 
     contract = "databases"
@@ -49,6 +54,10 @@ class DatabaseJob(Job[DatabaseAnswer]):
     warmup_table: str = ""
     source: str = ""
     warmup_source: str = ""
+    warmup_dataset: str = ""
+    destination: str = ""
+    warmup_destination: str = ""
+    mark: str = ""
 
     def answered_by(self) -> type[DatabaseAnswer]:
         return DatabaseAnswer
@@ -74,16 +83,24 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
     if entry.operation is Operation.COPY:
         frame = load_frame(job.dataset, "polars", job.kinds)
         return Calls((), (_as_bytes(frame.head(WARMUP_ROWS)),), (_as_bytes(frame),))
+    if job.mark:
+        os.environ[MARK] = job.mark
     assert job.addresses
     connect: tuple[Any, ...] = (job.addresses.uri,)
     if "shared_io" in entry.needs:
         connect += (job.addresses.io,)
     if "s3" in entry.needs:
         connect += (job.addresses.s3,)
+    if entry.engine:
+        connect += (job.addresses.workers,)
     if entry.operation is Operation.CALL:
         return Calls(connect, (), ())
     if entry.operation is Operation.READ:
         return Calls(connect, (job.warmup_table,) if job.warmup_table else None, (job.table,))
+    if entry.operation is Operation.LOAD:
+        return Calls(connect, (job.warmup_dataset, job.warmup_table), (job.dataset, job.table))
+    if entry.operation is Operation.UNLOAD:
+        return Calls(connect, (job.warmup_table, job.warmup_destination), (job.table, job.destination))
     if entry.frame in SOURCES:
         return Calls(connect, (job.warmup_source, job.warmup_table), (job.source, job.table))
     frame = load_frame(job.dataset, entry.frame, job.kinds)
@@ -99,12 +116,14 @@ def _as_bytes(frame: Any) -> bytes:
 
 
 def hand_over(entry: Transport, returned: Any, job: DatabaseJob, measured: Measured) -> DatabaseAnswer | Failed:
-    """Leave the canonical frame of a read at `job.result`; nothing for a write.
+    """Leave the canonical frame of a read at `job.result`; nothing for a write, a load, or an unload that left files.
 
     Of a bound that throws away what it reads the number of rows is handed over, of a copy whether it is the same.
     """
     if entry.operation is Operation.WRITE:
         return DatabaseAnswer(measured=measured, converted={})
+    if entry.operation in (Operation.LOAD, Operation.UNLOAD):
+        return DatabaseAnswer(measured=measured, converted=None)
     if entry.operation is Operation.CALL or not entry.frame:
         return DatabaseAnswer(measured=measured, converted=None, returned=returned)
     if entry.operation is Operation.COPY:

@@ -4,7 +4,7 @@ The name of a column that stands in backticks or double quotes itself it takes f
 """
 
 from contextlib import contextmanager
-from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from harness.transports.clickhouse.sql import identifier
 
@@ -32,23 +32,6 @@ def connect(uri):
         **dict(parse_qsl(parts.query)),
     ) as client:
         yield client
-
-
-def inserting(uri):
-    """Return a client that has asked the server for its settings; as by default, it compresses with lz4."""
-    import clickhouse_connect
-
-    parts = urlsplit(uri)
-    return clickhouse_connect.get_client(
-        host=parts.hostname,
-        port=parts.port,
-        secure=parts.scheme == "https",
-        username=unquote(parts.username or "default"),
-        password=unquote(parts.password or ""),
-        database=parse_qs(parts.query).get("database", ["default"])[0],
-        compress="lz4",  # what the default (True) means where lz4 is installed, which clickhouse-connect requires
-        autogenerate_session_id=False,
-    )
 
 
 def select(table):

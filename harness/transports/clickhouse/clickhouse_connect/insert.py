@@ -3,12 +3,11 @@
 import io
 
 from harness.registry import phase, transport
-from harness.transports.clickhouse.clickhouse_connect.client import inserting
 from harness.transports.clickhouse.columns import arrow_of_pandas, without_nan
-from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.sql import identifier
 
-connect = inserting
+connect = sessionless
 
 
 @transport(

@@ -3,8 +3,7 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
-from harness.transports.clickhouse.clickhouse_connect.client import inserting
-from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.sql import identifier
 
 
@@ -14,7 +13,7 @@ def connect(uri):
 
     A context holds the types of the table's columns; without one every insert asks for them (DESCRIBE) first.
     """
-    with inserting(uri) as client:
+    with sessionless(uri) as client:
         tables = client.query("SELECT name FROM system.tables WHERE database = currentDatabase()").result_columns
         names = tables[0] if tables else []
         yield client, {name: client.create_insert_context(identifier(name), settings=INSERT_SETTINGS) for name in names}

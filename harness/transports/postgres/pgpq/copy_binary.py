@@ -4,7 +4,8 @@ import itertools
 from contextlib import ExitStack
 
 from harness.registry import phase, transport
-from harness.transports.postgres.pgpq.client import BLOCK_ROWS, as_the_table, types_of
+from harness.transports.postgres.binary_copy import as_the_table, types_of
+from harness.transports.postgres.pgpq.client import BLOCK_ROWS
 from harness.transports.postgres.tables import key_columns
 
 

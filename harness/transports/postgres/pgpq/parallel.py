@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from harness.registry import phase, transport
-from harness.transports.postgres.pgpq.client import BLOCK_ROWS, as_the_table, types_of
+from harness.transports.postgres.binary_copy import as_the_table, types_of
+from harness.transports.postgres.pgpq.client import BLOCK_ROWS
 from harness.transports.postgres.tables import LOCK_TIMEOUT, key_columns, psycopg_connections, take_turn
 
 connect = psycopg_connections

@@ -1,0 +1,113 @@
+"""What workers do with Postgres, each with a part of the rows: once, all or nothing, and as of one moment.
+
+The ledger: https://www.postgresql.org/docs/current/sql-insert.html#SQL-ON-CONFLICT, the moment:
+https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-SNAPSHOT-SYNCHRONIZATION
+"""
+
+from contextlib import contextmanager
+
+from harness.transports.parts import batches, write_part
+from harness.transports.postgres.binary_copy import copy_batches
+from harness.transports.postgres.sql import identifier, literal
+from harness.transports.postgres.tables import page_ranges
+
+
+def copy_part(uri, table, source, group):
+    """COPY a row group of a Parquet file, in a transaction of its own; done twice it is there twice."""
+    import psycopg
+
+    with psycopg.connect(uri) as connection:
+        return copy_batches(connection, table, batches(source, [group]))
+
+
+def copy_part_once(uri, table, ledger, source, group):
+    """COPY a row group unless the ledger has it: both are one transaction, so that whoever repeats it does nothing.
+
+    A worker that died in its transaction is waited for: the server ends that when it sees the connection closed.
+    """
+    import psycopg
+
+    with psycopg.connect(uri) as connection:
+        entered = f"INSERT INTO {identifier(ledger)} VALUES (%s) ON CONFLICT DO NOTHING RETURNING part"
+        if connection.execute(entered, [group]).fetchone() is None:
+            return 0
+        return copy_batches(connection, table, batches(source, [group]))
+
+
+@contextmanager
+def ledger_of(uri, table):
+    """Yield the name of an empty table of the parts that are in; it is dropped at the end."""
+    import psycopg
+
+    ledger = f"{table}_ledger"
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {identifier(ledger)} (part integer PRIMARY KEY)")
+        try:
+            yield ledger
+        finally:
+            connection.execute(f"DROP TABLE {identifier(ledger)}")
+
+
+@contextmanager
+def staging_of(uri, table):
+    """Yield the name of an empty copy of an empty table, which takes its place in one transaction if all goes well.
+
+    Until then nobody sees a row; if anything goes wrong nobody ever does. Privileges, and what depends on the table
+    (views, foreign keys of others), do not come along: with the latter the server refuses. Raises RuntimeError where
+    the table has rows by then: they would be lost.
+    """
+    import psycopg
+
+    name, staging = identifier(table), identifier(f"{table}_staging")
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {staging} (LIKE {name} INCLUDING ALL)")
+        try:
+            yield f"{table}_staging"
+            with connection.transaction():
+                connection.execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+                if connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None:
+                    raise RuntimeError(f"expected {table} to be empty still, found rows; nothing was loaded")
+                comment = f"SELECT obj_description({literal(name)}::regclass, 'pg_class')"
+                [(said,)] = connection.execute(comment).fetchall()
+                connection.execute(f"DROP TABLE {name}")
+                connection.execute(f"ALTER TABLE {staging} RENAME TO {name}")
+                if said is not None:
+                    connection.execute(f"COMMENT ON TABLE {name} IS {literal(said)}")
+        finally:
+            connection.execute(f"DROP TABLE IF EXISTS {staging}")
+
+
+@contextmanager
+def one_moment(uri):
+    """Yield the name of a snapshot of the database that other connections can read, as long as this lasts."""
+    import psycopg
+
+    with psycopg.connect(uri) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        [(snapshot,)] = connection.execute("SELECT pg_export_snapshot()").fetchall()
+        yield snapshot
+
+
+def part_queries(uri, table, pages=2_000):
+    """Return queries that together read a table, each so many of its pages (8 kB); the last one has no end."""
+    import psycopg
+
+    with psycopg.connect(uri, autocommit=True) as connection:
+        asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
+        [(found,)] = connection.execute(asked, [identifier(table)]).fetchall()
+    return page_ranges(table, found, max(1, -(-found // pages)))
+
+
+def read_part(uri, query, snapshot, destination, name):
+    """Write what a query returns as one Parquet file; read as of a snapshot, or (None) as of now.
+
+    ADBC reads it with COPY ... TO STDOUT (FORMAT binary) as Arrow record batches: one is held at a time.
+    """
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(uri) as connection, connection.cursor() as cursor:
+        if snapshot is not None:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute(f"SET TRANSACTION SNAPSHOT {literal(snapshot)}")
+        cursor.execute(query)
+        return write_part(destination, name, cursor.fetch_record_batch())
