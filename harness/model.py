@@ -127,11 +127,12 @@ class SharedFolder:
 class Workers:
     """The workers of an engine: how many, and where its scheduler is.
 
-    `address` is empty where the engine starts workers of its own on this machine. `folder` is for the engine's own
-    files, and goes with the run.
+    `address` is empty where the engine starts workers of its own on this machine. `uri` is the address of the database
+    as they see it. `folder` is for the engine's own files, and goes with the run.
     """
 
     number: int
+    uri: str = field(repr=False)
     address: str = ""
     folder: str = ""
 

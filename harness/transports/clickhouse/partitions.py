@@ -77,7 +77,8 @@ def staging_of(uri, table):
 def one_moment(uri, table):
     """Yield the name of a table with the rows of this moment, meanwhile: a clone.
 
-    Its parts are links to the same files, so that it costs no time and no space. ClickHouse has no snapshot that several connections share, and a part named in a query may be merged away.
+    Its parts are links to the same files, so that it costs no time and no space. ClickHouse has no snapshot that
+    several connections share, and a part named in a query may be merged away.
     """
     clone = identifier(f"{table}_clone")
     with sessionless(uri) as client:
