@@ -37,6 +37,12 @@ _BUCKET = """import os
     names = ("endpoint", "region", "access_key", "secret_key", "bucket")
     s3 = SimpleNamespace(**{name: os.environ[f"LAB_S3_{name.upper()}"] for name in names})"""
 
+# The workers of an engine: how many, what they call the database, where a scheduler is ("": workers of one's own).
+_WORKERS = """from tempfile import mkdtemp
+    from types import SimpleNamespace
+
+    workers = SimpleNamespace(number=int(number), uri=uri, address=address, folder=mkdtemp(prefix="workers-"))"""
+
 
 def script(entry: Transport) -> str:
     """Return Python source that runs on its own, given a URI, a table and (for writes) a Parquet file.
@@ -136,6 +142,8 @@ def _database_shape(entry: Transport) -> _Shape:
     if entry.operation is Operation.CALL:
         usage = f"URI as in ${_URIS[entry.endpoint]}."
         return _Shape(("uri",), usage, "", "answer = {name}(connection)", "uri", "answer")
+    if entry.operation in (Operation.LOAD, Operation.UNLOAD):
+        return _part_by_part_shape(entry)
     if not entry.frame:
         call = "rows = {name}(connection, table)"
         return _Shape(("uri", "table"), usage, "", call, "uri", 'f"{rows} rows thrown away"')
@@ -157,6 +165,18 @@ def _database_shape(entry: Transport) -> _Shape:
     return _Shape(arguments, usage, load, "frame = {name}(connection, table)", target, "frame")
 
 
+def _part_by_part_shape(entry: Transport) -> _Shape:
+    loads = entry.operation is Operation.LOAD
+    file = "A Parquet file with the table's columns" if loads else "A folder for Parquet files"
+    usage = f"URI as in ${_URIS[entry.endpoint]}; the table exists. {file}."
+    arguments: tuple[str, ...] = ("uri", "source", "table") if loads else ("uri", "table", "destination")
+    call = f"{{name}}({', '.join(('connection', *arguments[1:]))})"
+    if not entry.engine:
+        return _Shape(arguments, usage, "", call, "uri", '"done"')
+    usage += " The number of workers, and the address of a scheduler if they are not to be started here."
+    return _Shape((*arguments, "number=2", 'address=""'), usage, _WORKERS, call, "uri, workers", '"done"')
+
+
 def _store_shape(entry: Transport) -> _Shape:
     if entry.operation is Operation.CREATE:
         usage = "An empty folder for the store, and a Parquet file of integers in columns col0, col1, ..."
@@ -171,9 +191,15 @@ def _docstring(entry: Transport) -> str:
     if "pyarrow" in shape.load:  # which makes Python objects for a way that itself does without
         modules.add("pyarrow")
     needed = ", ".join(sorted(modules - set(sys.stdlib_module_names))) or "nothing else"
-    usage = f"Usage: python script.py {' '.join(name.lstrip('*').upper() for name in shape.arguments)}"
+    usage = f"Usage: python script.py {' '.join(map(_as_given, shape.arguments))}"
     text = f"{entry.summary}\n\n{usage}\n{shape.usage} Needs: {needed}.\n".replace("\\", "\\\\")
     return '"""' + text.replace('"""', '\\"""') + '"""'
+
+
+def _as_given(argument: str) -> str:
+    """Return an argument as a usage line names it; one that has a default may be left out."""
+    name, default, _ = argument.lstrip("*").upper().partition("=")
+    return f"[{name}]" if default else name
 
 
 def _main(entry: Transport) -> str:

@@ -2,7 +2,7 @@
 
 from harness.lab.labs import Lab
 from harness.lab.packages import not_installed
-from harness.model import Server, Transport
+from harness.model import ENGINES, Server, Transport
 from harness.systems import SYSTEMS
 
 
@@ -17,7 +17,7 @@ def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server], n
         return None
     if entry.endpoint not in lab.endpoints:
         return f"this lab has no {entry.endpoint} address"
-    elsewhere = ("shared_io", "s3")
+    elsewhere = ("shared_io", "s3", *ENGINES)
     missing = [need for need in entry.needs if need not in elsewhere and need not in servers[entry.system].offers]
     if missing:
         version = servers[entry.system].version

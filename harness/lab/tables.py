@@ -20,20 +20,28 @@ from harness.model import Dataset, LabError
 from harness.systems import SYSTEMS
 
 SUMMED_ROWS = 10_000_000
+_BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # what transports make beside a table, by its name
 MOST = 9  # datasets of one run: `claim` drops the tables of so many, whatever an interrupted run had
 
 
 class Tables:
     """The tables of one dataset in every database; `warmup` is the small dataset that warm-up calls read.
 
-    `spec` is what they are made of; `place` (from 1) tells the tables of several datasets of one run apart.
+    `spec` is what they are made of; `place` (from 1) tells the tables of several datasets of one run apart. Sums are
+    compared of more rows than `summed_above`.
     """
 
     def __init__(
-        self, references: References, spec: Specification, dataset: Dataset, warmup: Dataset, place: int = 1
+        self,
+        references: References,
+        spec: Specification,
+        dataset: Dataset,
+        warmup: Dataset,
+        place: int = 1,
+        summed_above: int = SUMMED_ROWS,
     ) -> None:
         self.references, self.dataset = references, dataset
-        self.spec, self._warmup, self._place = spec, warmup, place
+        self.spec, self.warmup, self._place, self._summed_above = spec, warmup, place, summed_above
         self._loaded: dict[tuple[str, str], int] = {}  # the life of the database in which they were
 
     @property
@@ -64,7 +72,7 @@ class Tables:
         tables = self._names(suffix)
         if self._loaded.get((system, suffix)) != self.references.lives[system]:
             definition = self._definition(system, profile)
-            for table, dataset in zip(tables, (self.dataset, self._warmup), strict=True):
+            for table, dataset in zip(tables, (self.dataset, self.warmup), strict=True):
                 self._ask(system, SYSTEMS[system].client.create, table, definition)
                 self._ask(system, SYSTEMS[system].client.load, table, dataset.path, self.spec.kinds, order, once=True)
             if wrong := self.differences_in_table(system, tables[0]):
@@ -88,25 +96,37 @@ class Tables:
     @property
     def summed(self) -> bool:
         """Whether there are so many rows that sums of them are compared, of which this process needs no copy."""
-        return self.dataset.rows > SUMMED_ROWS and sums.KINDS.issuperset(self.kinds.values()) and not self.spec.own
+        return (
+            self.dataset.rows > self._summed_above and sums.KINDS.issuperset(self.kinds.values()) and not self.spec.own
+        )
 
     @cached_property
     def _expected(self) -> OrderedColumns:
         return OrderedColumns(self.dataset, self.spec)
 
     @cached_property
-    def _sums(self) -> Sums:
+    def expected_sums(self) -> Sums:
+        """What the rows of the dataset sum up to."""
         return sums.of_parquet(self.dataset.path, self.kinds)
+
+    @cached_property
+    def sums_of_first_and_last_month(self) -> tuple[Sums, Sums]:
+        """What the rows of the warm-up's first month sum up to, and those of its last."""
+        frame = pl.read_parquet(self.warmup.path)
+        month = frame[self.spec.month].dt.strftime("%Y%m")
+        ends = (frame.filter(month == end) for end in (month.min(), month.max()))
+        first, last = (sums.of_table(end.to_arrow(), self.kinds) for end in ends)
+        return first, last
 
     @property
     def _has_missing_floats(self) -> bool:
         """Whether pandas, whose one mark for a null and for NaN is NaN, gives other sums of the same values."""
-        return any(count and self.kinds[name] in FLOATS for name, count in self._sums.nulls.items())
+        return any(count and self.kinds[name] in FLOATS for name, count in self.expected_sums.nulls.items())
 
     def differences_in_file(self, path: str, frame: str) -> list[str]:
         """Compare every value of the Arrow file of a canonical frame with the dataset; see `differences`."""
         if self.summed and not (frame == "pandas" and self._has_missing_floats):
-            return sums.differences(self._sums, sums.of_ipc(path, self.kinds))
+            return sums.differences(self.expected_sums, sums.of_ipc(path, self.kinds))
         return self.differences(pl.read_ipc(path), frame)
 
     def differences_in_table(self, system: str, table: str, frame: str = "") -> list[str]:
@@ -115,7 +135,7 @@ class Tables:
         Where it is `summed` the server sums it instead.
         """
         if self.summed:
-            return sums.differences(self._sums, self._ask(system, SYSTEMS[system].sums.sums, table, self.kinds))
+            return sums.differences(self.expected_sums, self.sums_of(system, table))
         fetched, _ = canonicalise(self._ask(system, SYSTEMS[system].client.fetch, table), self.read_kinds(system))
         return self.differences(fetched, frame)
 
@@ -138,6 +158,25 @@ class Tables:
         return differences(
             self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.own
         )
+
+    def sums_of(self, system: str, table: str) -> Sums:
+        """Have the server sum a table."""
+        found: Sums = self._ask(system, SYSTEMS[system].sums.sums, table, self.kinds)
+        return found
+
+    def rows_of(self, system: str, table: str) -> int:
+        """Have the server count the rows of a table."""
+        return int(self._ask(system, SYSTEMS[system].client.fetch, table, "count(*)").column(0)[0].as_py())
+
+    def spoilt(self, system: str) -> None:
+        """Have the tables for reads loaded again before the next one: somebody has changed them."""
+        self._loaded.pop((system, "_loaded"), None)
+
+    def discard_beside(self, system: str) -> None:
+        """Drop what transports that were ended have left beside these tables."""
+        for table in (*self._names(""), *self._names("_loaded")):
+            for suffix in _BESIDE:
+                self._ask(system, SYSTEMS[system].client.discard, f"{table}{suffix}")
 
     def settle(self, system: str) -> None:
         """Drop what the last write left and bring the database to rest."""

@@ -37,15 +37,18 @@ class Watch:
         """Return a folder whose disk has no space left, if there is one."""
         return next((place for place in self.places if free_bytes(place) < FULL_BYTES), None)
 
-    def judged(self, outcome: Outcome, starved_before: bool = False) -> Outcome:
+    def judged(self, outcome: Outcome, starved_before: bool = False, limited: bool = False) -> Outcome:
         """Return the outcome as the transport deserves it: `again` where the machine is to blame.
 
-        That memory was wanted is the machine's doing once; a run that it ends for the second time needs too much.
+        That memory was wanted is the machine's doing once; a run that it ends for the second time needs too much. A run
+        that was `limited` in its memory needs more than it was given.
         """
         if outcome.status in _INNOCENT:
             return outcome
         ended = ended_for_memory()
         if ended is not None and self.ended_before is not None and ended > self.ended_before:
+            if limited:
+                return replace(outcome, error=f"it needs more memory than its limit; {outcome.error}")
             if starved_before:
                 return replace(
                     outcome, error=f"{STARVED}, for the second time: it needs more than there is; {outcome.error}"

@@ -26,7 +26,7 @@ from harness.run import blame
 from harness.run.ahead import Ahead
 from harness.run.discretion import without_values
 from harness.run.execution import Execution, execute
-from harness.run.rigs.rig import Rig, Stop, Unavailable
+from harness.run.rigs.rig import LIMIT, Rig, Stop, Unavailable
 from harness.worker.measure import Sample, cores_used, peaks_above_start
 from harness.worker.messages import Failed, Job, Measured
 
@@ -84,7 +84,8 @@ def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row],
         require_room(session.folder, session.rig, run.case, session.goes_on)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         watch = blame.watch((session.folder, *session.places))
-        outcome = watch.judged(_outcome(session, run), run.key in session.starved)
+        limited = LIMIT in run.case.parameters
+        outcome = watch.judged(_outcome(session, run), run.key in session.starved, limited)
         stopping.check()
         if _identity(session) != ours:
             raise LabError(
@@ -214,11 +215,11 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         _close_log(log, execution, session)
         answer = execution.answer
         if isinstance(answer, Failed):
-            return Outcome(answer.status, answer.error)
+            return Outcome(answer.status, answer.error, details=rig.left(case, job))
         checked = rig.check(case, job, answer)
         if wrong := checked.wrong:
             more = f" (and {len(wrong) - 1} more columns)" if len(wrong) > 1 else ""
-            return Outcome(Status.MISMATCH, wrong[0] + more)
+            return Outcome(Status.MISMATCH, wrong[0] + more, details=checked.details)
         if session.traces:
             path = folders.trace_path(session.folder, run.order, case.transport.id)
             folders.write_trace(path, cores_used(answer.measured.report, execution.samples))

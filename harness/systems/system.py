@@ -79,6 +79,11 @@ class System:
         return cast(SumsOfTables, self._module("sums"))
 
     @property
+    def meanwhile(self) -> Meanwhile:
+        """What others do to a table while a transport is at it."""
+        return cast(Meanwhile, self._module("meanwhile"))
+
+    @property
     def sql(self) -> Sql:
         """Names and texts in its SQL, as its transports write them."""
         return cast(Sql, importlib.import_module(f"harness.transports.{self.name}.sql"))
@@ -128,6 +133,9 @@ class Client(Protocol):
     def drop(self, connection: Any, table: str) -> None:
         """Drop a table of the lab if it exists. Raises LabError when one of this name is not the lab's."""
 
+    def discard(self, connection: Any, table: str) -> None:
+        """Drop a table, if it exists, that a transport made beside one of the lab's, in the lab's namespace."""
+
     def load(
         self, connection: Any, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
     ) -> None:
@@ -173,6 +181,31 @@ class SumsOfTables(Protocol):
 
     def sums(self, connection: Any, table: str, kinds: Mapping[str, str]) -> Sums:
         """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a kind without any."""
+
+
+class Watch(Protocol):
+    """Who writes to the lab's namespace, as far as the server tells."""
+
+    def look(self, owners: Mapping[int, int]) -> tuple[list[int], list[int]]:
+        """Return the processes that have written and not committed, and those that have just committed.
+
+        `owners` are the processes of interest by the TCP ports of their connections to the server.
+        """
+
+
+class Meanwhile(Protocol):
+    """What happens to a table while a transport is at it: the module `meanwhile` of a room.
+
+    `ADDS` says whether `change` adds rows: in turn those of the first and of the last month of the small table.
+    """
+
+    ADDS: bool
+
+    def watch(self, connection: Any) -> Watch:
+        """Begin to watch who writes and who has committed."""
+
+    def change(self, connection: Any, table: str, warmup: str, step: int) -> None:
+        """Change a table at once, as seen by whoever reads it as of one moment; `warmup` is the small one."""
 
 
 class Hostile(Protocol):

@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from harness import phases, registry
+from harness.machine.marked import VARIABLE
 from harness.model import Status, Transport
 from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.contract import Contract
@@ -124,9 +125,11 @@ def run(contract: Contract, job: Job[Any], called: Callable[[], None] = lambda: 
     Raises whatever the transport raises.
     """
     entry = registry.one(job.transport, job.module)
+    if job.mark:
+        os.environ[VARIABLE] = job.mark
     _import(entry, contract)
     calls = contract.calls(entry, job)
-    meters = Meters(job.server_pids or [])
+    meters = Meters(job.server_pids or [], job.mark)
     release_unused_memory()
     if entry.style == "async":
         stopwatch, connect_seconds, returned = _run_async(entry, calls, meters)

@@ -21,7 +21,8 @@ AnswerT = TypeVar("AnswerT", bound="Answer")
 class Job(Message, ABC, Generic[AnswerT]):
     """What every job says: the transport and its module, where what it returns is left, whether the worker stays.
 
-    `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it.
+    `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it. `mark` stands in
+    the environment of every process that the worker starts, by which these are found.
     """
 
     contract: ClassVar[str]
@@ -31,6 +32,7 @@ class Job(Message, ABC, Generic[AnswerT]):
     result: str = ""
     stays: bool = False
     server_pids: list[int] | None = None
+    mark: str = ""
 
     @abstractmethod
     def answered_by(self) -> type[AnswerT]:

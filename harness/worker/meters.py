@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from harness.machine.marked import processes
 from harness.worker.measure import CPUCLOCK_SCHED
 
 _LINUX = sys.platform == "linux"
@@ -27,10 +28,11 @@ _CUTIME = 13  # fields 16 and 17 of /proc/PID/stat (proc(5)), counted from the o
 class Meters:
     """Reads both meters around the body of a `with` block."""
 
-    def __init__(self, server_pids: Iterable[int]) -> None:
-        self._pids = list(server_pids)
+    def __init__(self, server_pids: Iterable[int], mark: str = "") -> None:
+        self._pids, self._mark = list(server_pids), mark
 
     def __enter__(self) -> Meters:
+        self._workers = self._cpu_of_workers()
         self._cpu = [tree_cpu_seconds(pid) for pid in self._pids]
         self._wire = connections()
         return self
@@ -38,16 +40,26 @@ class Meters:
     def __exit__(self, *_: object) -> None:
         self._wire_after = connections()
         self._cpu_after = [tree_cpu_seconds(pid) for pid in self._pids]
+        self._workers_after = self._cpu_of_workers()
+
+    def _cpu_of_workers(self) -> dict[int, float]:
+        """Return the CPU time so far of every process that the transport has started and that lives."""
+        pids = processes(self._mark) if self._mark else []
+        return {pid: seconds for pid in pids if (seconds := _own_or_none(pid)) is not None}
 
     def details(self) -> dict[str, int | float]:
-        """Return `server_cpu_seconds`, `sent_bytes` and `received_bytes`, each only where it is known.
+        """Return `server_cpu_seconds`, `workers_cpu_seconds`, `sent_bytes` and `received_bytes`, where they are known.
 
-        The bytes are known of a client that keeps its connections open over the call, and opens no others.
+        That of workers is of the processes of an engine that live when the call ends. The bytes are known of a client
+        that keeps its connections open over the call, and opens no others.
         """
         found: dict[str, int | float] = {}
         if self._pids and None not in (*self._cpu, *self._cpu_after):
             spent = sum(seconds or 0.0 for seconds in self._cpu_after) - sum(seconds or 0.0 for seconds in self._cpu)
             found["server_cpu_seconds"] = round(max(spent, 0.0), 6)
+        if self._workers_after:
+            spent = sum(seconds - self._workers.get(pid, 0.0) for pid, seconds in self._workers_after.items())
+            found["workers_cpu_seconds"] = round(spent, 6)
         if self._wire and self._wire.keys() == self._wire_after.keys():
             for place, name in enumerate(("sent_bytes", "received_bytes")):
                 found[name] = sum(self._wire_after[key][place] - before[place] for key, before in self._wire.items())
@@ -84,6 +96,13 @@ def tree_cpu_seconds(pid: int) -> float | None:
         ended = sum(int(stat[place]) for place in (_CUTIME, _CUTIME + 1)) / _TICK
         return _own(pid) + ended + sum(tree_cpu_seconds(child) or 0.0 for child in children)
     except OSError:
+        return None
+
+
+def _own_or_none(pid: int) -> float | None:
+    try:
+        return _own(pid)
+    except OSError:  # it has just ended
         return None
 
 

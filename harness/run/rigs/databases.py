@@ -18,12 +18,20 @@ from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects
 from harness.lab.reference import PATIENCE_SECONDS, answered
 from harness.lab.references import References
-from harness.lab.tables import MOST, Tables
+from harness.lab.tables import MOST, SUMMED_ROWS, Tables
 from harness.machine import scratch
 from harness.machine.inventory import filesystem
 from harness.model import Bucket, Case, LabError, Operation, Server, Transport
 from harness.run.lock import busy
-from harness.run.rigs.rig import Checked, Order, Rig, dataset_facts, only_parameters, stopping_where_not_ours
+from harness.run.rigs.rig import (
+    Checked,
+    NothingLeft,
+    Order,
+    Rig,
+    dataset_facts,
+    only_parameters,
+    stopping_where_not_ours,
+)
 from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, DatabaseAnswer, DatabaseJob
@@ -35,7 +43,7 @@ WITH_PROFILE = PARAMETERS | {"profile"}
 
 
 @dataclass(frozen=True)
-class DatabaseRig:
+class DatabaseRig(NothingLeft):
     """Servers, the tables of each dataset by its name and rows, and the S3 server (or why there is none); see `Rig`."""
 
     lab: Lab
@@ -169,6 +177,13 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """
     for case in order.cases:
         only_parameters([case], WITH_PROFILE if "profile" in case.parameters else PARAMETERS)
+    with servers_and_tables(order) as rig:
+        yield rig
+
+
+@contextmanager
+def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterator[DatabaseRig]:
+    """Yield the rig of the cases of an order, whose values of more rows than `summed_above` are compared by sums."""
     asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in order.cases})
     if len(asked) > MOST:
         raise LabError(f"expected at most {MOST} datasets and sizes in a run on databases, found {len(asked)}")
@@ -178,7 +193,9 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
         stack.enter_context(only_run_on_server(lab, order.run_id))
         references = References(lab.endpoints, max(order.time_limit, PATIENCE_SECONDS))
         folder = Path(stack.enter_context(scratch.folder("own")))
-        tables = {of: _tables(order, references, *of, place, folder) for place, of in enumerate(asked, start=1)}
+        tables = {
+            of: _tables(order, references, *of, place, folder, summed_above) for place, of in enumerate(asked, start=1)
+        }
         of_systems = dict.fromkeys((c.dataset, c.parameters["rows"], c.transport.system) for c in order.cases)
         for name, rows, system in of_systems:
             _require_tables(tables[name, int(rows)], system)
@@ -193,14 +210,16 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
         yield DatabaseRig(lab, servers, references, tables, objects, bucket)
 
 
-def _tables(order: Order, references: References, name: str, rows: int, place: int, folder: Path) -> Tables:
+def _tables(
+    order: Order, references: References, name: str, rows: int, place: int, folder: Path, summed_above: int
+) -> Tables:
     if order.own and name == own.NAME:
         dataset, warmup = (order.own.dataset(folder, min(count, order.own.rows)) for count in (rows, WARMUP_ROWS))
         return Tables(references, order.own.specification, dataset, warmup, place)
     dataset, warmup = (
         store.ensure(order.settings.datasets_dir, name, count, order.seed) for count in (rows, WARMUP_ROWS)
     )
-    return Tables(references, store.specification(name), dataset, warmup, place)
+    return Tables(references, store.specification(name), dataset, warmup, place, summed_above)
 
 
 def _require_tables(tables: Tables, system: str) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 from harness.lab.object_stores import Objects
 from harness.model import Case, ObjectStore
-from harness.run.rigs.rig import stopping_where_not_ours
+from harness.run.rigs.rig import NothingLeft, stopping_where_not_ours
 
 
-class OnObjectStore(ABC):
+class OnObjectStore(NothingLeft, ABC):
     """A rig with a field `objects` that knows which cases are `on_s3`; see `harness.run.rigs.rig.Rig`."""
 
     objects: Objects | str

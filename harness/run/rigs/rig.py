@@ -15,6 +15,7 @@ from harness.model import Case, Dataset, LabError
 from harness.settings import Settings
 from harness.worker.messages import Answer, Job, Numbers
 
+LIMIT = "memory_mb"  # the parameter of a case that limits its worker's memory
 _Job = TypeVar("_Job", bound=Job[Any])
 _Answer = TypeVar("_Answer", bound=Answer, contravariant=True)
 
@@ -90,6 +91,9 @@ class Rig(Protocol[_Job, _Answer]):
     def check(self, case: Case, job: _Job, answer: _Answer) -> Checked:
         """Compare every value that a run wrote or returned with what is known."""
 
+    def left(self, case: Case, job: _Job) -> Numbers:
+        """Return facts of what a run left that failed; nothing where that is not asked."""
+
     def died(self, case: Case) -> bool:
         """Say whether the server that a case uses has died, cheaply: it is asked many times a second."""
 
@@ -111,7 +115,15 @@ def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
         raise Stop(f"{error}; nothing can be measured on it") from None
 
 
-class NothingToRevive:
+class NothingLeft:
+    """The part of a rig that looks at what failed runs left, where nobody asks for that."""
+
+    def left(self, case: Case, job: Any) -> Numbers:
+        """See `Rig`."""
+        return {}
+
+
+class NothingToRevive(NothingLeft):
     """The part of a rig that watches servers, where there are none."""
 
     def died(self, case: Case) -> bool:

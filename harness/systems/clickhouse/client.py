@@ -128,6 +128,11 @@ def drop(client: Client, table: str) -> None:
         client.command(f"DROP TABLE {_full(table)} SYNC")
 
 
+def discard(client: Client, table: str) -> None:
+    """Drop a table, if it exists, that a transport made beside one of the lab's."""
+    client.command(f"DROP TABLE IF EXISTS {_full(table)} SYNC")
+
+
 def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()) -> None:
     """Fill a table from a dataset's Parquet file and leave each partition, if it has any, merged into one part.
 

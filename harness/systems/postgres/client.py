@@ -116,17 +116,40 @@ def drop(connection: Connection, table: str) -> None:
         _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE {identifier(table)}")
 
 
+def discard(connection: Connection, table: str) -> None:
+    """Drop a table, if it exists, that a transport made beside one of the lab's."""
+    _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE IF EXISTS {NAMESPACE}.{identifier(table)}")
+
+
 def load(
     connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
 ) -> None:
     """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
-    frame = load_frame(parquet, "polars", kinds)
-    frame = frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()])
-    if order:
-        frame = frame.sort(order)
     with connection.cursor() as cursor:
-        cursor.adbc_ingest(table, frame.to_arrow(), mode="append", db_schema_name=NAMESPACE)
+        rows = _sorted(parquet, kinds, order) if order else _streamed(parquet, kinds)
+        cursor.adbc_ingest(table, rows, mode="append", db_schema_name=NAMESPACE)
     _execute(connection, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
+
+
+def _sorted(parquet: str | Path, kinds: dict[str, str], order: Sequence[str]) -> pa.Table:
+    frame = load_frame(parquet, "polars", kinds)
+    return frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()]).sort(order).to_arrow()
+
+
+def _streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader:
+    """Return the rows of a file a piece at a time: it may be larger than memory."""
+    import polars as pl
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    def made(batch: pa.RecordBatch) -> pa.Table:
+        frame = pl.DataFrame(pl.from_arrow(batch))
+        return frame.select([_ingestible(frame[name], kind) for name, kind in kinds.items()]).to_arrow()
+
+    file = ParquetFile(parquet)
+    first = made(pa.RecordBatch.from_pylist([], file.schema_arrow))
+    pieces = (batch for piece in file.iter_batches() for batch in made(piece).cast(first.schema).to_batches())
+    return pa.RecordBatchReader.from_batches(first.schema, pieces)
 
 
 def _ingestible(series: pl.Series, kind: str) -> pl.Series:

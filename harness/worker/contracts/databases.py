@@ -1,17 +1,17 @@
 """Transports of databases: a frame into a table, or a table into a frame."""
 
 import io
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise, library_of, load_frame
+from harness.machine import memory_limit
+from harness.machine.memory_limit import MemoryLimit
 from harness.model import Bucket, Operation, SharedFolder, Status, Transport, Workers
 from harness.worker.contracts.calls import Calls, Imports
 from harness.worker.messages import Answer, Failed, Job, Measured
 
 WARMUP_ROWS = 1_000
-MARK = "LAB_JOB"  # the variable by which processes are known that a transport has started
 SOURCES = {"table": False, "sorted table": True}  # frame of a write from a table: whether that is in key order
 
 
@@ -41,8 +41,8 @@ class DatabaseJob(Job[DatabaseAnswer]):
     """A dataset as Parquet, the kinds of its columns, and the tables to write, read or (`source`) copy from.
 
     Without addresses nothing is connected to; without `warmup_table` there is no warm-up. What loads is given the
-    dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `mark` stands in
-    the environment of every process that the worker starts.
+    dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `limit` is
+    one of memory, of all that follows the imports.
     """
 
     contract = "databases"
@@ -57,7 +57,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
     warmup_dataset: str = ""
     destination: str = ""
     warmup_destination: str = ""
-    mark: str = ""
+    limit: MemoryLimit | None = None
 
     def answered_by(self) -> type[DatabaseAnswer]:
         return DatabaseAnswer
@@ -80,11 +80,11 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
     Where the job has no table for it there is no warm-up. Bounds differ: a write from table to table is given the names
     of both, a copy bytes, a call nothing.
     """
+    if job.limit:
+        memory_limit.enter(job.limit)
     if entry.operation is Operation.COPY:
         frame = load_frame(job.dataset, "polars", job.kinds)
         return Calls((), (_as_bytes(frame.head(WARMUP_ROWS)),), (_as_bytes(frame),))
-    if job.mark:
-        os.environ[MARK] = job.mark
     assert job.addresses
     connect: tuple[Any, ...] = (job.addresses.uri,)
     if "shared_io" in entry.needs:
@@ -98,7 +98,8 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
     if entry.operation is Operation.READ:
         return Calls(connect, (job.warmup_table,) if job.warmup_table else None, (job.table,))
     if entry.operation is Operation.LOAD:
-        return Calls(connect, (job.warmup_dataset, job.warmup_table), (job.dataset, job.table))
+        warmup_load = (job.warmup_dataset, job.warmup_table) if job.warmup_table else None
+        return Calls(connect, warmup_load, (job.dataset, job.table))
     if entry.operation is Operation.UNLOAD:
         return Calls(connect, (job.warmup_table, job.warmup_destination), (job.table, job.destination))
     if entry.frame in SOURCES:

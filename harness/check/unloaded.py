@@ -1,0 +1,89 @@
+"""Parquet files that a transport left, as sums of canonical values, a piece at a time; see `harness.check.sums`.
+
+Types are free: whatever holds the same values is right. They are recorded like those of a frame that was read.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as of
+from pyarrow import parquet
+
+from harness.check import sums
+from harness.check.canonical import NotConvertible
+from harness.check.sums import Sums
+
+_TYPES = {
+    "boolean": pa.bool_(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamp_tz": pa.timestamp("us", "UTC"),
+    "uuid": pa.string(),
+    "text": pa.string(),
+}
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+
+
+def files_in(folder: str | Path) -> list[Path]:
+    """Return the Parquet files in a folder, at any depth, in order."""
+    return sorted(path for path in Path(folder).rglob("*.parquet") if path.is_file())
+
+
+def summed(folder: str | Path, kinds: Mapping[str, str]) -> tuple[Sums, dict[str, str]]:
+    """Sum all rows of a folder's Parquet files; return also the columns of other types than canonical, with these.
+
+    Raises NotConvertible: other columns than expected, a value that its canonical type does not hold.
+    """
+    files = files_in(folder)
+    converted: dict[str, str] = {}
+    for file in files:
+        converted |= _converted(file, kinds)
+    return sums.of_files(files, kinds, canonical), converted
+
+
+def _converted(file: Path, kinds: Mapping[str, str]) -> dict[str, str]:
+    schema = parquet.read_schema(file)
+    if sorted(schema.names) != sorted(kinds):
+        raise NotConvertible(f"expected columns {', '.join(kinds)}; found {', '.join(schema.names) or 'none'}")
+    types = {name: schema.field(name).type for name in kinds}
+    return {name: str(found) for name, found in types.items() if not _is_canonical(found, kinds[name])}
+
+
+def _is_canonical(type_: pa.DataType, kind: str) -> bool:
+    return type_ in _TEXTS if _TYPES[kind] == pa.string() else type_ == _TYPES[kind]
+
+
+def canonical(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
+    """Return a batch with the columns of a canonical frame. Raises NotConvertible for what they do not hold."""
+    try:
+        return pa.RecordBatch.from_pydict({name: _column(batch.column(name), kind) for name, kind in kinds.items()})
+    except (pa.ArrowException, ValueError) as error:
+        raise NotConvertible(str(error).partition("\n")[0]) from None
+
+
+def _column(column: Any, kind: str) -> Any:
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    if of.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kind == "uuid" and column.type not in _TEXTS:
+        return pa.array(map(_uuid_text, column.to_pylist()), pa.string())
+    if kind == "date" and of.is_timestamp(column.type):
+        days = column.cast(pa.date32(), safe=False)
+        if not days.cast(column.type).equals(column):
+            raise NotConvertible("expected days, found times of day")
+        return days
+    return column.cast(_TYPES[kind])
+
+
+def _uuid_text(octets: bytes | None) -> str | None:
+    return None if octets is None else str(uuid.UUID(bytes=octets))

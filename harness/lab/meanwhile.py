@@ -1,0 +1,123 @@
+"""What the lab does beside a transport while that is at work: look at its processes, kill one, change a table."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from harness.machine.marked import Usage, processes
+from harness.systems.system import System
+
+_END_SECONDS = 10.0
+_LOOK_SECONDS = 0.5  # between two looks at the memory of processes: one takes some milliseconds a process
+_KILL_SECONDS = 0.005
+_CHANGE_SECONDS = 0.05
+# What of an engine's processes drives and works not, by a word of its command line: to kill it would end the program.
+_DRIVERS = ("org.apache.spark.deploy.SparkSubmit",)
+
+
+class Beside(threading.Thread):
+    """A thread beside a run: `step` again and again until it returns True or the run is over."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self._seconds, self._over, self.error = seconds, threading.Event(), ""
+
+    def step(self) -> bool:
+        """Do it once; True when it is done for good."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        try:
+            while not self._over.is_set() and not self.step():
+                self._over.wait(self._seconds)
+        except Exception as error:  # of a server that died meanwhile, or that refused
+            self.error = f"{type(error).__name__}: {error}"
+
+    def finish(self) -> None:
+        """End it."""
+        self._over.set()
+        if self.is_alive():
+            self.join(_END_SECONDS)
+
+
+class Looking(Beside):
+    """Looks at the memory of all processes that carry a mark."""
+
+    def __init__(self, mark: str) -> None:
+        super().__init__(_LOOK_SECONDS)
+        self._mark, self.usage = mark, Usage()
+
+    def step(self) -> bool:
+        self.usage.look(processes(self._mark))
+        return False
+
+
+class Killing(Beside):
+    """Kills one of the processes that carry a mark, before or after it has committed what it wrote to a database.
+
+    `killed` is its number, 0 as long as none was.
+    """
+
+    def __init__(self, system: System, endpoints: dict[str, str], mark: str, moment: str) -> None:
+        super().__init__(_KILL_SECONDS)
+        self._mark, self._moment, self.killed = mark, moment, 0
+        ports = {urlsplit(endpoints[address.name]).port or address.port for address in system.addresses}
+        self._ports, self._connection = ports, system.client.open_connection(endpoints)
+        self._watch = system.meanwhile.watch(self._connection)
+
+    def step(self) -> bool:
+        writing, committed = self._watch.look(_owners(processes(self._mark), self._ports))
+        for pid in writing if self._moment == "before" else committed:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            self.killed = pid
+            return True
+        return False
+
+    def finish(self) -> None:
+        super().finish()
+        self._connection.close()
+
+
+class Changing(Beside):
+    """Somebody who changes a table while it is read, from when a folder has its first file; `steps` are the changes."""
+
+    def __init__(self, system: System, endpoints: dict[str, str], tables: tuple[str, str], begins: Path) -> None:
+        super().__init__(_CHANGE_SECONDS)
+        self._connection = system.client.open_connection(endpoints)
+        self._change: Callable[..., Any] = system.meanwhile.change
+        self._tables, self._begins, self.steps = tables, begins, 0
+
+    def step(self) -> bool:
+        if self.steps or any(self._begins.iterdir()):
+            self._change(self._connection, *self._tables, self.steps)
+            self.steps += 1
+        return False
+
+    def finish(self) -> None:
+        super().finish()
+        self._connection.close()
+
+
+def _owners(pids: list[int], ports: set[int]) -> Mapping[int, int]:
+    """Return which of these processes has a connection to one of the ports, by the connection's own port."""
+    found: dict[int, int] = {}
+    for pid in pids:
+        try:
+            process = psutil.Process(pid)
+            connections = process.net_connections("tcp")
+            if connections and not any(word in process.cmdline() for word in _DRIVERS):
+                found |= {c.laddr.port: pid for c in connections if c.raddr and c.raddr.port in ports}
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found

@@ -1,0 +1,80 @@
+"""Processes that are known by a mark in their environment, whoever their parent is by now; Linux only.
+
+An engine starts processes that start others, some of which leave their parent, their session and their group.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+
+VARIABLE = "LAB_JOB"  # by which the processes are known that a transport has started
+_ENDS_SECONDS = 5.0
+
+
+def processes(mark: str) -> list[int]:
+    """Return the process ids, in order, of those that were started with this mark in their environment."""
+    wanted = f"{VARIABLE}={mark}".encode()
+    return sorted(pid for pid in _pids() if wanted in _environment(pid))
+
+
+def _pids() -> Iterator[int]:
+    if os.path.isdir("/proc/self"):
+        yield from (int(name) for name in os.listdir("/proc") if name.isdecimal())
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:  # it has ended, or is somebody else's
+        return []
+
+
+def end(mark: str) -> list[int]:
+    """Kill all of them, and those that they start meanwhile; return which there were."""
+    ended: set[int] = set()
+    deadline = time.monotonic() + _ENDS_SECONDS
+    while (found := [pid for pid in processes(mark) if not _is_zombie(pid)]) and time.monotonic() < deadline:
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        ended.update(found)
+        time.sleep(0.02)
+    return sorted(ended)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@dataclass
+class Usage:
+    """What several processes have taken so far: the peak of their resident memory together, and of their number."""
+
+    peak_rss_bytes: int = 0
+    processes: int = 0
+
+    def look(self, pids: list[int]) -> None:
+        """Look at the processes once more. Memory that several share is counted once: of each its proportional part."""
+        memory = [found for pid in pids if (found := _proportional_bytes(pid)) is not None]
+        self.peak_rss_bytes = max(self.peak_rss_bytes, sum(memory))
+        self.processes = max(self.processes, len(memory))
+
+
+def _proportional_bytes(pid: int) -> int | None:
+    """Return PSS: resident memory, of what is shared by n processes the n-th part (proc_pid_smaps_rollup(5))."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:")), None)
+    except OSError:
+        return None

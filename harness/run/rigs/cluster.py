@@ -1,0 +1,228 @@
+"""The rig of suites that load and unload a piece at a time, in one process or with workers: tables as in `databases`.
+
+Beside a run it looks at the workers' processes, and in some experiments kills one of them (`kill`), changes the table
+that is read (`change`) or limits the memory (`memory_mb`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.check import sums, unloaded
+from harness.check.sums import Sums
+from harness.lab import cluster
+from harness.lab.meanwhile import Beside, Changing, Killing, Looking
+from harness.lab.tables import Tables
+from harness.machine import marked, memory_limit, scratch
+from harness.model import Case, LabError, Operation
+from harness.run.rigs import databases
+from harness.run.rigs.databases import DatabaseRig
+from harness.run.rigs.rig import LIMIT, Checked, Order, Rig
+from harness.settings import Settings
+from harness.systems import SYSTEMS
+from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
+from harness.worker.messages import Numbers
+
+REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
+PARAMETERS = frozenset({"rows"})
+_MORE: dict[str, tuple[str, ...]] = {"kill": ("before", "after"), "change": ("during",)}  # and their values
+_PARTS = (Operation.LOAD, Operation.UNLOAD)
+
+
+@dataclass
+class Meanwhile:
+    """What goes on beside the run under way, and what was made for it."""
+
+    threads: list[Beside] = field(default_factory=list)
+    mark: str = ""
+    limit: memory_limit.MemoryLimit | None = None
+
+    def finish(self) -> None:
+        """End what goes on."""
+        for thread in self.threads:
+            thread.finish()
+
+    def of(self, kind: type[Beside]) -> Beside | None:
+        """Return the thread of a kind, if there is one."""
+        return next((thread for thread in self.threads if isinstance(thread, kind)), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRig(DatabaseRig):
+    """A database rig, with a folder for files that are unloaded and one for files of engines; see `Rig`."""
+
+    settings: Settings
+    unloaded: Path
+    engines: Path
+    meanwhile: Meanwhile = field(default_factory=Meanwhile)
+
+    def room(self, case: Case) -> int:
+        return 0 if case.transport.operation is Operation.LOAD else super().room(case)
+
+    def unavailable(self, case: Case) -> str | None:
+        here = not cluster.of(self.settings)
+        if "kill" in case.parameters and not here:
+            return "only workers on this machine are killed; take LAB_CLUSTER_ADDRESS out of the environment"
+        return super().unavailable(case)
+
+    def prepare(self, case: Case) -> DatabaseJob:
+        self.settle_engines()
+        job = super().prepare(case)
+        entry, beside = case.transport, self.meanwhile
+        beside.mark, beside.threads, beside.limit = uuid.uuid4().hex, [], None
+        if megabytes := case.parameters.get(LIMIT):
+            beside.limit = memory_limit.make(int(megabytes) * 1_000_000)
+        job = replace(job, mark=beside.mark, limit=beside.limit)
+        if entry.engine and job.addresses:
+            self.engines.mkdir(exist_ok=True)
+            number = int(case.parameters.get("workers", 1))
+            workers = cluster.workers(self.settings, entry, number, job.addresses.uri, str(self.engines))
+            job = replace(job, addresses=replace(job.addresses, workers=workers))
+            beside.threads.append(Looking(beside.mark))
+        system = SYSTEMS.get(entry.system)
+        if system and (moment := case.parameters.get("kill")):
+            job = replace(job, warmup_table="")  # nobody is to be killed in it
+            beside.threads.append(Killing(system, self.lab.endpoints, beside.mark, str(moment)))
+        if system and "change" in case.parameters:
+            tables = (job.table, job.warmup_table)
+            beside.threads.append(Changing(system, self.lab.endpoints, tables, Path(job.warmup_destination)))
+        for thread in beside.threads:
+            thread.start()
+        return job
+
+    def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
+        entry, tables = case.transport, self._of(case)
+        if entry.operation is Operation.LOAD:
+            table, warmup_table = tables.for_write(entry.system)
+            return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=tables.warmup.path)
+        if entry.operation is not Operation.UNLOAD:
+            return super()._with_tables(case, job)
+        table, warmup_table = tables.for_read(entry.system)
+        if "change" in case.parameters:
+            tables.spoilt(entry.system)
+        folders = [self.unloaded / name for name in ("measured", "warmup")]
+        for folder in folders:
+            folder.mkdir(parents=True)
+        return replace(
+            job,
+            table=table,
+            warmup_table=warmup_table,
+            destination=str(folders[0]),
+            warmup_destination=str(folders[1]),
+        )
+
+    def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
+        """Compare the sums of what was loaded or unloaded with those of the dataset."""
+        self.meanwhile.finish()
+        if case.transport.operation not in _PARTS:
+            return super().check(case, job, answer)
+        tables, system = self._of(case), case.transport.system
+        self._require_meanwhile()
+        if case.transport.operation is Operation.LOAD:
+            found, converted = tables.sums_of(system, job.table), None
+        else:
+            found, converted = unloaded.summed(job.destination, tables.kinds)
+        moments = self._moments(case, tables)
+        wrong = sums.differences(moments[-1], found) if found not in moments else []
+        nearest = min(moments, key=lambda moment: abs(moment.rows - found.rows))
+        details = self._of_processes()
+        if _MORE.keys() & case.parameters.keys():
+            details |= {"expected_rows": nearest.rows, "found_rows": found.rows, **self._killed()}
+        return Checked(wrong, converted, details)
+
+    def _moments(self, case: Case, tables: Tables) -> list[Sums]:
+        """Return what the table summed up to at every moment of the run, the last one first where all are alike."""
+        moments = [tables.expected_sums]
+        changing = self.meanwhile.of(Changing)
+        if isinstance(changing, Changing) and SYSTEMS[case.transport.system].meanwhile.ADDS:
+            added = tables.sums_of_first_and_last_month
+            for step in range(changing.steps):
+                moments.append(moments[-1] + added[step % 2])
+        return moments
+
+    def _require_meanwhile(self) -> None:
+        """Raise LabError where what was to happen meanwhile has not."""
+        for thread in self.meanwhile.threads:
+            if isinstance(thread, Killing) and not thread.killed:
+                raise LabError(f"expected a worker to be killed, found none that had written; {thread.error}")
+            if isinstance(thread, Changing) and not thread.steps:
+                raise LabError(f"expected the table to be changed while it was read, found no change; {thread.error}")
+
+    def _of_processes(self) -> Numbers:
+        looking = self.meanwhile.of(Looking)
+        if not isinstance(looking, Looking) or not looking.usage.processes:
+            return {}
+        return {"workers_peak_rss_bytes": looking.usage.peak_rss_bytes, "worker_processes": looking.usage.processes}
+
+    def _killed(self) -> Numbers:
+        killing = self.meanwhile.of(Killing)
+        return {"killed": int(bool(killing.killed))} if isinstance(killing, Killing) else {}
+
+    def left(self, case: Case, job: DatabaseJob) -> Numbers:
+        """Return how many rows a load left that failed after a worker was killed."""
+        self.meanwhile.finish()
+        if "kill" not in case.parameters or self.died(case):
+            return {}
+        tables = self._of(case)
+        found = tables.rows_of(case.transport.system, job.table)
+        return {"expected_rows": tables.dataset.rows, "found_rows": found, **self._killed()}
+
+    def settle_engines(self) -> None:
+        """End every process that a transport has left, and remove its files."""
+        self.meanwhile.finish()
+        if self.meanwhile.mark:
+            marked.end(self.meanwhile.mark)
+        if self.meanwhile.limit:
+            memory_limit.remove(self.meanwhile.limit)
+        self.meanwhile.threads, self.meanwhile.mark, self.meanwhile.limit = [], "", None
+        for folder in (self.unloaded, self.engines):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def settle(self, case: Case) -> None:
+        self.settle_engines()
+        if case.transport.system in SYSTEMS:
+            self._of(case).discard_beside(case.transport.system)
+        super().settle(case)
+
+
+def require_parameters(case: Case) -> None:
+    """Raise LabError for a parameter that this rig does not know, or a value that it does not take."""
+    needed = PARAMETERS | ({"workers"} if case.transport.engine else set())
+    known = needed | {"workers", LIMIT, *_MORE}
+    if not needed <= case.parameters.keys() <= known:
+        raise LabError(
+            f"experiment {case.experiment}: expected the parameters {', '.join(sorted(needed))} and any of "
+            f"{', '.join(sorted(known - needed))}, found {', '.join(sorted(case.parameters))}"
+        )
+    for name, values in _MORE.items():
+        if name in case.parameters and case.parameters[name] not in values:
+            raise LabError(
+                f"experiment {case.experiment}: expected {name} to be {' or '.join(values)}, "
+                f"found {case.parameters[name]}"
+            )
+
+
+@contextmanager
+def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
+    """Bring up the lab and its tables, and take them down again at the end. Raises LabError as `databases.opened`."""
+    for case in order.cases:
+        require_parameters(case)
+    with databases.servers_and_tables(order, summed_above=0) as rig, scratch.folder("cluster") as folder:
+        for tables in rig.tables.values():
+            for system in rig.lab.systems:
+                tables.discard_beside(system)
+        ours = ClusterRig(
+            **vars(rig),
+            settings=order.settings,
+            unloaded=order.settings.results_dir / order.run_id / "unloaded",
+            engines=Path(folder) / "engines",
+        )
+        try:
+            yield ours
+        finally:
+            ours.settle_engines()

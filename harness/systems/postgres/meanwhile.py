@@ -1,0 +1,62 @@
+"""What others do to a table of Postgres while a transport is at it, and what the server tells of who writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.systems.postgres.client import query
+from harness.transports.postgres.sql import identifier
+
+if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Connection
+
+ADDS = False  # `change` leaves all rows as they are
+_PAGES = 5  # whose rows one change moves
+
+
+class Transactions:
+    """The transactions of others; see `harness.systems.system.Watch`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._open: dict[str, int] = {}  # the process of each transaction that has written
+
+    def look(self, owners: Mapping[int, int]) -> tuple[list[int], list[int]]:
+        """See `harness.systems.system.Watch`."""
+        statement = (
+            "SELECT backend_xid::text, client_port FROM pg_stat_activity WHERE backend_xid IS NOT NULL "
+            "AND datname = current_database() AND pid <> pg_backend_pid() AND client_port > 0"
+        )
+        found = query(self._connection, statement)
+        open_ = {transaction: owners[port] for transaction, port in found if port in owners}
+        ended = {transaction: pid for transaction, pid in self._open.items() if transaction not in open_}
+        self._open = open_
+        return list(open_.values()), [pid for transaction, pid in ended.items() if self._committed(transaction)]
+
+    def _committed(self, transaction: str) -> bool:
+        # pg_xact_status takes 64 bits, of which pg_stat_activity tells the lower half.
+        newest = "pg_snapshot_xmax(pg_current_snapshot())::text::numeric"
+        whole = f"({newest} - mod({newest}, 4294967296) + {int(transaction)})::text::xid8"
+        return bool(query(self._connection, f"SELECT pg_xact_status({whole}) = 'committed'")[0][0])
+
+
+def watch(connection: Connection) -> Transactions:
+    """Begin to watch."""
+    return Transactions(connection)
+
+
+def change(connection: Connection, table: str, warmup: str, step: int) -> None:
+    """Write the rows of some pages anew, each as it is: they move to other pages, and no snapshot sees one twice."""
+    pages = f"pg_relation_size('{identifier(table)}'::regclass) / current_setting('block_size')::int"
+    first = int(query(connection, f"SELECT {step * _PAGES} % greatest({pages}, 1)")[0][0])
+    column = query(
+        connection,
+        "SELECT quote_ident(attname) FROM pg_attribute WHERE attnum = 1 "
+        f"AND attrelid = '{identifier(table)}'::regclass",
+    )[0][0]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE {identifier(table)} SET {column} = {column} "
+            f"WHERE ctid >= '({first},0)' AND ctid < '({first + _PAGES},0)'"
+        )
