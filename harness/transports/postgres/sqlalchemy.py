@@ -1,11 +1,10 @@
 """SQLAlchemy over psycopg 3, through which both libraries read by default: https://docs.sqlalchemy.org/en/20/core/"""
 
-import csv
-import io
 from contextlib import contextmanager
 
 from harness.registry import transport
 from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.to_sql import insert_by_copy, uuid_types
 from harness.transports.sqlalchemy import for_text
 
 BATCH_ROWS = 10_000
@@ -75,16 +74,6 @@ def call_select_1(engine):
         return connection.execute(text("SELECT 1")).scalar_one()
 
 
-def _uuid_types(engine, table):
-    """Ask the server which columns are uuid and return the type that takes text for each (one round trip)."""
-    import sqlalchemy as sa
-
-    query = "SELECT attname FROM pg_attribute WHERE attrelid = CAST(:table AS regclass) AND atttypid = 'uuid'::regtype"
-    with engine.connect() as server:
-        names = server.execute(sa.text(query), {"table": identifier(table)}).scalars()
-        return {name: sa.Uuid(as_uuid=False) for name in names}
-
-
 @transport(
     "write",
     frame="polars",
@@ -103,7 +92,7 @@ def write_polars_write_database(engine, frame, table):
     sends as a pipeline (executemany). SQLAlchemy would cast every text to VARCHAR, so it is told which columns are
     uuid. A NaN arrives as NULL.
     """
-    options = {"dtype": _uuid_types(engine, table)}
+    options = {"dtype": uuid_types(engine, table)}
     frame.write_database(
         identifier(table), engine, engine="sqlalchemy", if_table_exists="append", engine_options=options
     )
@@ -126,7 +115,7 @@ def write_pandas_to_sql(engine, frame, table):
     Every row becomes a dict and an INSERT, which psycopg sends as a pipeline (executemany). SQLAlchemy would cast every
     text to VARCHAR, so it is told which columns are uuid. A NaN arrives as NULL.
     """
-    frame.to_sql(table, engine, if_exists="append", index=False, dtype=_uuid_types(engine, table))
+    frame.to_sql(table, engine, if_exists="append", index=False, dtype=uuid_types(engine, table))
 
 
 @transport(
@@ -148,20 +137,8 @@ def write_pandas_to_sql_multi(engine, frame, table):
     cast every text to VARCHAR, so it is told which columns are uuid. A NaN arrives as NULL.
     """
     rows = PARAMETERS // len(frame.columns)
-    types = _uuid_types(engine, table)
+    types = uuid_types(engine, table)
     frame.to_sql(table, engine, if_exists="append", index=False, dtype=types, method="multi", chunksize=rows)
-
-
-def _insert_by_copy(table, connection, columns, rows):
-    """Insert rows as the example of pandas' own documentation does, which is written for psycopg2."""
-    from psycopg import sql
-
-    buffer = io.StringIO()
-    csv.writer(buffer).writerows(rows)
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN WITH CSV").format(sql.Identifier(table.name), names)
-    with connection.connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.write(buffer.getvalue())
 
 
 @transport(
@@ -178,7 +155,7 @@ def write_pandas_to_sql_copy(engine, frame, table):
     Rows of Python values become CSV in csv.writer, and the server parses every value again. csv.writer writes an empty
     text and None alike, so an empty text arrives as NULL, as does a NaN.
     """
-    frame.to_sql(table, engine, if_exists="append", index=False, method=_insert_by_copy)
+    frame.to_sql(table, engine, if_exists="append", index=False, method=insert_by_copy)
 
 
 @transport(

@@ -1,0 +1,269 @@
+"""Dask into and out of Postgres: https://docs.dask.org/en/stable/dataframe-sql.html
+
+Files have one path and (but where noted) the database two addresses: for this process and for the workers.
+"""
+
+from contextlib import contextmanager
+from functools import partial
+
+from harness.registry import Unsupported, transport
+from harness.transports.dask import client_of, done
+from harness.transports.parts import row_groups
+from harness.transports.postgres.partitions import (
+    copy_part,
+    copy_part_once,
+    ledger_of,
+    one_moment,
+    part_queries,
+    read_part,
+    staging_of,
+)
+from harness.transports.postgres.to_sql import insert_by_copy, uuid_types
+
+MODULES = ["adbc_driver_postgresql.dbapi", "dask.dataframe", "pgpq", "psycopg", "pyarrow.parquet", "sqlalchemy"]
+CHUNK = "64 MiB"  # of Dask's own estimate of a partition in memory
+
+
+@contextmanager
+def connect(uri, workers):
+    """Yield a client of the scheduler, and the database's address as this process sees it and as the workers do."""
+    with client_of(workers, MODULES) as client:
+        yield client, uri, workers.uri
+
+
+@transport(
+    "load",
+    path="dask.dataframe.to_sql",
+    payload="rows",
+    requires=["dask.dataframe", "psycopg", "sqlalchemy"],
+    needs=["dask"],
+)
+def load_to_sql(connection, source, table):
+    """Append the partitions of a Dask frame with to_sql(parallel=True): pandas' to_sql, one INSERT a row, on workers.
+
+    A partition is a row group; by default Dask would make one of all that fits into 256 MiB, for one worker. Each
+    commits for itself: a partition whose worker died after its commit is there twice, and what is in stays in when
+    another fails. SQLAlchemy would cast every text to VARCHAR, so it is told which columns are uuid.
+    """
+    _, here, there = connection
+    with _engine(here) as engine:
+        types = uuid_types(engine, table)
+    _append(source, table, there, dtype=types)
+
+
+@transport(
+    "load",
+    path="dask.dataframe.to_sql",
+    payload="delimited text",
+    requires=["dask.dataframe", "psycopg", "sqlalchemy"],
+    needs=["dask"],
+)
+def load_to_sql_copy(connection, source, table):
+    """Append the partitions of a Dask frame with to_sql(parallel=True) and pandas' COPY recipe as method.
+
+    Rows of Python values become CSV in csv.writer, and the server parses every value again; an empty text arrives as
+    NULL. A partition is a row group and commits for itself, as in `load_to_sql`.
+    """
+    _, _, there = connection
+    _append(source, table, there, method=insert_by_copy)
+
+
+def _append(source, table, uri, **options):
+    """Append a Parquet file to a table by to_sql, a row group a partition."""
+    import dask.dataframe as dd
+
+    frame = dd.read_parquet(source, split_row_groups=True)
+    frame.to_sql(table, _url(uri), if_exists="append", index=False, parallel=True, **options)
+
+
+@transport(
+    "load",
+    path="client.map, COPY FROM STDIN",
+    payload="binary",
+    requires=["distributed", "pgpq", "psycopg", "pyarrow.parquet"],
+    needs=["dask"],
+)
+def load_copy(connection, source, table):
+    """COPY each row group of the file on a worker, from Arrow and in a transaction of its own.
+
+    Dask repeats what a worker had done whose answer died with it: that row group is there twice. What is in stays in
+    when another fails.
+    """
+    client, _, there = connection
+    done(client, partial(copy_part, there, table, source), row_groups(source))
+
+
+@transport(
+    "load",
+    path="client.map, COPY FROM STDIN",
+    payload="binary",
+    requires=["distributed", "pgpq", "psycopg", "pyarrow.parquet"],
+    needs=["dask"],
+)
+def load_copy_once(connection, source, table):
+    """COPY each row group exactly once, whichever worker dies when: a ledger in the same transaction says what is in.
+
+    What is in stays in when another row group fails, and the table is read meanwhile as far as it is loaded.
+    """
+    client, here, there = connection
+    with ledger_of(here, table) as ledger:
+        done(client, partial(copy_part_once, there, table, ledger, source), row_groups(source))
+
+
+@transport(
+    "load",
+    path="client.map, COPY FROM STDIN",
+    payload="binary",
+    requires=["distributed", "pgpq", "psycopg", "pyarrow.parquet"],
+    needs=["dask"],
+)
+def load_copy_staged(connection, source, table):
+    """COPY each row group exactly once into a staging table, which takes the table's place at the end: all or nothing.
+
+    Nobody sees a row before, and none is in when a row group fails.
+    """
+    client, here, there = connection
+    with staging_of(here, table) as staging, ledger_of(here, table) as ledger:
+        done(client, partial(copy_part_once, there, staging, ledger, source), row_groups(source))
+
+
+@transport(
+    "unload",
+    path="dask.dataframe.read_sql_table, to_parquet",
+    payload="rows",
+    requires=["dask.dataframe", "psycopg", "pyarrow.parquet", "sqlalchemy"],
+    needs=["dask"],
+)
+def unload_read_sql_table(connection, table, destination):
+    """Read the table with read_sql_table and write its partitions with to_parquet.
+
+    Partitions are equal ranges of a column of whole numbers or timestamps without nulls, the first of the primary key where
+    there is one; without an index on it the server reads the whole table for each. They are read at different moments.
+    Dask makes text of all that is no number or timestamp, so dates are parsed into timestamps. Numbers beside nulls
+    become floats. The driver reads the table's columns at the address that the workers have. Unsupported without such
+    a column: `unload_read_sql_query` divides any table.
+    """
+    import dask.dataframe as dd
+
+    _, _, there = connection
+    columns = _columns(there, table)
+    frame = dd.read_sql_table(
+        table, _url(there), _dividing(columns), bytes_per_chunk=CHUNK, parse_dates=_dates(columns)
+    )
+    frame.to_parquet(destination)
+
+
+@transport(
+    "unload",
+    path="dask.dataframe.read_sql_query, to_parquet",
+    payload="rows",
+    requires=["dask.dataframe", "psycopg", "pyarrow.parquet", "sqlalchemy"],
+    needs=["dask"],
+)
+def unload_read_sql_query(connection, table, destination):
+    """Read the table with read_sql_query, divided by a hash of where each row stands, and write it with to_parquet.
+
+    So a table without a column of numbers is divided, evenly; the server reads the whole table for each partition.
+    They are read at different moments: a row that is updated between them moves, and is read twice or not at all.
+    Values become what they do in `unload_read_sql_table`.
+    """
+    import dask.dataframe as dd
+    import sqlalchemy as sa
+
+    _, _, there = connection
+    columns = _columns(there, table)
+    place = sa.literal_column("hashtext(ctid::text)", sa.Integer).label("hash of ctid")
+    query = sa.select(sa.select(*columns, place).subquery())
+    frame = dd.read_sql_query(
+        query,
+        _url(there),
+        sa.column(place.name, place.type),
+        limits=(-(2**31), 2**31 - 1),
+        bytes_per_chunk=CHUNK,
+        parse_dates=_dates(columns),
+    )
+    frame.to_parquet(destination, write_index=False)
+
+
+@transport(
+    "unload",
+    path="client.map, COPY TO STDOUT",
+    payload="binary",
+    requires=["adbc_driver_postgresql.dbapi", "distributed", "psycopg", "pyarrow.parquet"],
+    needs=["dask"],
+)
+def unload_by_parts(connection, table, destination):
+    """Read ranges of the table's pages on the workers with ADBC, each as of its own moment, into a file each.
+
+    Who writes meanwhile is seen by some of them and not by others.
+    """
+    client, here, there = connection
+    _unload(client, there, part_queries(here, table), None, destination)
+
+
+@transport(
+    "unload",
+    path="client.map, COPY TO STDOUT",
+    payload="binary",
+    requires=["adbc_driver_postgresql.dbapi", "distributed", "psycopg", "pyarrow.parquet"],
+    needs=["dask"],
+)
+def unload_one_moment(connection, table, destination):
+    """Read ranges of the table's pages on the workers with ADBC, all as of one snapshot, into a file each.
+
+    This process holds the snapshot open until all are read; the server removes no row that it sees until then.
+    """
+    client, here, there = connection
+    with one_moment(here) as snapshot:
+        _unload(client, there, part_queries(here, table), snapshot, destination)
+
+
+def _unload(client, uri, queries, snapshot, destination):
+    def read(number, query):
+        return read_part(uri, query, snapshot, destination, f"part_{number:05}")
+
+    done(client, read, range(len(queries)), queries)
+
+
+def _url(uri):
+    """Return the address as SQLAlchemy has it."""
+    import sqlalchemy as sa
+
+    return sa.make_url(uri).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+@contextmanager
+def _engine(uri):
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(_url(uri))
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _columns(uri, table):
+    """Return a table's columns as SQLAlchemy finds them."""
+    import sqlalchemy as sa
+
+    with _engine(uri) as engine:
+        return sa.Table(table, sa.MetaData(), autoload_with=engine).columns
+
+
+def _dates(columns):
+    """Return the names of the columns that are dates."""
+    import sqlalchemy as sa
+
+    return [column.name for column in columns if isinstance(column.type, sa.Date)]
+
+
+def _dividing(columns):
+    """Return the name of a column whose range Dask can divide without losing a row. Raises Unsupported."""
+    import sqlalchemy as sa
+
+    kinds = (sa.Integer, sa.DateTime)
+    suit = [column for column in columns if isinstance(column.type, kinds) and not column.nullable]
+    if not suit:
+        raise Unsupported("expected a column of whole numbers or timestamps without nulls to divide the table by, found none")
+    return min(suit, key=lambda column: not column.primary_key).name
