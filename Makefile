@@ -12,8 +12,8 @@ PASSES ?=
 ONLY   ?=
 EXPERIMENT ?=
 ORIGIN ?=
-# make up BASE=debian: where no image registry can be reached; make up S3=1: with MinIO
-export BASE S3
+# make up BASE=debian: where no image registry can be reached; S3=1: with MinIO; CLUSTER=dask: with a scheduler and two workers
+export BASE S3 CLUSTER
 # Many images set it; each of the processes that a lab consists of would then compile the lab anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,7 +22,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install serve docs wheel test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,19 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement requirements.lock --requirement requirements-dev.lock
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
+ENGINE ?=
+
+engine: ## Install an engine of the suite cluster beside Dask: ENGINE=ray|spark
+	@case '$(ENGINE)' in \
+	  ray | spark) $(MAKE) --no-print-directory $(VENV)/.engine-$(ENGINE) ;; \
+	  *) echo "ENGINE: expected ray or spark, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
+	esac
+
+$(VENV)/.engine-%: requirements-%.lock $(STAMP)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --no-deps --require-hashes --requirement $<
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
@@ -110,10 +123,16 @@ benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of t
 COMPILE = $(VENV)/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-annotate --quiet --upgrade --custom-compile-command "make lock"
 
-lock: $(STAMP) ## Resolve pyproject.toml into the three locks again
-	$(COMPILE) --all-extras --group build pyproject.toml --output-file requirements.lock
+# Of an engine nothing but what the other locks have not.
+ENGINE_LOCK = $(COMPILE) --constraint requirements.lock --constraint requirements-dev.lock pyproject.toml \
+  $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' requirements.lock)
+
+lock: $(STAMP) ## Resolve pyproject.toml into its locks again
+	$(COMPILE) --extra all --group build pyproject.toml --output-file requirements.lock
 	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(COMPILE) --group docs --output-file requirements-docs.lock
+	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
+	$(ENGINE_LOCK) --extra spark --output-file requirements-spark.lock
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean

@@ -53,6 +53,11 @@ def reach(parts: SplitResult, address: Address) -> None:
         ) from None
 
 
+def host_and_port(uri: str) -> str:
+    """Return where a URI leads, without user, password and what comes after."""
+    return urlsplit(uri).netloc.rpartition("@")[2]
+
+
 def redact(text: str, uris: Iterable[str]) -> str:
     """Replace every password of the given URIs in a text, raw and percent-decoded, by `***`."""
     # Longest first: a password may be the beginning of another.

@@ -2,11 +2,12 @@
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from harness.address import Address
 from harness.model import LabError
 from harness.systems import SYSTEMS
 
@@ -44,6 +45,11 @@ class _Settings(BaseSettings):
     lock_dir: Path | None = Field(
         None, description="Where the lock lies that keeps two runs off one machine, if not in its folder for such files"
     )
+    cluster_address: str | None = Field(
+        None,
+        description="Scheduler of a cluster that works in place of this machine: tcp:// or tls://host:port (Dask), "
+        "ray://host:port, spark://host:port",
+    )
     commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")
     pictures: bool = Field(True, description="Whether reports have pictures; drawing them takes some seconds a run")
     ahead: bool = Field(True, description="Whether the next worker starts while the last result is verified")
@@ -71,6 +77,26 @@ class _Settings(BaseSettings):
         named = {address.name: getattr(self, address.setting) for address in _ADDRESSES}
         return {name: uri for name, uri in named.items() if uri}
 
+    @property
+    def endpoints_of_workers(self) -> dict[str, str]:
+        """The addresses of databases that are others for the workers of a cluster, likewise."""
+        named = {address.name: getattr(self, setting_of_workers(address)) for address in _ADDRESSES}
+        return {name: uri for name, uri in named.items() if uri}
+
+
+def setting_of_workers(address: Address) -> str:
+    """Return the setting of a database's address as the workers of a cluster see it."""
+    return f"cluster_{address.setting}"
+
+
+def _fields_of(address: Address) -> dict[str, Any]:
+    """Return the fields of the settings that an address has."""
+    as_seen = f"The same address as the workers of a cluster see it, if different from LAB_{address.setting.upper()}"
+    return {
+        address.setting: (str | None, Field(None, description=address.meaning)),
+        setting_of_workers(address): (str | None, Field(None, description=as_seen)),
+    }
+
 
 _ADDRESSES = [address for system in SYSTEMS.values() for address in system.addresses]
 if TYPE_CHECKING:
@@ -79,7 +105,7 @@ else:
     Settings = create_model(
         "Settings",
         __base__=_Settings,
-        **{address.setting: (str | None, Field(None, description=address.meaning)) for address in _ADDRESSES},
+        **{name: field for address in _ADDRESSES for name, field in _fields_of(address).items()},
     )
 
 

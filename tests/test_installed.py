@@ -200,13 +200,16 @@ def test_everything_that_a_transport_requires_is_brought_by_the_base_or_an_extra
             assert package in of_base or remedy([package], requirements, extras), (entry.id, module)
 
 
-def test_all_is_everything_that_any_extra_brings() -> None:
+def test_all_is_everything_that_any_extra_brings_but_engines_with_a_lock_of_their_own() -> None:
     found: dict[str, set[str]] = {}
     for one in map(Requirement, metadata.requires(PROJECT) or []):
         for extra in metadata.metadata(PROJECT).get_all("Provides-Extra") or []:
             if one.marker and one.marker.evaluate({"extra": extra}):
                 found.setdefault(extra, set()).add(one.name)
-    assert found.pop("all") == set().union(*found.values())
+    engines = found.pop("ray") | found.pop("spark")
+    of_all = found.pop("all")
+    assert of_all == set().union(*found.values())
+    assert engines - of_all == {"ray", "pyspark"}
 
 
 REQUIREMENTS = (
@@ -216,8 +219,11 @@ REQUIREMENTS = (
     "duckdb; extra == 'scan'",
     "datafusion; extra == 'scan'",
     "boto3; extra == 's3'",
+    "ray[data]; extra == 'ray'",
     *(f"{name}; extra == 'all'" for name in ("duckdb", "datafusion", "boto3")),
 )
+
+EXTRAS = ("all", "duckdb", "ray", "s3", "scan")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +239,23 @@ REQUIREMENTS = (
     ],
 )
 def test_what_would_install_a_package(packages: Iterable[str], said: list[str]) -> None:
-    assert remedy(packages, REQUIREMENTS, ("all", "duckdb", "s3", "scan")) == said
+    assert remedy(packages, REQUIREMENTS, EXTRAS) == said
+
+
+@pytest.mark.parametrize(
+    ("packages", "place", "said"),
+    [
+        (["ray"], "checkout", "make engine ENGINE=ray"),
+        (["ray"], "compose", "make up CLUSTER=ray"),
+        (["ray"], "elsewhere", f'pip install "{PROJECT}[ray]"'),
+        (["duckdb", "ray"], "checkout", f'pip install "{PROJECT}[duckdb,ray]"'),
+        (["duckdb"], "checkout", f'pip install "{PROJECT}[duckdb]"'),
+    ],
+)
+def test_what_would_install_an_engine_depends_on_where_the_lab_runs(
+    packages: Iterable[str], place: str, said: str
+) -> None:
+    assert remedy(packages, REQUIREMENTS, EXTRAS, place) == [said]
 
 
 def test_what_is_installed_is_no_reason_and_what_is_not_is_named_once() -> None:

@@ -1,5 +1,6 @@
 """The lock files: what they hold, and that images can be built from them on both processors without Rust."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -15,8 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ARM = {"sys_platform": "linux", "platform_machine": "aarch64"}
 INTEL = {"sys_platform": "linux", "platform_machine": "x86_64"}
-# Packages without a wheel for the images' Python: one is Python alone, the other C; the build stage has a compiler.
-SOURCES = {"x86_64": {"clickhouse-sqlalchemy"}, "aarch64": {"clickhouse-sqlalchemy", "zstd"}}
+# Packages without a wheel for the images' Python: one is C, the others Python alone; the build stage has a compiler.
+_PYTHON = {"clickhouse-sqlalchemy", "pyspark"}
+SOURCES = {"x86_64": _PYTHON, "aarch64": _PYTHON | {"zstd"}}
+ENGINES = ("requirements-ray.lock", "requirements-spark.lock")
+# All that share an environment: the site of the docs has its own.
+LOCKS = ("requirements.lock", "requirements-dev.lock", *ENGINES)
 
 
 def entries(name):
@@ -37,10 +42,26 @@ def test_what_only_checks_the_lab_is_in_no_image():
     assert "requirements-dev" not in (ROOT / "images/harness/Dockerfile").read_text()
 
 
-def test_both_lock_files_have_the_same_version_of_what_both_have():
-    of_images, of_checks = entries("requirements.lock"), entries("requirements-dev.lock")
-    for name in of_images.keys() & of_checks.keys():
-        assert re.match(r"\S+", of_images[name])[0] == re.match(r"\S+", of_checks[name])[0]
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(LOCKS, 2)))
+def test_two_lock_files_have_the_same_version_of_what_both_have(one, other):
+    first, second = entries(one), entries(other)
+    for name in first.keys() & second.keys():
+        assert re.match(r"\S+", first[name])[0] == re.match(r"\S+", second[name])[0]
+
+
+@pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("spark", "pyspark")])
+def test_the_lock_of_an_engine_has_it_and_nothing_that_every_lab_has(engine, package):
+    of_engine, of_images = entries(f"requirements-{engine}.lock"), entries("requirements.lock")
+    (asked,) = map(Requirement, PROJECT["project"]["optional-dependencies"][engine])
+    assert asked.name == package
+    assert of_engine[package].startswith(f"{package}{asked.specifier} ")
+    assert not of_engine.keys() & of_images.keys()
+    assert package not in of_images
+
+
+def test_dask_is_locked_for_every_lab_as_its_extra_asks():
+    for asked in map(Requirement, PROJECT["project"]["optional-dependencies"]["dask"]):
+        assert entries("requirements.lock")[asked.name].startswith(f"{asked.name}{asked.specifier} ")
 
 
 def test_pgpq_is_left_out_on_linux_on_aarch64_alone():
@@ -63,7 +84,8 @@ def test_what_builds_the_site_has_a_lock_of_its_own_and_is_nowhere_else():
 def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_source(processor):
     """Asks the package index, as a build of the image would. glibc 2.41 is Debian 13's."""
     python = re.search(r"python:(\d+\.\d+)-slim-trixie", (ROOT / "images/harness/Dockerfile").read_text())[1]
-    wheels = [text for name, text in entries("requirements.lock").items() if name not in SOURCES[processor]]
+    locked = {name: text for lock in ("requirements.lock", *ENGINES) for name, text in entries(lock).items()}
+    wheels = [text for name, text in locked.items() if name not in SOURCES[processor]]
     command = [Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--no-deps", "--generate-hashes"]
     command += ["--python-version", python, "--python-platform", f"{processor}-manylinux_2_40"]
     asked = subprocess.run(

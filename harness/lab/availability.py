@@ -1,17 +1,21 @@
 """What a transport needs against what the lab offers: the reason why it is not run here."""
 
+from harness.lab import cluster
+from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.packages import not_installed
 from harness.model import ENGINES, Server, Transport
 from harness.systems import SYSTEMS
 
 
-def reason_unavailable(entry: Transport, lab: Lab, servers: dict[str, Server], no_s3: str | None = None) -> str | None:
+def reason_unavailable(
+    entry: Transport, lab: Lab, servers: dict[str, Server], no_s3: str | None = None, named: Cluster | None = None
+) -> str | None:
     """Return why this lab cannot run the transport, in one line, or None when it can.
 
-    `no_s3` is why there is no S3 server, where there is none.
+    `no_s3` is why there is no S3 server, where there is none; `named` is the cluster that a person has named.
     """
-    if reason := missing_package(entry):
+    if reason := cluster.reason_unavailable(entry, named) or not_installed(entry.requires, lab.name):
         return reason
     if entry.system not in SYSTEMS:  # a bound of the machine
         return None

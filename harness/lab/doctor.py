@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from harness import registry
-from harness.lab import object_stores, s3
+from harness import address, registry
+from harness.lab import cluster, object_stores, s3
 from harness.lab.availability import reason_unavailable
+from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.reference import answered
 from harness.model import LabError, ObjectStore, Server, SharedFolder
@@ -44,7 +45,16 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
         if lab.io is not None and SYSTEMS[name].shares_folder:
             yield _shared_folder(SYSTEMS[name], lab.endpoints, lab.io)
     yield _s3(settings)
-    yield from _unavailable(lab, servers, object_stores.none_here(settings))
+    yield from _engines(lab)
+    named = None
+    if settings.cluster_address:
+        try:
+            named = cluster.of(settings)
+        except LabError as error:
+            yield Diagnosis("cluster", False, str(error))
+    if named:
+        yield _cluster(settings, lab, named)
+    yield from _unavailable(lab, servers, object_stores.none_here(settings), named)
 
 
 def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Diagnosis:
@@ -68,10 +78,26 @@ def _s3(settings: Settings) -> Diagnosis:
     return Diagnosis("s3", True, f"{server.version}; the keys are accepted")
 
 
-def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None) -> Iterator[Diagnosis]:
+def _engines(lab: Lab) -> Iterator[Diagnosis]:
+    for engine, found in cluster.engines(lab.name).items():
+        yield Diagnosis(engine, True, found)
+
+
+def _cluster(settings: Settings, lab: Lab, named: Cluster) -> Diagnosis:
+    """Look at a cluster that a person has named, and say where its workers would look for the databases."""
+    try:
+        cluster.require_reached(named)
+        seen = cluster.as_workers_see(settings, lab.endpoints)
+    except LabError as error:
+        return Diagnosis("cluster", False, str(error))
+    there = ", ".join(f"{name} at {address.host_and_port(uri)}" for name, uri in seen.items())
+    return Diagnosis("cluster", True, f"{named.address} answers; its workers look for {there}")
+
+
+def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None, named: Cluster | None) -> Iterator[Diagnosis]:
     all_of_databases = [entry for entry in registry.select("*") if entry.system in SYSTEMS]
     entries = [entry for entry in all_of_databases if entry.system in servers]
-    reasons = {entry.id: reason_unavailable(entry, lab, servers, no_s3) for entry in entries}
+    reasons = {entry.id: reason_unavailable(entry, lab, servers, no_s3, named) for entry in entries}
     missing = {name: reason for name, reason in reasons.items() if reason}
     yield Diagnosis("transports", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
     for name, reason in sorted(missing.items()):

@@ -10,19 +10,28 @@ from importlib.util import find_spec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from harness.settings import CHECKOUT
+
 PROJECT = "dataframe-io-lab"
 # By module, where the names differ: the package that the lab asks for, which has the module or needs the one that does.
 _PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance"}
+# Extras that "all" goes without, as each has a lock of its own; and what installs one, by where the lab runs.
+_ENGINES = ("ray", "spark")
+_INSTALLS = {"checkout": "make engine ENGINE={}", "compose": "make up CLUSTER={}"}
 
 
-def not_installed(modules: Iterable[str]) -> str | None:
-    """Return which packages of these modules are not installed, and what installs them, as a reason, or None."""
+def not_installed(modules: Iterable[str], lab: str = "") -> str | None:
+    """Return which packages of these modules are not installed, and what installs them, as a reason, or None.
+
+    `lab` is the name of the lab that asks, where one does.
+    """
     names = (module.partition(".")[0] for module in modules)
     if not (absent := sorted({package_of(name) for name in names if find_spec(name) is None})):
         return None
     named = ", ".join(f'"{package}"' for package in absent)
     said = f"the Python package {named} is" if len(absent) == 1 else f"the Python packages {named} are"
-    return ": ".join([f"{said} not installed", *remedy(absent, *_declared())])
+    place = "compose" if lab == "compose" else "checkout" if CHECKOUT else "elsewhere"
+    return ": ".join([f"{said} not installed", *remedy(absent, *_declared(), place)])
 
 
 def package_of(module: str) -> str:
@@ -30,11 +39,14 @@ def package_of(module: str) -> str:
     return _PACKAGES.get(module, canonicalize_name(module))
 
 
-def remedy(packages: Iterable[str], requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
+def remedy(
+    packages: Iterable[str], requirements: Iterable[str], extras: Iterable[str], place: str = "elsewhere"
+) -> list[str]:
     """Return what installs packages, or why this platform goes without; empty where the lab does not tell.
 
     `requirements` and `extras` are the lab's own, as its metadata has them. Of several extras that bring a package the
-    smallest is named, and none that another one includes.
+    smallest is named, and none that another one includes. In a `checkout` and in the harness container (`compose`) an
+    engine has a command of its own.
     """
     asked = list(requirements)
     brought = {extra: _brought(extra, asked) for extra in extras}
@@ -45,6 +57,8 @@ def remedy(packages: Iterable[str], requirements: Iterable[str], extras: Iterabl
         elif where := left_out(package, asked):
             return [f"it is left out unless {where}"]
     names = sorted(name for name in chosen if not any(brought[name] < brought[other] for other in chosen))
+    if place in _INSTALLS and len(names) == 1 and names[0] in _ENGINES:
+        return [_INSTALLS[place].format(names[0])]
     return [f'pip install "{PROJECT}[{",".join(names)}]"'] if names else []
 
 

@@ -10,6 +10,8 @@ _KEPT = {
     *("LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_DIR", "SSL_CERT_FILE"),
     *("LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"),
     "NUMEXPR_MAX_THREADS",  # raises numexpr's own limit of 64, nothing else
+    *("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"),  # what a cluster of one's own lets one in by
+    *("JAVA_HOME", "PYSPARK_PYTHON", "SPARK_CONF_DIR"),  # likewise, and where Java and the Python of its workers lie
 }
 _OF_ENGINES = ("AWS_", "CHDB_", "DUCKDB_", "POLARS_")  # which this process uses too
 _ALWAYS = {

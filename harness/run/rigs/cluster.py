@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from harness.check import sums, unloaded
 from harness.check.sums import Sums
@@ -61,12 +62,14 @@ class ClusterRig(DatabaseRig):
     engines: Path
     meanwhile: Meanwhile = field(default_factory=Meanwhile)
 
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "workers": f"a cluster of {self.named.engine}" if self.named else "of this machine"}
+
     def room(self, case: Case) -> int:
         return 0 if case.transport.operation is Operation.LOAD else super().room(case)
 
     def unavailable(self, case: Case) -> str | None:
-        here = not cluster.of(self.settings)
-        if "kill" in case.parameters and not here:
+        if "kill" in case.parameters and self.named:
             return "only workers on this machine are killed; take LAB_CLUSTER_ADDRESS out of the environment"
         return super().unavailable(case)
 
@@ -212,12 +215,14 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     """Bring up the lab and its tables, and take them down again at the end. Raises LabError as `databases.opened`."""
     for case in order.cases:
         require_parameters(case)
+    if named := cluster.of(order.settings):
+        cluster.require_reached(named)
     with databases.servers_and_tables(order, summed_above=0) as rig, scratch.folder("cluster") as folder:
         for tables in rig.tables.values():
             for system in rig.lab.systems:
                 tables.discard_beside(system)
         ours = ClusterRig(
-            **vars(rig),
+            **vars(rig) | {"named": named},
             settings=order.settings,
             unloaded=order.settings.results_dir / order.run_id / "unloaded",
             engines=Path(folder) / "engines",

@@ -14,6 +14,7 @@ from harness.datasets.own import data as own
 from harness.datasets.specification import PLAIN
 from harness.lab import labs, object_stores
 from harness.lab.availability import reason_unavailable
+from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects
 from harness.lab.reference import PATIENCE_SECONDS, answered
@@ -44,7 +45,10 @@ WITH_PROFILE = PARAMETERS | {"profile"}
 
 @dataclass(frozen=True)
 class DatabaseRig(NothingLeft):
-    """Servers, the tables of each dataset by its name and rows, and the S3 server (or why there is none); see `Rig`."""
+    """Servers, the tables of each dataset by its name and rows, and the S3 server (or why there is none); see `Rig`.
+
+    `named` is the cluster that a person has named, in suites with workers.
+    """
 
     lab: Lab
     servers: dict[str, Server]
@@ -52,6 +56,7 @@ class DatabaseRig(NothingLeft):
     tables: dict[tuple[str, int], Tables]
     objects: Objects | str
     bucket: str
+    named: Cluster | None = None
 
     @property
     def lab_name(self) -> str:
@@ -89,7 +94,7 @@ class DatabaseRig(NothingLeft):
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
-        return reason_unavailable(case.transport, self.lab, self.servers, no_s3)
+        return reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
 
     def prepare(self, case: Case) -> DatabaseJob:
         entry, tables = case.transport, self._of(case)

@@ -265,5 +265,7 @@ def _dividing(columns):
     kinds = (sa.Integer, sa.DateTime)
     suit = [column for column in columns if isinstance(column.type, kinds) and not column.nullable]
     if not suit:
-        raise Unsupported("expected a column of whole numbers or timestamps without nulls to divide the table by, found none")
+        raise Unsupported(
+            "expected a column of whole numbers or timestamps without nulls to divide the table by, found none"
+        )
     return min(suit, key=lambda column: not column.primary_key).name

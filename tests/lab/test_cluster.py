@@ -1,0 +1,185 @@
+"""Workers of a cluster: how a person names its scheduler, what is refused, and what transports are told of it."""
+
+import re
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from harness.address import host_and_port
+from harness.lab import availability, cluster
+from harness.lab.cluster import Cluster
+from harness.lab.labs import Lab
+from harness.machine.variables import clean_environment
+from harness.model import LabError, Server, Transport, Workers
+from harness.registry import select
+from harness.settings import Settings
+from tests.every import every
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+HERE = "postgresql://lab:geheim99@127.0.0.1:5432/lab"
+THERE = "postgresql://lab:verborgen7@database.example.org:6432/lab"
+
+
+def named(address: str | None, **others: str) -> Settings:
+    return Settings(cluster_address=address, **others)
+
+
+def transport(engine: str = "", **changed: object) -> Transport:
+    """A transport of the catalogue, as if it needed workers of an engine."""
+    (entry,) = select("postgres.psycopg.write_polars_copy_text")
+    return replace(entry, needs=(engine,) if engine else (), **changed)
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    """The port of somebody who listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (None, None),
+        ("tcp://scheduler.example.org", Cluster("dask", "tcp://scheduler.example.org:8786")),
+        ("tcp://10.0.0.1:1234", Cluster("dask", "tcp://10.0.0.1:1234")),
+        ("tls://scheduler", Cluster("dask", "tls://scheduler:8786")),
+        ("ray://head/", Cluster("ray", "ray://head:10001")),
+        ("spark://master", Cluster("spark", "spark://master:7077")),
+        ("spark://[fd00::1]:7078", Cluster("spark", "spark://[fd00::1]:7078")),
+    ],
+)
+def test_the_scheme_names_the_engine_and_a_port_may_be_left_out(address: str | None, expected: Cluster | None) -> None:
+    assert cluster.of(named(address)) == expected
+
+
+WRONG = (
+    *("scheduler:8786", "http://scheduler:8786", "dask://scheduler", "tcp://", "tcp://:8786", "local"),
+    *("tcp://scheduler:port", "tcp://scheduler:0", "tcp://scheduler:99999", "tcp://[::1", "spark://one:7077,two:7077"),
+    *("ray://head:10001/geheim99", "ray://head?token=geheim99", "tcp://lab:geheim99@scheduler:8786"),
+)
+
+
+@every(WRONG, str)
+def test_what_is_no_address_of_a_scheduler_is_refused_in_one_line_without_its_secrets(address: str) -> None:
+    with pytest.raises(
+        LabError, match=r"^LAB_CLUSTER_ADDRESS: expected .*tcp://host:8786 .*ray://.*spark://"
+    ) as caught:
+        cluster.of(named(address))
+    assert "\n" not in str(caught.value)
+    assert "geheim99" not in str(caught.value)
+
+
+def test_a_scheduler_that_listens_is_reached(listening: int) -> None:
+    cluster.require_reached(Cluster("dask", f"tcp://127.0.0.1:{listening}"))
+
+
+@every(["tcp://127.0.0.1:1", "ray://127.0.0.1:1", "spark://127.0.0.1:1"], str)
+def test_one_that_does_not_is_named_by_host_and_port(address: str) -> None:
+    found = cluster.of(named(address))
+    assert found is not None
+    expected = rf"^{found.engine}: cannot reach 127\.0\.0\.1:1 .*LAB_CLUSTER_ADDRESS"
+    with pytest.raises(LabError, match=expected):
+        cluster.require_reached(found)
+
+
+def test_without_a_cluster_workers_are_of_this_machine_and_see_what_it_sees() -> None:
+    expected = Workers(2, HERE, folder="/scratch")
+    assert cluster.workers(named(None, cluster_postgres_uri=THERE), transport("dask"), 2, HERE, "/scratch") == expected
+
+
+def test_workers_of_a_cluster_see_the_databases_as_this_machine_unless_told_otherwise() -> None:
+    address = "tcp://scheduler:8786"
+    expected = Workers(4, HERE, address, "/scratch")
+    assert cluster.workers(named(address), transport("dask"), 4, HERE, "/scratch") == expected
+    elsewhere = named(address, cluster_postgres_uri=THERE)
+    assert cluster.workers(elsewhere, transport("dask"), 4, HERE, "/scratch") == replace(expected, uri=THERE)
+
+
+def test_no_address_of_workers_is_in_a_text_of_them() -> None:
+    assert "verborgen7" not in repr(Workers(2, THERE, "tcp://scheduler:8786", "/scratch"))
+
+
+def test_a_wrong_address_of_a_database_is_refused_under_its_own_name() -> None:
+    wrong = named("tcp://scheduler:8786", cluster_postgres_uri="http://lab:verborgen7@database:6432")
+    with pytest.raises(LabError, match=r"^LAB_CLUSTER_POSTGRES_URI: expected a URI like postgresql://") as caught:
+        cluster.workers(wrong, transport("dask"), 2, HERE, "/scratch")
+    assert "verborgen7" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("engine", "named_one", "reason"),
+    [
+        ("dask", None, None),
+        ("dask", "dask", None),
+        ("", "dask", None),
+        ("ray", "dask", "LAB_CLUSTER_ADDRESS names a scheduler of dask, not of ray"),
+        ("dask", "spark", "LAB_CLUSTER_ADDRESS names a scheduler of spark, not of dask"),
+    ],
+)
+def test_a_transport_of_another_engine_is_unavailable(engine: str, named_one: str | None, reason: str | None) -> None:
+    found = Cluster(named_one, "tcp://scheduler:8786") if named_one else None
+    here = Lab("embedded", None, {"postgres": HERE}, None, list, lambda names=None: [])
+    servers = {"postgres": Server("18.4", frozenset(), {})}
+    assert availability.reason_unavailable(transport(engine), here, servers, None, found) == reason
+
+
+@pytest.mark.parametrize(
+    ("lab", "command"), [("embedded", "make engine ENGINE=ray"), ("compose", "make up CLUSTER=ray")]
+)
+def test_an_engine_that_is_not_installed_says_how_to_install_it(
+    lab: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.lab.packages.find_spec", lambda name: None)
+    here = Lab(lab, None, {"postgres": HERE}, None, list, lambda names=None: [])
+    reason = availability.reason_unavailable(transport("ray", requires=("ray",)), here, {})
+    assert reason == f'the Python package "ray" is not installed: {command}'
+
+
+@pytest.mark.parametrize("uri", [HERE, "postgresql://127.0.0.1:5432", "http://a:b%40c@127.0.0.1:5432/x?password=y"])
+def test_where_an_address_leads_is_said_without_its_secrets(uri: str) -> None:
+    assert host_and_port(uri) == "127.0.0.1:5432"
+
+
+def test_what_a_cluster_lets_one_in_by_reaches_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": "0" * 32,
+        "RAY_AUTH_TOKEN_PATH": "/somewhere",
+        "SPARK_CONF_DIR": "/conf",
+    }
+    for name, value in kept.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
+    found = clean_environment()
+    assert kept.items() <= found.items()
+    assert "RAY_ADDRESS" not in found
+
+
+def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
+    lab: Command, on_embedded_lab: dict[str, str], listening: int
+) -> None:
+    settings = {"LAB_CLUSTER_ADDRESS": f"tcp://127.0.0.1:{listening}", "LAB_CLUSTER_POSTGRES_URI": THERE}
+    done = lab("doctor", "--external", env=on_embedded_lab | settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ok   dask: \d{4}\.\d+\.\d+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok   ray: (\d|none: .*: make engine ENGINE=ray$)", done.stdout, re.MULTILINE)
+    said = (
+        f"ok   cluster: tcp://127.0.0.1:{listening} answers; its workers look for postgres at database.example.org:6432"
+    )
+    assert said in done.stdout
+    assert "verborgen7" not in done.stdout + done.stderr
+
+
+def test_the_doctor_fails_where_a_cluster_is_not_reached_or_has_no_address(
+    lab: Command, on_embedded_lab: dict[str, str]
+) -> None:
+    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": "ray://127.0.0.1:1"})
+    assert done.returncode == 1
+    assert "FAIL cluster: ray: cannot reach 127.0.0.1:1" in done.stdout
+    done = lab("doctor", "--external", env=on_embedded_lab | {"LAB_CLUSTER_ADDRESS": "scheduler"})
+    assert done.returncode == 1
+    assert "FAIL cluster: LAB_CLUSTER_ADDRESS: expected" in done.stdout
