@@ -53,3 +53,13 @@ def raise_if_broken_off(answer, tag):
     """
     if tag and tag.encode() in answer[-64:]:
         raise RuntimeError(f"ClickHouse failed in the middle of its answer: {answer[-2000:].decode(errors='replace')}")
+
+
+def to_the_end(stream):
+    """Yield the record batches of a stream of clickhouse-connect. Raises RuntimeError when the server broke it off.
+
+    pyarrow stops at the end mark of Arrow, which an answer that failed has as well: the failure stands behind it.
+    """
+    yield from stream
+    if behind := stream.source.read():
+        raise RuntimeError(f"ClickHouse failed in the middle of its answer: {behind[-2000:].decode(errors='replace')}")

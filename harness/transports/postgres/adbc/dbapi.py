@@ -4,38 +4,16 @@ The driver turns Arrow columns into Postgres' binary COPY and back in C++, witho
 takes as 16 bytes only, and gives back so.
 """
 
-from contextlib import contextmanager
-
 from harness.registry import transport
+from harness.transports.postgres.adbc.client import is_uuid, schema_of
 from harness.transports.postgres.sql import identifier
-
-
-@contextmanager
-def connect(uri):
-    """Yield one connection; as the DBAPI asks, a statement opens a transaction that somebody has to end."""
-    from adbc_driver_postgresql import dbapi
-
-    with dbapi.connect(uri) as connection:
-        yield connection
-
-
-def _schema(connection, table):
-    """Ask the server for the Arrow types of the table's columns, a uuid as 16 bytes."""
-    import pyarrow as pa
-
-    fields = connection.adbc_get_table_schema(table)
-    return pa.schema([(field.name, pa.binary(16) if _is_uuid(field) else field.type) for field in fields])
-
-
-def _is_uuid(field):
-    return (field.metadata or {}).get(b"POSTGRESQL:type") == b"uuid" or str(field.type) == "extension<arrow.uuid>"
 
 
 def _polars_with_bytes(connection, frame, table):
     """Return the frame with the texts of every uuid column decoded to 16 bytes."""
     import polars.selectors as cs
 
-    uuids = [field.name for field in connection.adbc_get_table_schema(table) if _is_uuid(field)]
+    uuids = [field.name for field in connection.adbc_get_table_schema(table) if is_uuid(field)]
     columns = [name for name in frame.columns if name in uuids]
     return frame.with_columns(cs.by_name(columns).str.replace_all("-", "", literal=True).str.decode("hex"))
 
@@ -98,7 +76,7 @@ def write_pandas_ingest(connection, frame, table):
     """
     import pyarrow as pa
 
-    schema = _schema(connection, table)
+    schema = schema_of(connection, table)
     schema = pa.schema([schema.field(name) for name in frame.columns])
     arrow = pa.Table.from_pandas(_pandas_with_bytes(frame, schema), schema=schema, preserve_index=False)
     with connection.cursor() as cursor:
@@ -152,7 +130,7 @@ def write_pandas_to_sql(connection, frame, table):
     import pandas as pd
     import pyarrow as pa
 
-    schema = _schema(connection, table)
+    schema = schema_of(connection, table)
     dates = [name for name in frame.columns if schema.field(name).type == pa.date32()]
     frame = _pandas_with_bytes(frame, schema).astype(dict.fromkeys(dates, pd.ArrowDtype(pa.date32())))
     frame.to_sql(table, connection, if_exists="append", index=False)

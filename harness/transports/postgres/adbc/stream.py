@@ -1,0 +1,79 @@
+"""Streams of Arrow through ADBC: https://arrow.apache.org/adbc/current/driver/postgresql.html"""
+
+from harness.registry import transport
+from harness.transports.parts import batches, write_part
+from harness.transports.postgres.adbc.client import is_uuid
+from harness.transports.postgres.binary_copy import as_the_table
+from harness.transports.postgres.sql import identifier
+
+
+def _as_the_server_has_it(connection, source, table):
+    """Return a Parquet file as a stream of Arrow, with 16 bytes for each uuid and days for each date."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    fields = connection.adbc_get_table_schema(table)
+    kinds = {field.name: "uuid" if is_uuid(field) else str(field.type).partition("32")[0] for field in fields}
+    empty = as_the_table(parquet.read_schema(source).empty_table(), kinds)
+    made = (as_the_table(pa.Table.from_batches([batch]), kinds).to_batches() for batch in batches(source))
+    return pa.RecordBatchReader.from_batches(empty.schema, (batch for some in made for batch in some))
+
+
+@transport(
+    "load",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="binary rows",
+    requires=["pyarrow.parquet", "pyarrow.compute", "adbc_driver_postgresql.dbapi"],
+)
+def load_ingest(connection, source, table):
+    """Append the record batches of a Parquet file with adbc_ingest, which takes one after the other.
+
+    The driver asks for a batch, encodes it in the server's binary form and sends it. It casts nothing: texts become the
+    16 bytes of a uuid on the way. One transaction: ended half way, it leaves no row.
+    """
+    with connection.cursor() as cursor:
+        cursor.adbc_ingest(table, _as_the_server_has_it(connection, source, table), mode="append")
+    connection.commit()
+
+
+@transport(
+    "unload",
+    path="COPY TO STDOUT (FORMAT binary)",
+    payload="binary rows",
+    requires=["pyarrow.parquet", "adbc_driver_postgresql.dbapi"],
+)
+def unload_stream(connection, table, destination):
+    """Write the table as Parquet, record batch by record batch as the driver makes them (fetch_record_batch).
+
+    The driver wraps the query in COPY ... TO STDOUT (FORMAT binary), and makes a batch of every 16 MB. A uuid comes as
+    16 bytes. One statement: the rows of one moment.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {identifier(table)}")
+        write_part(destination, "rows", cursor.fetch_record_batch())
+    connection.rollback()  # ends the transaction of the query
+
+
+@transport(
+    "unload",
+    path="read_database(iter_batches=True), sink_parquet",
+    payload="binary rows",
+    requires=["polars.io.plugins", "pyarrow", "adbc_driver_postgresql.dbapi"],
+)
+def unload_polars_sink(connection, table, destination):
+    """Let polars read batches over ADBC (read_database, iter_batches) and stream them into its own sink_parquet.
+
+    register_io_source makes a LazyFrame of the batches: a query of polars could stand in between. A uuid comes as 16
+    bytes, and any type that polars has no like of as the driver hands it over. One statement: the rows of one moment.
+    """
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    query = f"SELECT * FROM {identifier(table)}"
+    schema = pl.read_database(f"{query} LIMIT 0", connection).schema
+
+    def frames(columns, predicate, rows, batch_size):
+        yield from pl.read_database(query, connection, iter_batches=True, batch_size=65_536)
+
+    register_io_source(frames, schema=schema).sink_parquet(f"{destination}/rows.parquet", compression="lz4")
+    connection.rollback()  # ends the transaction of the query

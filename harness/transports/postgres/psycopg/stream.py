@@ -1,0 +1,131 @@
+"""Streams of CSV and binary rows through psycopg: https://www.postgresql.org/docs/current/sql-copy.html"""
+
+from harness.registry import transport
+from harness.transports.parts import batches, write_part
+from harness.transports.postgres.psycopg.client import types_of
+
+BLOCK_BYTES = 8 << 20  # of CSV that is parsed at a time
+CHUNK_ROWS = 65_536
+
+
+def _copy_csv(table, columns):
+    """Return COPY ... FROM STDIN in CSV: nothing is null, and `""` the empty text."""
+    from psycopg import sql
+
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), names)
+
+
+@transport(
+    "load",
+    path="COPY FROM STDIN",
+    payload="delimited text",
+    requires=["pyarrow.csv", "pyarrow.parquet", "psycopg"],
+)
+def load_copy_csv(connection, source, table):
+    """Write each record batch of a Parquet file as CSV with pyarrow.csv, all into one COPY ... FROM STDIN.
+
+    Text crosses the wire: the server parses every value again. Every text is quoted and a null is nothing, so that
+    empty texts, quotes and line breaks come through; floats have as many digits as they need. pyarrow writes no CSV of
+    lists and structs. One statement: ended half way, it leaves no row.
+    """
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    columns = parquet.read_schema(source).names
+    with connection.cursor().copy(_copy_csv(table, columns)) as copy:
+        for batch in batches(source):
+            text = pa.BufferOutputStream()
+            csv.write_csv(batch, text, csv.WriteOptions(include_header=False))
+            copy.write(memoryview(text.getvalue()))
+
+
+@transport(
+    "load",
+    path="sink_batches, COPY FROM STDIN",
+    payload="delimited text",
+    requires=["polars", "pyarrow.parquet", "psycopg"],
+)
+def load_polars_sink(connection, source, table):
+    """Let polars scan a Parquet file and hand every batch of rows (sink_batches) as CSV to one COPY ... FROM STDIN.
+
+    polars reads ahead in its own threads while the server parses. A query of polars could stand before the sink. Every
+    text is quoted and a null is nothing, as from pyarrow. One statement: ended half way, it leaves no row.
+    """
+    import polars as pl
+
+    frame = pl.scan_parquet(source, glob=False)
+    columns = frame.collect_schema().names()
+    with connection.cursor().copy(_copy_csv(table, columns)) as copy:
+        frame.sink_batches(
+            lambda batch: copy.write(batch.write_csv(include_header=False, quote_style="non_numeric")),
+            chunk_size=CHUNK_ROWS,
+        )
+
+
+def _blocks(copy):
+    """Yield what a COPY sends in blocks of whole rows; the server sends every row in a message of its own."""
+    rows, size = [], 0
+    for row in copy:
+        rows.append(bytes(row))
+        size += len(row)
+        if size >= BLOCK_BYTES:
+            yield b"".join(rows)
+            rows, size = [], 0
+    if rows:
+        yield b"".join(rows)
+
+
+def _parsed(block, columns):
+    """Return a block of CSV as an Arrow table with columns of these types."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    return csv.read_csv(
+        pa.BufferReader(block),
+        csv.ReadOptions(column_names=list(columns), block_size=len(block) + 1),
+        csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        csv.ConvertOptions(
+            column_types=columns,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            true_values=["t"],
+            false_values=["f"],
+        ),
+    )
+
+
+@transport(
+    "unload",
+    path="COPY TO STDOUT",
+    payload="delimited text",
+    requires=["pyarrow.csv", "pyarrow.parquet", "psycopg"],
+)
+def unload_copy_csv(connection, table, destination):
+    """Parse what COPY ... TO STDOUT sends as CSV with pyarrow.csv, 8 MB at a time, and write it as Parquet.
+
+    Text crosses the wire. The server is asked for the types, and to write times of UTC in ISO 8601; a uuid, a numeric
+    and any type not listed here stay texts. `""` is the empty text and nothing a null, as the server means them; dates
+    before the year 1 and infinite ones are refused. One statement: the rows of one moment.
+    """
+    import pyarrow as pa
+    from psycopg import sql
+
+    types = {
+        "bool": pa.bool_(),
+        "int2": pa.int16(),
+        "int4": pa.int32(),
+        "int8": pa.int64(),
+        "float4": pa.float32(),
+        "float8": pa.float64(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+        "timestamptz": pa.timestamp("us", "UTC"),
+    }
+    connection.execute("SELECT set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false)")
+    columns = {name: types.get(kind, pa.string()) for name, kind in types_of(connection, table).items()}
+    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT (FORMAT csv)").format(sql.Identifier(table))
+    with connection.cursor().copy(statement) as copy:
+        parsed = (_parsed(block, columns).combine_chunks().to_batches() for block in _blocks(copy))
+        write_part(destination, "rows", (batch for some in parsed for batch in some))
