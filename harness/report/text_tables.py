@@ -27,8 +27,8 @@ _OF_OTHERS = (
     "of limit: how near a transport comes to the fastest bound of {} of as many rows, what the server does alone"
 )
 _OF_ENGINES = (
-    "workers: of the transport's engine, each a process; without a number one process does it alone. Their peak of "
-    "memory is that of all processes the engine started, with the driver's above its start"
+    "workers: of the transport's engine; without a number one process does it alone. Peak memory is that of the driver "
+    "above its start and, with an engine, of all processes that it started"
 )
 _SET_OFF = "set off at a point: the transports of rank 1, none of which is shown to be faster than another there"
 MARKED = "† loses some kinds of values (nulls, quotes ...): see the report's table of what each transport loses"
@@ -83,7 +83,7 @@ def titled(experiment: str, system: str = "", operation: str = "") -> str:
 def samples(cases: Sequence[Summary]) -> str:
     """Say how many runs the figures of these cases come from: `1 run`, `up to 3 runs`."""
     largest = max(case.n for case in cases)
-    return "1 run" if largest == 1 else f"up to {largest} runs"
+    return f"up to {largest} runs" if largest > 1 else "1 run" if largest else "no ok run"
 
 
 def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
