@@ -151,16 +151,18 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
 
     With `every_table` all of its tables stand before them.
     """
-    from harness.report import closing, tables, writing
+    from harness.report import closing, shown, tables, writing
 
     report = writing.write(folder, suite if pictures else replace(suite, pictures=()))
     if every_table:
         for table in tables.tables(report.summaries, console.width, suite.published):
             console.print(table)
+        for others in shown.tables(suite, report.rows, report.summaries, report.cores):
+            console.print(tables.printable(others, console.width))
     bad = [row for row in report.rows if row.status not in _FINE]
     last = _last(suite, folder, report, len(bad))
     room = closing.LINES - closing.lines(last, console.width)
-    ending = closing.closing(suite, report.rows, report.summaries, console.width, room, short=every_table)
+    ending = closing.closing(suite, report.rows, report.summaries, console.width, room, every_table, report.cores)
     for table in ending.tables:
         console.print(table)
     for line in [*ending.sentences, *last]:

@@ -11,12 +11,13 @@ LOSES = " †"
 
 def cells(summary: Summary) -> dict[str, str]:
     """Return a summary's figures as text, by the head of their column in a ranking."""
-    peak = summary.peak_rss_bytes
+    peak = summary.peak_of_all_bytes
     values = (summary.fidelity).partition(":")[0]
     status = summary.status
     return {
         "#": ranks.shown(summary),
         "transport": name(summary),
+        "workers": summary.workers,
         "median s": with_interval(summary),
         "avg s": _number(summary.mean_seconds, ".4f"),
         "rows/s": _number(summary.mean_rows_per_s, ",.0f"),

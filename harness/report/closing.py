@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console, Group
 
-from harness.report import answer_tables, control
+from harness.report import answer_tables
 from harness.report.answers import answers
-from harness.report.conclusions import conclusions
 from harness.report.page_tables import PageTable, leaders
+from harness.report.shown import sentences
 from harness.report.summary import Summary
 from harness.report.tables import printable, tables
 from harness.report.text_tables import TextTable
@@ -36,15 +36,21 @@ class Closing:
 
 
 def closing(
-    suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], width: int, room: int = LINES, short: bool = False
+    suite: Suite,
+    rows: Sequence[Row],
+    summaries: Sequence[Summary],
+    width: int,
+    room: int = LINES,
+    short: bool = False,
+    cores: int | None = None,
 ) -> Closing:
     """Return what a run ends with: as much as fits into `room` lines of `width` columns, and the answers in any case.
 
     The answers come with fewer roles and columns where there is little room. A suite that is not about frames has its
     fastest and leanest, and its conclusions. Where all tables fit, as of a few transports, they come first, unless a
-    `short` one is asked for.
+    `short` one is asked for. `cores` are those of the machine.
     """
-    said = [*control.said(summaries), *conclusions(rows, suite.comparisons)]
+    said = sentences(suite, rows, summaries, cores)
     shapes = [printable(table, width) for table in _shapes(suite, rows, summaries)]
     if not short:
         whole = [*tables(summaries, width, suite.published), *shapes[:1]]

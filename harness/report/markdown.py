@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from harness.report import control, failures
+from harness.report import failures
 from harness.report.answer_tables import opening
 from harness.report.beside import beside
-from harness.report.conclusions import conclusions
 from harness.report.losses import losses
 from harness.report.page_facts import headline
+from harness.report.shown import sentences
+from harness.report.shown import tables as shown_tables
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
 from harness.results.environment import code
@@ -50,7 +51,9 @@ def report(
     """
     authors = published(summaries, suite.published)
     drawn = {title for title, *_ in pictures}
-    shown = [*control.said(summaries), *conclusions(rows, suite.comparisons)]
+    cores = environment["machine"]["cores"]
+    shown = sentences(suite, rows, summaries, cores)
+    others = shown_tables(suite, rows, summaries, cores)
     missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
     parts = [
         f"# {_plain(suite.title)}",
@@ -61,6 +64,7 @@ def report(
         _not_ok(rows),
         *(("## What this run shows", "\n".join(f"- {_plain(line)}" for line in shown)) if shown else ()),
         "## Results",
+        *map(text_table, others),
         tables(summaries) or "No run is there yet.",
         *(("## The published figures beside ours", authors) if authors else ()),
         *(("## Pictures", *(_picture(*picture) for picture in pictures)) if suite.pictures else ()),

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from harness.report import control
 from harness.report.answer_tables import opening
 from harness.report.beside import beside
-from harness.report.conclusions import conclusions
 from harness.report.failures import HEAD, not_ok
 from harness.report.html import templates
 from harness.report.losses import losses
 from harness.report.page_facts import facts, headline, pinned
 from harness.report.page_tables import PageTable, every_case, from_texts, leaders
+from harness.report.shown import sentences, tables
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
 from harness.results.folder import Facts
@@ -43,6 +42,8 @@ def page(
     `answers`; without, with those of its suite.
     """
     shown = {one.name for one in drawn}
+    cores = environment["machine"]["cores"]
+    every = (*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries))
     opened_with = opening(suite, rows, summaries) if answers is None else answers
     return (
         templates()
@@ -53,11 +54,11 @@ def page(
             headline=headline(environment, rows, summaries),
             answers=[from_texts(table) for table in opened_with],
             leaders=leaders(summaries),
-            conclusions=[*control.said(summaries), *conclusions(rows, suite.comparisons)],
+            conclusions=sentences(suite, rows, summaries, cores),
             facts=facts(environment),
             pinned=pinned(rows),
             failures=_failures(rows),
-            tables=[from_texts(table) for table in (*text_tables(summaries), *losses(summaries))],
+            tables=[from_texts(table) for table in every],
             published=[from_texts(table) for table in beside(summaries, suite.published)],
             every_case=every_case(summaries),
             pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],

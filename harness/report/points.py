@@ -54,8 +54,10 @@ def in_common(labels: Iterable[str], but: Collection[str] = ()) -> str:
 
 
 def described(name: str, value: str) -> str:
-    """Say a parameter as people do: `8 files`, `1 part per file`, `300,000 row group rows`, `page cache warm`."""
+    """Say a parameter as people do: `8 files`, `1 part per file`, `512 MB memory`, `page cache warm`."""
     words = name.replace("_", " ")
+    if name.endswith("_mb") and value.isdecimal():
+        return f"{int(value):,} MB {words.removesuffix(' mb')}"
     first, space, rest = words.partition(" ")
     if not (value.isdecimal() and (first.endswith("s") or words.endswith("s"))):
         return f"{words} {value}"

@@ -11,7 +11,7 @@ one that was shown, and it is marked. Bounds and A/A controls have no rank: nobo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.model import Operation, Origin
 from harness.report.intervals import Interval
@@ -24,9 +24,36 @@ NOTES = {
 }
 
 
+# The operation whose bounds a case is set against.
+BOUNDED_BY: dict[str, Operation] = {
+    Operation.WRITE: Operation.WRITE,
+    Operation.READ: Operation.READ,
+    Operation.LOAD: Operation.WRITE,
+    Operation.UNLOAD: Operation.READ,
+}
+Place = tuple[str, str, str, str | int | None]
+
+
 def is_bound(case: Summary) -> bool:
     """Say whether a case bounds the transports of its table; empty calls and copies are tables of their own."""
     return case.origin == Origin.LIMIT and case.operation in (Operation.WRITE, Operation.READ)
+
+
+def bounded_at(case: Summary) -> Place:
+    """Return where the bounds of a case stand: at its parameters, those of a load or an unload at its rows alone."""
+    operation = BOUNDED_BY.get(case.operation, "")
+    return case.experiment, case.system, operation, case.label if operation == case.operation else case.rows
+
+
+def limits(cases: Iterable[Summary]) -> dict[Place, Summary]:
+    """Return the fastest bound at every place that has one."""
+    found: dict[Place, Summary] = {}
+    for case in cases:
+        if case.n and is_bound(case):
+            for where in (case.label, case.rows):
+                place = (case.experiment, case.system, case.operation, where)
+                found[place] = min(case, found.get(place, case), key=lambda bound: bound.took)
+    return found
 
 
 def places(cases: Sequence[Summary]) -> list[tuple[int | None, str]]:

@@ -3,7 +3,7 @@
 import csv
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from harness.suites.suite import PublishedFigure
 from harness.systems import SYSTEMS
 
 _PLACES = {name: system.place for name, system in SYSTEMS.items()}
-_OF_CASE = ("experiment", "parameters", "transport", *tuple(COLUMNS)[3:12], "lossy")  # the same in all of its rows
-_OPERATIONS = ("write", "create", "read", "scan", "query", "transform", "call", "copy")
+_OF_CASE = ("experiment", "parameters", "transport", *tuple(COLUMNS)[3:13], "lossy")  # the same in all of its rows
+_OPERATIONS = ("load", "unload", "write", "create", "read", "scan", "query", "transform", "call", "copy")
 
 
 def summarise(
@@ -39,16 +39,19 @@ def summarise(
     tables: dict[tuple[str, ...], list[Summary]] = defaultdict(list)
     for summary in summaries:
         tables[*summary.table, summary.label].append(summary)
-    ranked = {id(one): done for table in tables.values() for one, done in zip(table, _ranked(table), strict=True)}
+    limits = ranks.limits(summaries)
+    ranked = {
+        id(one): done for table in tables.values() for one, done in zip(table, _ranked(table, limits), strict=True)
+    }
     return [ranked[id(summary)] for summary in summaries]
 
 
-def _ranked(table: Sequence[Summary]) -> list[Summary]:
-    """Return the summaries of one table with their ranks and how near they come to its fastest bound."""
-    limit = min((case.took for case in table if case.n and ranks.is_bound(case)), default=None)
+def _ranked(table: Sequence[Summary], limits: Mapping[ranks.Place, Summary]) -> list[Summary]:
+    """Return the summaries of one table with their ranks and how near they come to the fastest bound."""
     return [
-        replace(case, rank=rank, tie=tie, share_of_limit=limit / case.took if limit is not None and case.n else None)
+        replace(case, rank=rank, tie=tie, share_of_limit=limit.took / case.took if limit and case.n else None)
         for case, (rank, tie) in zip(table, ranks.places(table), strict=True)
+        for limit in (limits.get(ranks.bounded_at(case)),)
     ]
 
 
@@ -79,12 +82,15 @@ def _applies(figure: PublishedFigure, summary: Summary) -> bool:
 
 
 def _place(summary: Summary) -> tuple[Any, ...]:
-    """Order as the published benchmarks list their tables: by system, writes first; cases without figures last."""
+    """Order as the published benchmarks list their tables: by system, writes first; cases without figures last.
+
+    At one point what one process does alone comes before all that an engine needs workers for.
+    """
     median, system, operation = summary.median_seconds, summary.system, summary.operation
     known = _OPERATIONS.index(operation) if operation in _OPERATIONS else len(_OPERATIONS)
     place = _PLACES.get(system, len(_PLACES) + 1)
     table = (summary.experiment, place, system, known, operation, in_order(summary.label))
-    return *table, median is None, median or 0.0, summary.transport
+    return *table, bool(summary.engine), median is None, median or 0.0, summary.transport
 
 
 def _summary(group: list[Row], published: Sequence[PublishedFigure]) -> Summary:

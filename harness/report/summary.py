@@ -21,12 +21,13 @@ class Summary:
     parameters: dict[str, str] = _column(dict, "parameters of the case: name=value; name=value")
     transport: str = _column("", "id of the transport")
     system: str = _column("", "database, kind of files, or protocol of the stores")
-    operation: str = _column("", "write, read, scan, create, query, transform or job")
+    operation: str = _column("", "write, read, scan, create, query, load, unload, transform or job")
     client: str = _column("", "client library, engine or store")
     path: str = _column("", "transport path")
     payload: str = _column("", "shape of what crosses the wire")
     frame: str = _column("", "what the data are in memory")
     style: str = _column("", "sync or async client")
+    engine: str = _column("", "engine whose workers do the work; empty where one process does it alone")
     origin: str = _column("", "published, beyond, limit or control")
     published_row: str = _column("", "description of the published row")
     rows: int | None = _column(None, "rows of the data")
@@ -56,7 +57,8 @@ class Summary:
     share_of_limit: float | None = _column(
         None,
         "median_seconds of the fastest bound (origin limit) of the same experiment, parameters, system and "
-        "operation / median_seconds: 1 is as fast as that bound; empty where no bound was run",
+        "operation / median_seconds: 1 is as fast as that bound; of a load the bounds of writes of the same "
+        "experiment, system and rows, of an unload those of reads; empty where no bound was run",
     )
     mean_seconds: float | None = _column(None, "arithmetic mean of seconds")
     std_seconds: float | None = _column(
@@ -109,6 +111,21 @@ class Summary:
     def table(self) -> tuple[str, str, str]:
         """What tells its table from others: experiment, system and operation."""
         return self.experiment, self.system, self.operation
+
+    @property
+    def workers(self) -> str:
+        """How many workers of an engine did the work, as a text; empty where one process did it alone."""
+        return self.parameters.get("workers", "") if self.engine else ""
+
+    @property
+    def workers_peak_rss_bytes(self) -> float | None:
+        """The peak of the processes that an engine started; None where there were none, or it is not known."""
+        return self.details.get("workers_peak_rss_bytes")
+
+    @property
+    def peak_of_all_bytes(self) -> float | None:
+        """The peak of the process that was measured, with that of the processes an engine started for it."""
+        return None if self.peak_rss_bytes is None else self.peak_rss_bytes + (self.workers_peak_rss_bytes or 0)
 
     @property
     def interval(self) -> Interval | None:

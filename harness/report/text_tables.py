@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from harness.model import Status
+from harness.model import Operation, Status
 from harness.report import ranks, stability
 from harness.report.cells import cells, megabytes, name, significant, times, volume
 from harness.report.details import DETAILS, detail_rows
@@ -22,6 +22,13 @@ TITLES = {"parquet": "Parquet", "elt": "ELT"} | {name: system.title for name, sy
 _RANKING = ("#", "transport", "median s", "avg s", "rows/s", "min", "max", "peak MB")
 OF_LIMIT = (
     "of limit: how near a transport comes to the fastest bound of this table, which has no rank: it is no transport"
+)
+_OF_OTHERS = (
+    "of limit: how near a transport comes to the fastest bound of {} of as many rows, what the server does alone"
+)
+_OF_ENGINES = (
+    "workers: of the transport's engine; without a number one process does it alone. Peak memory is that of the driver "
+    "above its start and, with an engine, of all processes that it started"
 )
 _SET_OFF = "set off at a point: the transports of rank 1, none of which is shown to be faster than another there"
 MARKED = "† loses some kinds of values (nulls, quotes ...): see the report's table of what each transport loses"
@@ -76,7 +83,7 @@ def titled(experiment: str, system: str = "", operation: str = "") -> str:
 def samples(cases: Sequence[Summary]) -> str:
     """Say how many runs the figures of these cases come from: `1 run`, `up to 3 runs`."""
     largest = max(case.n for case in cases)
-    return "1 run" if largest == 1 else f"up to {largest} runs"
+    return f"up to {largest} runs" if largest > 1 else "1 run" if largest else "no ok run"
 
 
 def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
@@ -86,6 +93,8 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
         head += ["published", "ratio"]
     elif any(text["published s"] for text in texts):
         head += ["published s", "ratio"]
+    if any(text["workers"] for text in texts):
+        head.insert(2, "workers")
     bounded = any(text["of limit"] for text in texts)
     head += ["of limit", "values"] if bounded else ["values"]
     interval = called(case.n for case in group)
@@ -99,7 +108,8 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
         rows=tuple(tuple(text[column] for column in head) for text in texts),
         notes=(
             *((f"parameters: {others}",) if others else ()),
-            *((OF_LIMIT,) if bounded else ()),
+            *_of_limit(group),
+            *_of_engines(group),
             *ranks.notes(group),
             *stability.note(group),
             *_marked(group),
@@ -108,6 +118,18 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
         wide=frozenset({1, len(head) - 1}),
         droppable=tuple(tuple(map(head.index, names)) for names in (("min", "max"), ("peak MB",), ("avg s",))),
     )
+
+
+def _of_limit(group: list[Summary]) -> tuple[str, ...]:
+    if not any(case.share_of_limit is not None for case in group):
+        return ()
+    operation = group[0].operation
+    others = ranks.BOUNDED_BY.get(operation, operation)
+    return (OF_LIMIT if others == operation else _OF_OTHERS.format(f"a {others}"),)
+
+
+def _of_engines(group: list[Summary]) -> tuple[str, ...]:
+    return (_OF_ENGINES,) if any(case.workers for case in group) else ()
 
 
 def _marked(group: list[Summary]) -> tuple[str, ...]:
@@ -132,7 +154,7 @@ def _grids(title: str, group: list[Summary], where: list[Point]) -> list[TextTab
     found = [grid.table(time, grid.transports, lambda c: _median(c, factor), best="rank", notes=notes)]
     if any(case.peak_rss_bytes is not None for case in group):
         found.append(_memory(title, grid, samples(group)))
-    return found + _authors(title, grid, group)
+    return found + _shares(title, grid, group) + _authors(title, grid, group)
 
 
 @dataclass(frozen=True)
@@ -144,9 +166,16 @@ class _Grid:
 
     @property
     def transports(self) -> list[str]:
-        """The transports, best at the largest point first; who has no figure there comes by the next smaller one."""
-        ids = sorted({transport for transport, _ in self.cases})
-        return sorted(ids, key=lambda transport: [_missing_last(case) for case in reversed(self.across(transport))])
+        """The transports, best at the largest point first; who has no figure there comes by the next smaller one.
+
+        What one process does alone comes before all that an engine needs workers for.
+        """
+        engines = {transport: case.engine for (transport, _), case in sorted(self.cases.items())}
+
+        def place(transport: str) -> tuple[bool, list[tuple[bool, float]]]:
+            return bool(engines[transport]), [_missing_last(case) for case in reversed(self.across(transport))]
+
+        return sorted(engines, key=place)
 
     def across(self, transport: str) -> list[Summary | None]:
         """Return a transport's case at every point."""
@@ -181,8 +210,9 @@ def _memory(title: str, grid: _Grid, runs: str) -> TextTable:
     table = grid.table(
         f"{title}, peak memory in MB above the start, largest of {runs}",
         grid.transports,
-        lambda case: megabytes(case.peak_rss_bytes) or _unless_ok(case),
-        best="peak_rss_bytes",
+        lambda case: megabytes(case.peak_of_all_bytes) or _unless_ok(case),
+        best="peak_of_all_bytes",
+        notes=_of_engines(list(grid.cases.values())),
     )
     at_largest = [grid.across(transport)[-1] for transport in grid.transports]
     if not any(case and case.peak_anon_bytes is not None for case in at_largest):
@@ -196,7 +226,18 @@ def _memory(title: str, grid: _Grid, runs: str) -> TextTable:
         "File-backed pages are those of mapped files (mmap): the system can take them back."
     )
     rows = tuple((*row, *parts) for row, parts in zip(table.rows, split, strict=True))
-    return replace(table, head=(*table.head, *_AT_THE_LARGEST), rows=rows, notes=(note,))
+    return replace(table, head=(*table.head, *_AT_THE_LARGEST), rows=rows, notes=(note, *table.notes))
+
+
+def _shares(title: str, grid: _Grid, group: list[Summary]) -> list[TextTable]:
+    """Return the grid of how near loads or unloads come to the bounds, which stand in a table of their own."""
+    if group[0].operation not in (Operation.LOAD, Operation.UNLOAD) or not (notes := _of_limit(group)):
+        return []
+
+    def text(case: Summary) -> str:
+        return _unless_ok(case) if case.share_of_limit is None else f"{case.share_of_limit:.0%}"
+
+    return [grid.table(f"{title}, share of the limit", grid.transports, text, notes=notes)]
 
 
 def _authors(title: str, grid: _Grid, group: list[Summary]) -> list[TextTable]:

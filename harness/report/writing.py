@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Report:
     """What was written: the files, and the rows and summaries they were made from.
 
-    `again` is the number of runs that are still to be run again.
+    `again` is the number of runs that are still to be run again, `cores` that of the machine.
     """
 
     folder: Path
@@ -29,6 +29,7 @@ class Report:
     rows: list[Row]
     summaries: list[Summary]
     again: int = 0
+    cores: int | None = None
 
 
 def write(folder: Path, suite: Suite) -> Report:
@@ -60,7 +61,7 @@ def write(folder: Path, suite: Suite) -> Report:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
-    return Report(folder, paths, rows, summaries, run.again)
+    return Report(folder, paths, rows, summaries, run.again, environment["machine"]["cores"])
 
 
 def _drawn(suite: Suite, rows: list[Row], folder: Path) -> list[Drawn]:

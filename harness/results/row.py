@@ -66,14 +66,19 @@ class Row:
         str,
         "write: frame in memory to rows visible to another connection; read: query to frame; scan: files to "
         "the number of rows that pass a filter; create: data in memory to a store on disk; query: store to "
-        "the rows that pass; transform: a tree of files to one file of another format; job: a query, write or "
-        "transfer whose settings are the question",
+        "the rows that pass; load: Parquet file to rows visible to another connection, a piece at a time; unload: "
+        "table to Parquet files, a piece at a time; transform: a tree of files to one file of another format; "
+        "job: a query, write or transfer whose settings are the question",
     )
     client: str = _column(str, "client library, engine or store")
     path: str = _column(str, "transport path: how the client talks to the server")
     payload: str = _column(str, "shape of what crosses the wire")
     frame: str = _column(str, "what the data are in memory: a dataframe library, dicts or tuples; may be empty")
     style: str = _column(str, "sync or async client")
+    engine: str = _column(
+        str,
+        "engine whose workers do the work: dask, ray or spark; empty where one process does it alone",
+    )
     origin: str = _column(
         str,
         "published: a row of a published benchmark; beyond: not in it; limit: a bound; control: another "
@@ -169,7 +174,7 @@ COLUMNS = tuple(
 )
 NAMES = tuple(column.name for column in COLUMNS)
 _FIELDS = {column.name: column.field for column in COLUMNS}
-OF_TRANSPORT = ("system", "operation", "client", "path", "payload", "frame", "style", "origin")
+OF_TRANSPORT = ("system", "operation", "client", "path", "payload", "frame", "style", "engine", "origin")
 OF_MEASUREMENT = (
     "seconds",
     "connect_seconds",

@@ -9,7 +9,7 @@ from harness import renamed
 from harness.model import LabError, label
 from harness.results.row import COLUMNS, NAMES, Row
 
-_ADDED = {"details", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
+_ADDED = {"details", "engine", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
 _PARSED = {column.name: column for column in COLUMNS}
 
 

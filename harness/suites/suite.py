@@ -49,14 +49,17 @@ class Picture:
     `bars`: one bar a transport, as long as the median of `y`, coloured by the column `colour`.
     `lines`: `y` over `x`, one line for each value of `colour` and (drawn otherwise) of `dash`.
     `scatter`: one mark a transport at the medians of `x` and `y`.
+    `grid`: one line a transport, one column a value of `x` (in the order of `where`, if that has it): how many rows
+    were found of those expected where the column `details` says so, else how runs ended, with `y` of those that are ok.
     `traces`: cores in use over time, one line for each run of the last pass (of suites that ask for traces).
     `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` sets the
-    author's figures beside ours.
+    author's figures beside ours. `limit` adds to lines the fastest bound of what they are about, at as many rows.
+    Figures are columns, `detail:<name>`, or sums of both: `peak_rss_bytes + detail:workers_peak_rss_bytes`.
     """
 
     name: str
     title: str
-    form: Literal["bars", "lines", "scatter", "traces"]
+    form: Literal["bars", "lines", "scatter", "grid", "traces"]
     y: str
     x: str = ""
     colour: str = "transport"
@@ -66,6 +69,7 @@ class Picture:
     inset: bool = False
     log: bool = False
     published: bool = False
+    limit: bool = False
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))

@@ -110,10 +110,10 @@ def test_a_picture_is_about_the_rows_that_have_all_the_wanted_values():
 
 def test_a_picture_of_a_column_that_there_is_not_is_refused_with_its_name():
     for picture in (
-        Picture("x", "X", "bars", y="seconds", where={"engine": ["a"]}),
-        Picture("x", "X", "bars", y="seconds", colour="engine"),
+        Picture("x", "X", "bars", y="seconds", where={"motor": ["a"]}),
+        Picture("x", "X", "bars", y="seconds", colour="motor"),
     ):
-        with pytest.raises(LabError, match='found "engine"'):
+        with pytest.raises(LabError, match='found "motor"'):
             points(picture, chosen(picture, [row("a", seconds=1.0)]))
 
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from harness.model import Status
 from harness.report import style
 from harness.report.pictures import compose
-from harness.report.pictures.bars import _in_even_lines
+from harness.report.pictures.bars import in_even_lines
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import row, scan
 
@@ -209,9 +209,9 @@ def test_a_published_line_is_dotted_and_open_and_ours_is_not():
 
 def test_a_label_is_broken_between_words_and_an_identifier_after_a_dot_or_underscore():
     described = "psycopg pg_parquet COPY TO file.parquet -> Pandas dataframe"
-    assert _in_even_lines(described) == "psycopg pg_parquet COPY TO\nfile.parquet -> Pandas dataframe"
+    assert in_even_lines(described) == "psycopg pg_parquet COPY TO\nfile.parquet -> Pandas dataframe"
     identifier = "clickhouse_connect_read_raw.read_polars_raw_stream_arrow [profiles: profile=heap]"
-    lines = _in_even_lines(identifier).split("\n")
+    lines = in_even_lines(identifier).split("\n")
     assert len(lines) == 2
     assert all(line.endswith((".", "_", "]", " ", "arrow")) for line in lines)
     assert "".join(lines).replace(" ", "") == identifier.replace(" ", "")

@@ -27,6 +27,7 @@ def names(*cases):
         ("scale_factor", "24", "scale factor 24"),
         ("scale_factor", "0.2", "scale factor 0.2"),
         ("page_cache", "as found", "page cache as found"),
+        ("memory_mb", "2000", "2,000 MB memory"),
     ],
 )
 def test_a_parameter_is_said_as_people_do(name, value, text):

@@ -6,17 +6,21 @@ from pathlib import Path
 from harness.model import Origin
 from harness.report import style
 from harness.report.pictures.bars import bars
-from harness.report.pictures.captions import caption, second_line
+from harness.report.pictures.bounds import bounds
+from harness.report.pictures.captions import caption, conditions, joined, second_line
 from harness.report.pictures.cases import chosen, has_mark, points, value
 from harness.report.pictures.files import save_png, save_svg
+from harness.report.pictures.grid import CELL, grid
+from harness.report.pictures.grid import caption as grid_caption
 from harness.report.pictures.lines import lines
+from harness.report.pictures.outcomes import outcomes
 from harness.report.pictures.scatter import scatter
 from harness.report.pictures.sheet import Sheet
 from harness.report.pictures.traces import draw_traces
 from harness.results.row import Row
 from harness.suites.suite import Picture, PublishedFigure
 
-_FORMS = {"bars": bars, "lines": lines, "scatter": scatter}
+_FORMS = {"bars": bars, "scatter": scatter}
 
 
 @dataclass(frozen=True)
@@ -37,16 +41,15 @@ def draw(picture: Picture, rows: list[Row], published: tuple[PublishedFigure, ..
     """
     if picture.form == "traces":
         return _draw_traces(picture, rows, folder)
+    if picture.form == "grid":
+        return _draw_grid(picture, rows, folder)
     about = chosen(picture, rows)
     found = points(picture, about)
     if not any(has_mark(picture, point) for point in found):
         return None
-    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
     with style.applied():
         drawn = compose(picture, rows, published)
-        save_png(drawn, png)
-        save_svg(drawn, svg, picture.name, picture.title)
-    return Drawn(picture.name, picture.title, caption(picture, about, found, drawn.has_published), png, svg)
+        return _saved(picture, drawn, caption(picture, about, found, drawn.has_published), folder)
 
 
 def _draw_traces(picture: Picture, rows: list[Row], folder: Path) -> Drawn | None:
@@ -54,20 +57,38 @@ def _draw_traces(picture: Picture, rows: list[Row], folder: Path) -> Drawn | Non
     with style.applied():
         if (found := draw_traces(picture, rows, folder.parent)) is None:
             return None
-        drawn, text = found
-        png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
-        save_png(drawn, png)
-        save_svg(drawn, svg, picture.name, picture.title)
+        return _saved(picture, *found, folder)
+
+
+def _draw_grid(picture: Picture, rows: list[Row], folder: Path) -> Drawn | None:
+    """Draw the cells of a grid, also where no run is ok: that is what it tells."""
+    found = outcomes(picture, rows)
+    if not found.lines:
+        return None
+    with style.applied():
+        text = grid_caption(found, conditions(chosen(picture, rows)))
+        return _saved(picture, compose(picture, rows, ()), text, folder)
+
+
+def _saved(picture: Picture, drawn: Sheet, text: str, folder: Path) -> Drawn:
+    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
+    save_png(drawn, png)
+    save_svg(drawn, svg, picture.name, picture.title)
     return Drawn(picture.name, picture.title, text, png, svg)
 
 
 def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure, ...]) -> Sheet:
     """Return a picture as a sheet in memory, in the style that is applied at the moment."""
     about = chosen(picture, rows)
+    if picture.form == "grid":
+        return grid(picture, joined([CELL, *conditions(about)]), outcomes(picture, rows))
     found = points(picture, about)
     # Of all rows, not only those of this picture: a value looks the same in all pictures of a report. Those of the
     # published transports come first and so keep the clearest looks, however many others there are.
     first = {value(row, picture.colour) for row in rows if row.origin == Origin.PUBLISHED}
     looks = style.looks((value(row, picture.colour) for row in rows), first)
     theirs = published if picture.published else ()
-    return _FORMS[picture.form](picture, second_line(picture, about, found), found, theirs, looks)
+    second = second_line(picture, about, found)
+    if picture.form == "lines":
+        return lines(picture, second, found, theirs, looks, bounds(picture, about, rows))
+    return _FORMS[picture.form](picture, second, found, theirs, looks)

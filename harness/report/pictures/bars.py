@@ -45,7 +45,7 @@ def bars(
     what = quantity(picture.y)
     ordered = sorted(points, key=lambda point: _place(point, what))
     authors = [_author(point, what, published) for point in ordered]
-    labels = [_in_even_lines(label) for label in _labels(ordered)]
+    labels = [in_even_lines(label) for label in _labels(ordered)]
     values = [_value(point, what) for point in ordered]
     head = picture.statistic.split()[0]  # "median" or "mean"
     drawn = sheet(
@@ -86,7 +86,7 @@ def _labels(points: Sequence[CaseMark]) -> list[str]:
     ]
 
 
-def _in_even_lines(label: str) -> str:
+def in_even_lines(label: str) -> str:
     """Break a label into as few lines as it needs, of about the same length."""
     lines = len(_wrapped(label, _LABEL))
     least = math.ceil(len(label) / max(lines, 1))

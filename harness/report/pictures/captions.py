@@ -18,17 +18,23 @@ _NAMED = 6  # transports without a mark that are named one by one
 
 def second_line(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark]) -> str:
     """Return the line below a picture's title: what its marks are, and under which conditions."""
-    parts = [_sample(picture, points), *_conditions(rows)]
+    return joined([_sample(picture, points), *conditions(rows)])
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Return the parts of a line, which is broken between them only."""
     return f"{_TOGETHER}· ".join(part.replace(" ", _TOGETHER) for part in parts)
 
 
 def caption(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark], published: bool) -> str:
     """Return a picture's caption: the same in sentences, how to read it, and every case that has no mark in it."""
     sample = _sample(picture, points)
-    sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"Conditions: {', '.join(_conditions(rows))}."]
+    sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"Conditions: {', '.join(conditions(rows))}."]
     if published:
         marks = "Open diamonds" if picture.form == "bars" else "Dotted lines with open marks"
         sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
+    if picture.limit:
+        sentences.append("Black dashed lines: the fastest bound at as many rows, what the server does alone.")
     missing = [point for point in points if not has_mark(picture, point)]
     if missing and picture.form == "bars":
         sentences.append("Transports in grey have no figure: how their runs ended stands beside them.")
@@ -46,7 +52,7 @@ def _sample(picture: Picture, points: Sequence[CaseMark]) -> str:
     return f"{name} of {runs}, {_REACH[picture.statistic]}"
 
 
-def _conditions(rows: Sequence[Row]) -> list[str]:
+def conditions(rows: Sequence[Row]) -> list[str]:
     """Return what is the same for all rows of a picture."""
     rows_of, datasets, labs = ({getattr(row, name) for row in rows} for name in ("rows", "dataset", "lab"))
     parts = []

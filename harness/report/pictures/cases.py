@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.model import LabError
-from harness.report.pictures.quantities import DETAIL, PARAMETER
+from harness.report.pictures.quantities import DETAIL, PARAMETER, SUM
 from harness.report.points import in_order
 from harness.results.row import NAMES, Row, ok_rows, texts
 from harness.suites.suite import STATISTICS, Picture, PublishedFigure
@@ -129,12 +129,16 @@ def _place(row: Row, column: str) -> str | float | None:
     return number if math.isfinite(number) else text
 
 
-def _figure(row: Row, column: str) -> float | None:
+def figure(row: Row, column: str) -> float | None:
+    """Return a figure of a run; of a sum of columns (see `quantities.SUM`) of those that it has, the first at least."""
+    if SUM in column:
+        first, *others = (figure(row, part) for part in column.split(SUM))
+        return None if first is None else first + sum(other or 0 for other in others)
     return row.details.get(column.removeprefix(DETAIL)) if column.startswith(DETAIL) else getattr(row, column)
 
 
 def _spread(good: list[Row], column: str, statistic: str) -> Spread | None:
-    figures = [figure for row in good if (figure := _figure(row, column)) is not None]
+    figures = [found for row in good if (found := figure(row, column)) is not None]
     if not figures:
         return None
     if statistic == STATISTICS[0]:

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from harness.model import LabError
 from harness.report import style
 from harness.report.pictures import scales
+from harness.report.pictures.bounds import Bound, draw_bound, entry
 from harness.report.pictures.cases import CaseMark, author_says, figures_of, has_mark
 from harness.report.pictures.inset import inset
 from harness.report.pictures.marks import PUBLISHED, published_saying, saying
@@ -51,8 +52,9 @@ def lines(
     points: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
+    bounds: Sequence[Bound] = (),
 ) -> Sheet:
-    """Draw the points of each line joined, with the author's figures dotted.
+    """Draw the points of each line joined, with the author's figures dotted and `bounds` as dashed lines.
 
     Raises LabError where two cases would stand at one place of a line.
     """
@@ -69,12 +71,14 @@ def lines(
         if theirs := _theirs(members, published, picture.x, what, along):
             found.append(Line(theirs, look, published=True))
     labels = _in_lines(names)
-    legend = _legend(picture, points, drawable, looks, dashes, found)
+    legend = [*_legend(picture, points, drawable, looks, dashes, found), *map(entry, bounds)]
     most = max((label.count("\n") + 1 for label in labels), default=1)
     drawn = sheet(picture.title, second, legend, _LEFT, _RIGHT, _HEIGHT, most)
-    _scales(drawn.axes, found, what, along, picture.log, labels)
+    _scales(drawn.axes, found, what, along, picture.log, labels, [y for bound in bounds for _, y in bound.points])
     for line in found:
         _line(drawn, drawn.axes, line)
+    for bound in bounds:
+        draw_bound(drawn, bound)
     if picture.inset and not (names or picture.log):
         small = inset(drawn.axes, [[(mark.x, mark.y) for mark in line.marks] for line in found])
         _scales(small, found, replace(what, name=""), replace(along, name=""), True, ())
@@ -178,11 +182,17 @@ def _in_lines(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _scales(
-    axes: Axes, found: Sequence[Line], what: Quantity, along: Quantity, log: bool, names: Sequence[str]
+    axes: Axes,
+    found: Sequence[Line],
+    what: Quantity,
+    along: Quantity,
+    log: bool,
+    names: Sequence[str],
+    bounds: Sequence[float] = (),
 ) -> None:
     marks = [mark for line in found for mark in line.marks]
     places = sorted({mark.x for mark in marks})
-    heights = [mark.y for mark in marks] + [mark.high for mark in marks if mark.high is not None]
+    heights = [*bounds, *(mark.y for mark in marks)] + [mark.high for mark in marks if mark.high is not None]
     if log:
         # A deviation may reach below zero, where a logarithmic axis has nothing: it then runs out of the picture.
         lows = [mark.low for mark in marks if mark.low is not None and mark.low > 0]

@@ -7,6 +7,7 @@ from harness.results.row import COLUMNS
 
 PARAMETER = "parameter:"  # begins the name of a column that is one parameter of the label
 DETAIL = "detail:"  # begins the name of a column that is one of the details
+SUM = " + "  # between columns of one unit whose figures are added
 _UNITS = {column.name: column.unit for column in COLUMNS if column.parse in (int, float) and column.unit}
 _NAMES = {
     "seconds": "time",
@@ -51,12 +52,24 @@ class Scale:
 
 
 def quantity(column: str) -> Quantity:
-    """Return what a column of runs.csv measures. Raises LabError for one without a unit."""
+    """Return what a column of runs.csv, or a sum of some, measures. Raises LabError for one without a unit."""
+    if SUM in column:
+        return _sum(column)
     if column.startswith(DETAIL):
         return _detail(column)
     if column not in _UNITS:
         raise LabError(f'expected a column with a unit ({", ".join(_UNITS)}), found "{column}"')
     return Quantity(column, _NAMES.get(column, column.replace("_", " ")), _UNITS[column], column in _MORE_IS_BETTER)
+
+
+def _sum(column: str) -> Quantity:
+    parts = [quantity(part) for part in column.split(SUM)]
+    if len({part.unit for part in parts}) > 1:
+        raise LabError(f'expected columns of one unit in "{column}", found {", ".join(part.unit for part in parts)}')
+    first, *others = parts
+    of_workers = all(part.column.startswith(f"{DETAIL}workers_") for part in others)
+    name = f"{first.name}, workers included" if of_workers else SUM.join(part.name for part in parts)
+    return Quantity(column, name, first.unit, first.more_is_better)
 
 
 def _detail(column: str) -> Quantity:

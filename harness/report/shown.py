@@ -1,0 +1,27 @@
+"""What a run shows, as sentences and tables that all forms of a report have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.report import clusters, control, grids, scaling_tables
+from harness.report.conclusions import conclusions
+from harness.report.summary import Summary
+from harness.report.text_tables import TextTable
+from harness.results.row import Row
+from harness.suites.suite import Suite
+
+
+def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[str]:
+    """Return the sentences of "What this run shows"; `cores` are those of its machine, None where nobody says."""
+    return [
+        *control.said(summaries),
+        *conclusions(rows, suite.comparisons),
+        *grids.said(suite, rows),
+        *scaling_tables.said(clusters.scalings(summaries, cores)),
+    ]
+
+
+def tables(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[TextTable]:
+    """Return the tables that are of no single experiment: the grids among the pictures, and how far workers scale."""
+    return [*grids.tables(suite, rows), *scaling_tables.tables(clusters.scalings(summaries, cores))]

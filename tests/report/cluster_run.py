@@ -1,0 +1,165 @@
+"""A made-up run of a suite about engines and streams, of figures as one machine of two cores gave them."""
+
+from harness.model import Status
+from harness.suites.suite import Picture
+from tests.report.cases import row
+
+MICRO = 1e-6
+LOADS = {"system": ["postgres"], "operation": ["load"]}
+PICTURES = (
+    Picture(
+        "rate-over-workers",
+        "Postgres: loading, rate over workers",
+        "lines",
+        x="parameter:workers",
+        y="rows_per_s",
+        where={"experiment": ["workers"], **LOADS},
+        limit=True,
+    ),
+    Picture(
+        "memory-over-rows",
+        "Postgres: loading, memory over rows",
+        "lines",
+        x="rows",
+        y="peak_rss_bytes + detail:workers_peak_rss_bytes",
+        where={"experiment": ["stream"], **LOADS},
+        log=True,
+    ),
+    Picture(
+        "kill",
+        "The kill table: rows after a worker was killed",
+        "grid",
+        x="parameter:kill",
+        y="detail:found_rows",
+        where={"experiment": ["kill"], "parameter:kill": ["before", "after"]},
+    ),
+    Picture(
+        "change",
+        "Rows read while somebody writes",
+        "grid",
+        x="parameter:change",
+        y="detail:found_rows",
+        where={"experiment": ["change"]},
+    ),
+    Picture(
+        "memory",
+        "With less memory than the data need",
+        "grid",
+        x="parameter:memory_mb",
+        y="peak_rss_bytes",
+        where={"experiment": ["memory"]},
+    ),
+)
+STREAMS = {"postgres.psycopg.load_copy": 118_000, "postgres.adbc.load_ingest": 134_000}
+BOUND = "postgres.asyncpg.write_insert_select"
+# Of a row, in microseconds: one worker's wall time, and CPU time of driver, workers and server.
+WORK = {
+    "postgres.dask.load_to_sql": (95.0, 1.5, 78.0, 14.0),
+    "postgres.dask.load_copy_parts": (16.5, 0.4, 8.2, 6.1),
+    "postgres.dask.load_copy_parts_once": (17.2, 0.4, 8.3, 6.4),
+    "postgres.spark.load_jdbc": (28.0, 0.6, 21.0, 12.5),
+}
+PEAKS = {"dask": 610_000_000, "spark": 1_150_000_000}
+
+
+def measured(transport, seconds, rows=1_000_000, experiment="engines", parameters="", operation="load", **more):
+    """One ok run of some rows."""
+    system, client, _ = transport.split(".")
+    known = {
+        "system": system,
+        "client": client,
+        "operation": operation,
+        "experiment": experiment,
+        "parameters": f"rows={rows}" + (f"; {parameters}" if parameters else ""),
+        "rows": rows,
+        "origin": "beyond",
+        "peak_rss_bytes": 180_000_000,
+        "rows_per_s": rows / seconds,
+        "dataset": "analytics_metrics",
+        "lab": "embedded",
+    }
+    return row(transport, seconds=seconds, **(known | more))
+
+
+def of_engine(transport, workers, seconds, rows=1_000_000, experiment="workers", **more):
+    """One ok run with an engine's workers, whose work a row is that of WORK."""
+    _, driver, of_workers, server = WORK[transport]
+    engine = transport.split(".")[1]
+    details = {
+        "server_cpu_seconds": server * MICRO * rows,
+        "workers_cpu_seconds": of_workers * MICRO * rows,
+        "workers_peak_rss_bytes": PEAKS[engine] * workers,
+        "worker_processes": workers,
+    }
+    known = {"engine": engine, "cpu_seconds": driver * MICRO * rows, "details": details}
+    return measured(transport, seconds, rows, experiment, f"workers={workers}", **(known | more))
+
+
+def bound(seconds, experiment, parameters="", rows=1_000_000, operation="write", transport=BOUND):
+    return measured(transport, seconds, rows, experiment, parameters, operation, origin="limit")
+
+
+def counted(transport, found, status=Status.OK, experiment="kill", parameters="kill=after", **more):
+    """One run of 60,000 rows after which `found` were counted."""
+    system, client, function = transport.split(".")
+    engine = client if client in PEAKS else ""
+    details = {"expected_rows": 60_000, "found_rows": found} | ({"killed": 1} if "kill=" in parameters else {})
+    known = {
+        "system": system,
+        "client": client,
+        "engine": engine,
+        "operation": function.partition("_")[0],
+        "experiment": experiment,
+        "parameters": f"rows=60000; workers=2; {parameters}",
+        "rows": 60_000,
+        "seconds": 4.0 if status is Status.OK else None,
+        "details": details,
+    }
+    return row(transport, status, **(known | more))
+
+
+def workers():
+    """Of one, two and four workers: the second helps less than the model says, the third and fourth do nothing."""
+    for transport, (wall, *_) in WORK.items():
+        for number, faster in ((1, 1.0), (2, 1.62), (4, 1.66)):
+            yield of_engine(transport, number, wall / faster)
+    yield from (bound(1.9, "workers", f"workers={number}") for number in (1, 2, 4))
+
+
+def stream():
+    for rows in (1_000_000, 10_000_000):
+        for place, (transport, rate) in enumerate(STREAMS.items()):
+            peak = 96_000_000 + 9_000_000 * place + rows // 2
+            for part in (0.98, 1.0, 1.03):
+                yield measured(transport, rows / rate * part, rows, "stream", peak_rss_bytes=peak)
+        yield bound(rows * 1.9 * MICRO, "stream", rows=rows)
+    for transport, (wall, *_) in WORK.items():
+        yield of_engine(transport, 2, wall / 1.62, experiment="engines")
+    for transport, rate in STREAMS.items():
+        yield measured(transport, 1_000_000 / rate, parameters="workers=2")
+    yield bound(1.88, "engines", "workers=2")
+
+
+def endings():
+    lost = Status.ERROR, Status.MISMATCH
+    for when in ("before", "after"):
+        where = f"kill={when}"
+        yield counted("postgres.dask.load_copy_parts_once", 60_000, parameters=where)
+        yield counted(
+            "postgres.spark.load_jdbc", 0, lost[0], parameters=where, error="job aborted: stage failed 4 times"
+        )
+        yield counted("postgres.psycopg.load_copy", 0, lost[0], parameters=where, error="the worker was killed")
+    yield counted("postgres.dask.load_copy_parts", 60_000, parameters="kill=before")
+    yield counted("postgres.dask.load_copy_parts", 80_000, lost[1], error="20,000 rows too many")
+    yield counted("clickhouse.dask.unload_parts", 55_000, lost[1], error="5,000 rows missing")
+    yield counted("clickhouse.dask.unload_parts", 60_000, parameters="kill=before")
+    change = {"experiment": "change", "parameters": "change=during"}
+    yield counted("postgres.dask.unload_one_moment", 60_000, **change)
+    yield counted("postgres.dask.unload_by_parts", 60_043, lost[1], **change)
+    for megabytes in (256, 512):
+        limit = {"experiment": "memory", "parameters": f"rows=1000000; memory_mb={megabytes}"}
+        yield row("postgres.psycopg.write_polars_copy", Status.KILLED, **limit)
+        yield row("postgres.psycopg.load_copy", seconds=8.4, operation="load", peak_rss_bytes=97_000_000, **limit)
+
+
+ROWS = [*workers(), *stream(), *endings()]

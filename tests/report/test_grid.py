@@ -1,0 +1,195 @@
+"""The grid: what became of each case is told by colour, mark and word, in the picture, the tables and a sentence."""
+
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from matplotlib.colors import to_rgb
+
+from harness.model import LabError, Status
+from harness.report import grids, style
+from harness.report.pictures import compose, draw
+from harness.report.pictures.grid import _INKS
+from harness.report.pictures.outcomes import Verdict, outcomes
+from tests.report.cases import changed, row, suite
+from tests.report.cluster_run import PICTURES, ROWS, counted
+from tests.report.test_pictures import titles, words
+from tests.report.test_pictures_layout import collisions, laid_out, shown_texts
+
+GRIDS = [picture for picture in PICTURES if picture.form == "grid"]
+KILL = next(picture for picture in GRIDS if picture.name == "kill")
+MEMORY = next(picture for picture in GRIDS if picture.name == "memory")
+WAY = "postgres.dask.load_parts"
+
+
+def cell(*rows, picture=KILL):
+    """The only cell of a grid of one case."""
+    (line,) = outcomes(picture, rows).lines
+    (found,) = line.cells
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "verdict", "text"),
+    [
+        (60_000, Status.OK, Verdict.RIGHT, "60,000 of 60,000"),
+        (80_000, Status.MISMATCH, Verdict.WRONG, "80,000 of 60,000: 20,000 too many"),
+        (59_999, Status.MISMATCH, Verdict.WRONG, "59,999 of 60,000: 1 missing"),
+        (60_000, Status.MISMATCH, Verdict.WRONG, "60,000 of 60,000, wrong values"),
+        (80_000, Status.OK, Verdict.WRONG, "80,000 of 60,000: 20,000 too many"),  # whatever the status says
+        (0, Status.ERROR, Verdict.GAVE_UP, "gave up, 0 left"),
+        (20_000, Status.ERROR, Verdict.GAVE_UP, "gave up, 20,000 left"),
+        (20_000, Status.TIMEOUT, Verdict.GAVE_UP, "timeout, 20,000 left"),
+        (0, Status.UNSUPPORTED, Verdict.UNTRIED, "unsupported"),
+    ],
+)
+def test_a_cell_is_judged_by_the_rows_that_were_found(found, status, verdict, text):
+    judged = cell(counted(WAY, found, status))
+    assert (judged.verdict, judged.text) == (verdict, text)
+
+
+def test_an_ok_run_in_which_no_worker_was_killed_is_no_proof():
+    spared = counted(WAY, 60_000)
+    assert cell(changed(spared, details="expected_rows=60000; found_rows=60000")).verdict is Verdict.UNTRIED
+    wrong = counted(WAY, 70_000, Status.ERROR)
+    assert cell(changed(wrong, details="expected_rows=60000; found_rows=70000")).verdict is Verdict.GAVE_UP
+    while_changed = counted(WAY, 60_000, parameters="change=during", experiment="change")
+    assert cell(while_changed, picture=replace(KILL, x="parameter:change", where=None)).verdict is Verdict.RIGHT
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "text"),
+    [
+        (Status.OK, Verdict.RIGHT, "ok, 97 MB"),
+        (Status.KILLED, Verdict.GAVE_UP, "killed"),
+        (Status.ERROR, Verdict.GAVE_UP, "error"),
+        (Status.MISMATCH, Verdict.WRONG, "mismatch"),
+        (Status.UNAVAILABLE, Verdict.UNTRIED, "unavailable"),
+    ],
+)
+def test_without_counted_rows_the_status_is_the_text_with_the_figure_of_what_is_ok(status, verdict, text):
+    more = {"experiment": "memory", "parameters": "rows=1000; memory_mb=256", "peak_rss_bytes": 97_000_000}
+    judged = cell(row("a.b.c", status, seconds=1.0 if status is Status.OK else None, **more), picture=MEMORY)
+    assert (judged.verdict, judged.text) == (verdict, text)
+
+
+def test_of_several_runs_the_worst_is_shown_with_how_many_ended_so_and_all_are_said():
+    runs = [counted(WAY, 60_000, **{"pass": 1}), counted(WAY, 61_000, Status.MISMATCH, **{"pass": 2})]
+    runs += [counted(WAY, 80_000, Status.MISMATCH, **{"pass": number}) for number in (3, 4)]
+    runs += [counted(WAY, 0, Status.ERROR, **{"pass": 5})]
+    for some in (runs, runs[::-1]):
+        judged = cell(*some)
+        assert judged.marked == "✗ 80,000 of 60,000: 20,000 too many (2 of 5 runs)"
+        assert judged.says.splitlines()[:3] == [
+            WAY,
+            "kill: rows=60000; workers=2; kill=after",
+            "pass 1: ok, 60,000 of 60,000",
+        ]
+        assert judged.says.splitlines()[-1] == "pass 5: error, gave up, 0 left: it was error"
+
+
+def test_columns_stand_as_the_suite_lists_them_and_else_in_their_natural_order():
+    assert outcomes(KILL, ROWS).heads == ("kill before", "kill after")
+    assert outcomes(replace(KILL, where={"experiment": ["kill"]}), ROWS).values == ("after", "before")
+    assert outcomes(MEMORY, ROWS).heads == ("256 MB memory", "512 MB memory")
+
+
+def test_what_one_process_does_comes_first_then_postgres_and_a_transport_has_a_line_for_each_other_parameter():
+    assert [line.name for line in outcomes(KILL, ROWS).lines] == [
+        "postgres.psycopg.load_copy",
+        "postgres.dask.load_copy_parts",
+        "postgres.dask.load_copy_parts_once",
+        "postgres.spark.load_jdbc",
+        "clickhouse.dask.unload_parts",
+    ]
+    more = changed(counted(WAY, 60_000), parameters="rows=60000; workers=4; kill=after")
+    lines = outcomes(KILL, [counted(WAY, 60_000), more]).lines
+    assert [line.name for line in lines] == [f"{WAY} [2 workers]", f"{WAY} [4 workers]"]
+
+
+def test_a_case_that_was_not_run_is_an_empty_cell():
+    (line,) = outcomes(KILL, [*ROWS, counted(WAY, 60_000)]).lines[1:2]
+    assert line.name == "postgres.dask.load_copy_parts"
+    (line,) = (one for one in outcomes(KILL, [*ROWS, counted(WAY, 60_000)]).lines if one.name == WAY)
+    assert line.cells[0] is None
+    assert line.cells[1].verdict is Verdict.RIGHT
+
+
+def test_a_picture_of_a_column_that_there_is_not_is_refused():
+    with pytest.raises(LabError, match='found "killed"'):
+        outcomes(replace(KILL, x="killed"), ROWS)
+
+
+@pytest.mark.parametrize("picture", GRIDS, ids=lambda picture: picture.name)
+def test_a_picture_has_every_cell_with_its_mark_and_says_every_run(picture, tmp_path):
+    drawn = draw(picture, ROWS, (), tmp_path)
+    root = ET.parse(drawn.svg).getroot()
+    cells = [one for line in outcomes(picture, ROWS).lines for one in line.cells]
+    assert set(titles(root).values()) == {one.says for one in cells}
+    assert len(titles(root)) == 2 * len(cells)  # the box and its text
+    shown = words(root)
+    assert all(shown.count(one.marked) == [c.marked for c in cells].count(one.marked) for one in cells)
+    assert drawn.png.stat().st_size < 100_000
+
+
+def test_a_grid_is_drawn_where_no_run_is_ok_and_not_where_there_is_none(tmp_path):
+    assert draw(KILL, [counted(WAY, 0, Status.ERROR)], (), tmp_path).caption.startswith("Each cell is the worst of")
+    assert draw(KILL, [row("a.b.c", seconds=1.0)], (), tmp_path) is None
+
+
+def test_what_a_cell_is_can_be_told_in_black_and_white():
+    light = {verdict: sum(to_rgb(ink.face)) / 3 for verdict, ink in _INKS.items()}
+    assert light[Verdict.WRONG] < 0.35 < 0.8 < light[Verdict.RIGHT] < 0.95 < light[Verdict.GAVE_UP]
+    assert _INKS[Verdict.WRONG].text == "white"
+    assert _INKS[Verdict.GAVE_UP].dash != "-"
+    marks = [verdict.mark for verdict in (Verdict.RIGHT, Verdict.WRONG, Verdict.GAVE_UP)]
+    assert len(set(marks)) == 3
+    assert all(marks)
+    assert set(_INKS) == set(Verdict)
+
+
+def test_no_text_meets_another_and_every_text_of_a_cell_is_within_it():
+    long = "postgres.an_engine_with_a_long_name.load_by_partitions_with_staging_and_a_ledger_and_more"
+    where = {"experiment": ["memory"], "parameter:kill": ["before", "after", *(f"{n} times" for n in range(3))]}
+    rows = [
+        counted(name, found, Status.MISMATCH, "memory", f"kill={when}")
+        for name in (long, WAY)
+        for when, found in zip(where["parameter:kill"], range(60_000, 7_000_000, 1_500_000), strict=True)
+    ]
+    for picture, some in ((replace(KILL, where=where), rows), *((picture, ROWS) for picture in GRIDS)):
+        drawn = laid_out(picture, some)
+        assert collisions(drawn) == []
+        boxes = [patch.get_window_extent() for patch in drawn.axes.patches]
+        texts = [box for text, box in shown_texts(drawn) if text[0] in "✓✗–"]
+        inside = [any(b.x0 <= t.x0 and t.x1 <= b.x1 and b.y0 <= t.y0 and t.y1 <= b.y1 for b in boxes) for t in texts]
+        assert texts
+        assert sum(not one for one in inside) <= 3  # those of the legend, which has no boxes of the axes
+
+
+def test_the_same_cells_stand_in_a_table_and_a_sentence_names_who_is_not_right():
+    about = suite(pictures=PICTURES)
+    first, *_ = grids.tables(about, ROWS)
+    assert first.title == KILL.title
+    assert first.head == ("transport", "kill before", "kill after")
+    assert first.rows[1] == (
+        "postgres.dask.load_copy_parts",
+        "✓ 60,000 of 60,000",
+        "✗ 80,000 of 60,000: 20,000 too many",
+    )
+    assert first.notes == (
+        "✓ right: every row once, every value as it was",
+        "– gave up, or was ended",
+        "✗ wrong: rows too many or missing, and nobody was told",
+    )
+    said, *_ = grids.said(about, ROWS)
+    assert said == (
+        f"{KILL.title}: 1 of 5 transports right; "
+        "rows too many or missing: postgres.dask.load_copy_parts, clickhouse.dask.unload_parts; "
+        "gave up or ended: postgres.psycopg.load_copy, postgres.spark.load_jdbc"
+    )
+    assert grids.tables(suite(), ROWS) == grids.said(suite(), ROWS) == []
+
+
+def test_a_composed_grid_is_the_same_whatever_order_the_runs_have(tmp_path):
+    with style.applied():
+        assert compose(KILL, ROWS, ()).sayings == compose(KILL, ROWS[::-1], ()).sayings
