@@ -1,0 +1,134 @@
+"""Ray Data with clickhouse-connect on its workers: https://docs.ray.io/en/latest/data/api/input_output.html"""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+from harness.registry import transport
+from harness.transports.clickhouse.partitions import (
+    insert_part_once,
+    one_moment,
+    part_queries,
+    read_part,
+    remembering,
+    staging_of,
+)
+from harness.transports.clickhouse.sql import identifier
+from harness.transports.parts import row_groups
+from harness.transports.ray import on_workers, ray_of
+
+ENDPOINT = "clickhouse_http"
+
+
+@contextmanager
+def connect(uri, workers):
+    """Yield the addresses of the database, as this process sees it and as workers do."""
+    with ray_of(workers, ["pyarrow", "clickhouse-connect"]):
+        yield SimpleNamespace(uri=uri, workers_uri=workers.uri)
+
+
+def dsn_of(uri):
+    """Return an address as Ray Data takes it: clickhouse-connect looks for the database in the path."""
+    parts = urlsplit(uri)
+    database = parse_qs(parts.query).get("database", ["default"])[0]
+    return urlunsplit(("clickhousedb", parts.netloc, f"/{database}", "", ""))
+
+
+@transport(
+    "load",
+    path="Ray Data write_clickhouse, HTTP INSERT FORMAT Arrow",
+    payload="Arrow columns",
+    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def load_write_clickhouse(connection, source, table):
+    """Dataset.write_clickhouse into the table that is there: an INSERT for each block.
+
+    A table that it makes itself has String for dates and uuids. Not all or nothing, and not once: Ray repeats a task
+    whose worker died, also after its INSERT.
+    """
+    import ray
+    from ray.data import SinkMode
+
+    dsn = dsn_of(connection.workers_uri)
+    ray.data.read_parquet(source).write_clickhouse(identifier(table), dsn, mode=SinkMode.APPEND)
+
+
+@transport(
+    "load",
+    path="Ray Data map_batches, HTTP INSERT FORMAT Arrow with tokens",
+    payload="Arrow columns",
+    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def load_insert_once(connection, source, table):
+    """Each row group exactly once: a task inserts it as one block under its own token.
+
+    The table remembers the tokens meanwhile, and drops what a task repeats. Others see the table fill.
+    """
+    there = connection.workers_uri
+    with remembering(connection.uri, table):
+        on_workers(insert_part_once, [(there, table, source, group) for group in row_groups(source)])
+
+
+@transport(
+    "load",
+    path="Ray Data map_batches, HTTP INSERT FORMAT Arrow with tokens, EXCHANGE TABLES",
+    payload="Arrow columns",
+    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def load_insert_staged(connection, source, table):
+    """All rows or none: each row group exactly once into a table that is exchanged with the empty one at the end."""
+    there = connection.workers_uri
+    with staging_of(connection.uri, table) as staging:
+        on_workers(insert_part_once, [(there, staging, source, group) for group in row_groups(source)])
+
+
+@transport(
+    "unload",
+    path="Ray Data read_clickhouse, HTTP FORMAT Arrow",
+    payload="Arrow columns",
+    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def unload_read_clickhouse(connection, table, destination):
+    """ray.data.read_clickhouse as it is called first: one query, whose answer one task holds as one block.
+
+    Before it come three more: how many rows there are, how many bytes, and 100 rows.
+    """
+    import ray
+
+    ray.data.read_clickhouse(table=identifier(table), dsn=dsn_of(connection.workers_uri)).write_parquet(destination)
+
+
+@transport(
+    "unload",
+    path="Ray Data map_batches, HTTP FORMAT Arrow of partitions",
+    payload="Arrow columns",
+    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def unload_by_parts(connection, table, destination):
+    """Each task reads one partition of the table (PARTITION BY) and writes it as a file, a record batch at a time.
+
+    No common moment: what is written meanwhile is in some of the files. A table without partitions is one part.
+    """
+    queries = part_queries(connection.uri, table)
+    there = connection.workers_uri
+    on_workers(read_part, [(there, query, destination, str(number)) for number, query in enumerate(queries)])
+
+
+@transport(
+    "unload",
+    path="Ray Data map_batches, HTTP FORMAT Arrow of partitions of a clone",
+    payload="Arrow columns",
+    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def unload_one_moment(connection, table, destination):
+    """The same of a clone of the table: all tasks read the rows of one moment."""
+    there = connection.workers_uri
+    with one_moment(connection.uri, table) as clone:
+        queries = part_queries(connection.uri, clone)
+        on_workers(read_part, [(there, query, destination, str(number)) for number, query in enumerate(queries)])

@@ -1,0 +1,26 @@
+"""Ray Data with psycopg, ADBC and pgpq on its workers: https://docs.ray.io/en/latest/data/api/input_output.html"""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from harness.transports.ray import ray_of
+
+PACKAGES = ["pyarrow", "psycopg", "pgpq", "adbc-driver-postgresql"]
+
+
+@contextmanager
+def connect(uri, workers):
+    """Yield the addresses of the database, as this process sees it and as workers do."""
+    with ray_of(workers, PACKAGES):
+        yield SimpleNamespace(uri=uri, workers_uri=workers.uri)
+
+
+def opening(uri):
+    """Return a function that opens a connection, as Ray Data asks for it on its workers."""
+
+    def open_connection():
+        import psycopg
+
+        return psycopg.connect(uri)
+
+    return open_connection

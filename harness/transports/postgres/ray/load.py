@@ -1,0 +1,89 @@
+"""Parquet into Postgres by Ray Data: as its API has it, and by COPY of a row group at a time."""
+
+from harness.registry import transport
+from harness.transports.parts import row_groups
+from harness.transports.postgres.binary_copy import copy_batches
+from harness.transports.postgres.partitions import copy_part_once, ledger_of, staging_of
+from harness.transports.postgres.ray.client import opening
+from harness.transports.postgres.sql import identifier, identifiers
+from harness.transports.ray import on_workers
+
+
+@transport(
+    "load",
+    path="Ray Data write_sql, executemany",
+    payload="binary and text parameters",
+    requires=["ray.data", "psycopg", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def load_write_sql(connection, source, table):
+    """Dataset.write_sql: an INSERT for each row, 128 of them in one executemany, a transaction for each task.
+
+    Not all or nothing, and not once: Ray repeats a task whose worker died, also after that committed.
+    """
+    import ray
+
+    rows = ray.data.read_parquet(source)
+    names = rows.columns()
+    values = ", ".join(["%s"] * len(names))
+    statement = f"INSERT INTO {identifier(table)} ({identifiers(names)}) VALUES ({values})"
+    rows.write_sql(statement, opening(connection.workers_uri))
+
+
+@transport(
+    "load",
+    path="Ray Data Datasink, COPY FROM STDIN (FORMAT binary)",
+    payload="PostgreSQL binary tuples",
+    requires=["ray.data", "psycopg", "pgpq", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def load_copy_datasink(connection, source, table):
+    """A Datasink of one's own that sends each block by COPY and commits it.
+
+    Not all or nothing, and not once: Ray repeats all blocks of a task whose worker died, also those that it committed.
+    """
+    import ray
+    from ray.data.block import BlockAccessor
+
+    opened = opening(connection.workers_uri)
+
+    class Copy(ray.data.Datasink):
+        def write(self, blocks, ctx):
+            for block in blocks:
+                with opened() as database:
+                    copy_batches(database, table, BlockAccessor.for_block(block).to_arrow().to_batches())
+
+    ray.data.read_parquet(source).write_datasink(Copy())
+
+
+@transport(
+    "load",
+    path="Ray Data map_batches, COPY FROM STDIN (FORMAT binary) and a ledger",
+    payload="PostgreSQL binary tuples",
+    requires=["ray.data", "psycopg", "pgpq", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def load_copy_once(connection, source, table):
+    """Each row group exactly once: a task copies it and enters it in a ledger, in one transaction.
+
+    A task that is repeated finds it there and does nothing. Others see the table fill.
+    """
+    there = connection.workers_uri
+    with ledger_of(connection.uri, table) as ledger:
+        parts = [(there, table, ledger, source, group) for group in row_groups(source)]
+        on_workers(copy_part_once, parts)
+
+
+@transport(
+    "load",
+    path="Ray Data map_batches, COPY FROM STDIN (FORMAT binary), a ledger and a table that takes the place",
+    payload="PostgreSQL binary tuples",
+    requires=["ray.data", "psycopg", "pgpq", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def load_copy_staged(connection, source, table):
+    """All rows or none: each row group exactly once into a table that takes the place of the empty one at the end."""
+    there = connection.workers_uri
+    with staging_of(connection.uri, table) as staging, ledger_of(connection.uri, table) as ledger:
+        parts = [(there, staging, ledger, source, group) for group in row_groups(source)]
+        on_workers(copy_part_once, parts)

@@ -1,0 +1,85 @@
+"""Ray, whose workers do what transports of several databases give them: one of this process's own, or a running one.
+
+https://docs.ray.io/en/latest/data/data.html
+"""
+
+import logging
+import os
+import secrets
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+
+from harness.transports.workers import refuse_others, versions
+
+# The shared memory of a Ray of our own, by default a third of the machine's: what does not fit goes to its folder.
+OBJECT_STORE_BYTES = 512 << 20
+
+
+@contextmanager
+def ray_of(workers, packages):
+    """Start a Ray with so many workers of one core, or meet the one at the address; all that was started is ended.
+
+    Raises RuntimeError where its workers have other versions of Python, of Ray or of the packages than this process.
+    """
+    import ray
+    from ray.data import DataContext, ExecutionResources
+
+    context = DataContext.get_current()
+    context.enable_progress_bars = context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context.execution_options.resource_limits = ExecutionResources.for_limits(cpu=workers.number)
+    if "harness" in sys.modules:  # then workers need not have what a script has in itself
+        ray.cloudpickle.register_pickle_by_value(sys.modules["harness"])
+    with ExitStack() as stack:
+        options = of_our_own(stack, workers.number) if not workers.address else {"address": workers.address}
+        stack.callback(ray.shutdown)
+        ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
+        refuse_others(["ray", *packages], on_every_node(versions, ["ray", *packages]))
+        yield
+
+
+def of_our_own(stack, number):
+    """Return how to start a Ray whose files go when the stack does, and that takes orders from this process alone."""
+    # Ray listens on all addresses. It asks for a token, which it else leaves in the user's home.
+    if "RAY_AUTH_TOKEN_PATH" not in os.environ:
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Its processes give themselves titles, and would write them over their environment, as others see it.
+    os.environ.setdefault("SPT_NOENV", "1")
+    # The path of a socket has at most 107 bytes, of which Ray takes 64.
+    folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True)
+    return {
+        "address": "local",
+        "num_cpus": number,
+        "include_dashboard": False,
+        "object_store_memory": OBJECT_STORE_BYTES,
+        "_temp_dir": stack.enter_context(folder),
+    }
+
+
+def on_every_node(call, *arguments):
+    """Call a function once on every node of Ray that has cores, and return its answers."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    there = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
+    remote = ray.remote(num_cpus=0)(call)
+    return ray.get([remote.options(scheduling_strategy=strategy).remote(*arguments) for strategy in there])
+
+
+def on_workers(call, parts):
+    """Call a function with each part, which is a tuple of arguments: each on a worker, in a task of Ray Data.
+
+    A task whose worker dies is repeated.
+    """
+    import ray
+
+    def with_part(batch):
+        call(*parts[batch["id"][0]])
+        return batch
+
+    if parts:
+        numbers = ray.data.range(len(parts), override_num_blocks=len(parts))
+        numbers.map_batches(with_part, batch_size=1).materialize()
