@@ -38,6 +38,9 @@ class _Settings(BaseSettings):
         ROOT / ("suites" if CHECKOUT else "harness/suites"), description="Where the suites (*.toml) are read from"
     )
     cache_dir: Path = Field(_CACHE, description="Where programs are kept that the lab compiles once")
+    maven_repository: str = Field(
+        "https://repo1.maven.org/maven2", description="Maven repository that jars for Spark come from"
+    )
     state_dir: Path = Field(
         ROOT / ".lab" if CHECKOUT else _CACHE / "state",
         description="Where the embedded lab keeps its servers' data while it runs",

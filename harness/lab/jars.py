@@ -1,0 +1,148 @@
+"""The jars by which Spark speaks to databases, from a Maven repository: `python -m harness.lab.jars`, once.
+
+They are kept in the lab's cache and put beside the jars of PySpark itself, where its driver finds them, and executors
+that run from the same environment. Spark has the others that ClickHouse's asks for, above all zstd-jni: two versions of
+that in one process do not work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.request import urlopen
+
+from harness import settings
+from harness.model import LabError
+
+COMMAND = "python -m harness.lab.jars"
+_ANSWER_SECONDS = 60
+_SETTING = "LAB_MAVEN_REPOSITORY"
+
+
+@dataclass(frozen=True)
+class Jar:
+    """A jar of a Maven repository by its coordinates, and the SHA-256 of the only content that is taken for it."""
+
+    group: str
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}-{self.version}.jar"
+
+    @property
+    def path(self) -> str:
+        """Where it lies below the address of a repository."""
+        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.file}"
+
+
+_CLICKHOUSE, _CORE5 = "com.clickhouse", "org.apache.httpcomponents.core5"
+JARS = tuple(
+    Jar(*pinned)
+    for pinned in (
+        ("org.postgresql", "postgresql", "42.7.14", "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"),
+        (_CLICKHOUSE, "clickhouse-jdbc", "0.11.0", "089e6b1a82d14561b66b7de00c5694fa3fe0015387aaaea9eafaef459f8d4f0b"),
+        (_CLICKHOUSE, "jdbc-v2", "0.11.0", "dfe04307ec9af59bc658f26b88a1a1c5b3d80a0816332959e7c4458776768908"),
+        (_CLICKHOUSE, "client-v2", "0.11.0", "d2b02eeb8089bdca00034c2987488a84a67f51e59cf7f04821d4a93b52301e16"),
+        (_CLICKHOUSE, "clickhouse-data", "0.11.0", "3a2f9cfee88fc2b008a55a70356aa915ed4eb4046fd7302e413f13b6a088dcf6"),
+        (
+            "org.apache.httpcomponents.client5",
+            "httpclient5",
+            "5.6.4",
+            "bdef5f8841145cd76c4c605ff301bc840eea0d5292332b7b892a93316c0d8ee1",
+        ),
+        (_CORE5, "httpcore5", "5.4.3", "18bfbbabb478dfb67f31aeaf428c387f3c3df654582e1309f708ee1f3086830a"),
+        (_CORE5, "httpcore5-h2", "5.4.3", "c7db7026b8e2dea39132b04a6069f6671e2858309b20a146ec5c7dd6ed73a0b6"),
+    )
+)
+
+
+def place() -> Path | None:
+    """Return the folder of PySpark's own jars; None where PySpark is not installed."""
+    spec = find_spec("pyspark")
+    return Path(spec.origin).parent / "jars" if spec and spec.origin else None
+
+
+def missing(wanted: Iterable[Jar] = JARS) -> str | None:
+    """Return which jars PySpark does not have, and what brings them, as a reason, or None."""
+    folder = place()
+    if folder is None or not (absent := [jar.file for jar in wanted if not (folder / jar.file).is_file()]):
+        return None
+    return f"PySpark has no {', '.join(absent)}: {COMMAND}"
+
+
+def install(repository: str, cache: Path, folder: Path, wanted: Iterable[Jar] = JARS) -> list[Path]:
+    """Put jars into a folder, from the cache or else from the repository; return those that were not there.
+
+    Raises LabError: not reached, not what it is taken for, not allowed to write.
+    """
+    added = []
+    for jar in wanted:
+        target = folder / jar.file
+        if _is(jar, target):
+            continue
+        try:
+            if not _is(jar, cache / jar.file):
+                cache.mkdir(parents=True, exist_ok=True)
+                _write(cache / jar.file, _fetched(jar, repository))
+            _write(target, (cache / jar.file).read_bytes())
+        except (OSError, HTTPException, ValueError) as error:
+            raise LabError(f"no {jar.file}: {getattr(error, 'reason', None) or error}; see {_SETTING}") from None
+        added.append(target)
+    return added
+
+
+def _is(jar: Jar, path: Path) -> bool:
+    return path.is_file() and _sha256(path.read_bytes()) == jar.sha256
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _fetched(jar: Jar, repository: str) -> bytes:
+    """Download a jar. Raises LabError where it is not what its hash says."""
+    with urlopen(f"{repository.rstrip('/')}/{jar.path}", timeout=_ANSWER_SECONDS) as answer:
+        content: bytes = answer.read()
+    if (found := _sha256(content)) != jar.sha256:
+        raise LabError(
+            f"{jar.file}: expected a file of the SHA-256 {jar.sha256}, found {found} ({len(content)} bytes), "
+            f"which was thrown away; look at the repository in {_SETTING}"
+        )
+    return content
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that takes its name when it is whole."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Bring the jars and say which came; the status is 2 with a line on what is wrong where that fails."""
+    try:
+        folder = place()
+        if folder is None:
+            raise LabError('expected PySpark to be installed, found none; pip install "dataframe-io-lab[spark]"')
+        chosen = settings.load()
+        added = install(chosen.maven_repository, chosen.cache_dir / "jars", folder)
+    except LabError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+    sys.stdout.write("".join(f"{path}\n" for path in added) or "all jars are there\n")
+
+
+if __name__ == "__main__":
+    main()
