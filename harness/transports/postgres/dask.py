@@ -138,10 +138,10 @@ def unload_read_sql_table(connection, table, destination):
     """Read the table with read_sql_table and write its partitions with to_parquet.
 
     Partitions are equal ranges of a column of whole numbers or timestamps without nulls, the first of the primary key
-    where there is one; without an index on it the server reads the whole table for each. They are read at different moments.
-    Dask makes text of all that is no number or timestamp, so dates are parsed into timestamps. Numbers beside nulls
-    become floats. The driver reads the table's columns at the address that the workers have. Unsupported without such
-    a column: `unload_read_sql_query` divides any table.
+    where there is one; without an index on it the server reads the whole table for each. They are read at different
+    moments. Dask makes text of all that is no number or timestamp, so dates are parsed into timestamps. Numbers
+    beside nulls become floats. The driver reads the table's columns at the address that the workers have. Unsupported
+    without such a column: `unload_read_sql_query` divides any table.
     """
     import dask.dataframe as dd
 
