@@ -90,17 +90,20 @@ class Killing(Beside):
 
 
 class Changing(Beside):
-    """Somebody who changes a table while it is read, from when a folder has its first file; `steps` are the changes."""
+    """Somebody who changes a table while it is read, from when the folder `begins` has its first file.
 
-    def __init__(self, system: System, endpoints: dict[str, str], tables: tuple[str, str], begins: Path) -> None:
+    `what` are the table, the small one and the column of dates, `steps` the changes so far.
+    """
+
+    def __init__(self, system: System, endpoints: dict[str, str], what: tuple[str, str, str], begins: Path) -> None:
         super().__init__(_CHANGE_SECONDS)
         self._connection = system.client.open_connection(endpoints)
         self._change: Callable[..., Any] = system.meanwhile.change
-        self._tables, self._begins, self.steps = tables, begins, 0
+        self._what, self._begins, self.steps = what, begins, 0
 
     def step(self) -> bool:
         if self.steps or any(self._begins.iterdir()):
-            self._change(self._connection, *self._tables, self.steps)
+            self._change(self._connection, *self._what, self.steps)
             self.steps += 1
         return False
 

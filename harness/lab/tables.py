@@ -60,6 +60,13 @@ class Tables:
         """Return the names of two loaded tables; they are loaded and verified on first use."""
         return self._filled(system, "_loaded", PLAIN, ())
 
+    def for_changing(self, system: str) -> tuple[str, str]:
+        """Return the names of two tables that are loaded anew, of which the first may be changed while it is read."""
+        self._loaded.pop((system, "_loaded"), None)
+        tables = self._filled(system, "_loaded", SYSTEMS[system].meanwhile.PROFILE, ())
+        del self._loaded[system, "_loaded"]  # the next one who reads finds others
+        return tables
+
     def for_copying(self, system: str, in_key_order: bool) -> tuple[str, str]:
         """Return the names of two loaded tables that cost the server as little as possible to read; see `for_read`.
 
@@ -167,10 +174,6 @@ class Tables:
     def rows_of(self, system: str, table: str) -> int:
         """Have the server count the rows of a table."""
         return int(self._ask(system, SYSTEMS[system].client.fetch, table, "count(*)").column(0)[0].as_py())
-
-    def spoilt(self, system: str) -> None:
-        """Have the tables for reads loaded again before the next one: somebody has changed them."""
-        self._loaded.pop((system, "_loaded"), None)
 
     def discard_beside(self, system: str) -> None:
         """Drop what transports that were ended have left beside these tables."""

@@ -196,16 +196,19 @@ class Watch(Protocol):
 class Meanwhile(Protocol):
     """What happens to a table while a transport is at it: the module `meanwhile` of a room.
 
-    `ADDS` says whether `change` adds rows: in turn those of the first and of the last month of the small table.
+    `PROFILE` is the form of a table that is changed while it is read.
     """
 
-    ADDS: bool
+    PROFILE: str
 
     def watch(self, connection: Any) -> Watch:
         """Begin to watch who writes and who has committed."""
 
-    def change(self, connection: Any, table: str, warmup: str, step: int) -> None:
-        """Change a table at once, as seen by whoever reads it as of one moment; `warmup` is the small one."""
+    def change(self, connection: Any, table: str, warmup: str, month: str, step: int) -> None:
+        """Add all rows of the first (`step` is even) or the last month of the small table `warmup`, at once.
+
+        `month` is the column of dates. Who reads as of one moment sees all of it or nothing.
+        """
 
 
 class Hostile(Protocol):

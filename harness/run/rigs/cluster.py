@@ -92,8 +92,8 @@ class ClusterRig(DatabaseRig):
             job = replace(job, warmup_table="")  # nobody is to be killed in it
             beside.threads.append(Killing(system, self.lab.endpoints, beside.mark, str(moment)))
         if system and "change" in case.parameters:
-            tables = (job.table, job.warmup_table)
-            beside.threads.append(Changing(system, self.lab.endpoints, tables, Path(job.warmup_destination)))
+            what = (job.table, job.warmup_table, self._of(case).spec.month)
+            beside.threads.append(Changing(system, self.lab.endpoints, what, Path(job.warmup_destination)))
         for thread in beside.threads:
             thread.start()
         return job
@@ -105,9 +105,8 @@ class ClusterRig(DatabaseRig):
             return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=tables.warmup.path)
         if entry.operation is not Operation.UNLOAD:
             return super()._with_tables(case, job)
-        table, warmup_table = tables.for_read(entry.system)
-        if "change" in case.parameters:
-            tables.spoilt(entry.system)
+        made = tables.for_changing if "change" in case.parameters else tables.for_read
+        table, warmup_table = made(entry.system)
         folders = [self.unloaded / name for name in ("measured", "warmup")]
         for folder in folders:
             folder.mkdir(parents=True)
@@ -130,19 +129,19 @@ class ClusterRig(DatabaseRig):
             found, converted = tables.sums_of(system, job.table), None
         else:
             found, converted = unloaded.summed(job.destination, tables.kinds)
-        moments = self._moments(case, tables)
-        wrong = sums.differences(moments[-1], found) if found not in moments else []
+        moments = self._moments(tables)
         nearest = min(moments, key=lambda moment: abs(moment.rows - found.rows))
+        wrong = sums.differences(nearest, found)
         details = self._of_processes()
         if _MORE.keys() & case.parameters.keys():
             details |= {"expected_rows": nearest.rows, "found_rows": found.rows, **self._killed()}
         return Checked(wrong, converted, details)
 
-    def _moments(self, case: Case, tables: Tables) -> list[Sums]:
-        """Return what the table summed up to at every moment of the run, the last one first where all are alike."""
+    def _moments(self, tables: Tables) -> list[Sums]:
+        """Return what the table summed up to at every moment of the run."""
         moments = [tables.expected_sums]
         changing = self.meanwhile.of(Changing)
-        if isinstance(changing, Changing) and SYSTEMS[case.transport.system].meanwhile.ADDS:
+        if isinstance(changing, Changing):
             added = tables.sums_of_first_and_last_month
             for step in range(changing.steps):
                 moments.append(moments[-1] + added[step % 2])

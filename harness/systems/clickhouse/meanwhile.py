@@ -11,7 +11,7 @@ from harness.transports.clickhouse.sql import identifier, literal
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
-ADDS = True  # `change` adds rows of the first and of the last partition, in turn
+PROFILE = "keyed"  # of a table that is changed: no key of ClickHouse refuses a row
 
 
 class Rows:
@@ -43,8 +43,11 @@ def watch(client: Client) -> Rows:
     return Rows(client)
 
 
-def change(client: Client, table: str, warmup: str, step: int) -> None:
-    """Insert all rows of one partition of the small table; such an INSERT is seen whole or not at all."""
+def change(client: Client, table: str, warmup: str, month: str, step: int) -> None:
+    """Insert all rows of one month, which is one partition, of the small table.
+
+    Such an INSERT is seen whole or not at all; one into several partitions would be seen partition by partition.
+    """
     first_or_last = "max" if step % 2 else "min"
     ours, small = f"{NAMESPACE}.{identifier(table)}", f"{NAMESPACE}.{identifier(warmup)}"
     parts = f"SELECT {first_or_last}(partition_id) FROM system.parts WHERE active AND database = '{NAMESPACE}'"
