@@ -8,6 +8,7 @@ PICTURES = (
     Picture("times", "Time by size", "lines", y="seconds", x="bytes", where={"system": ["parquet"]}, inset=True),
     Picture("rates", "Rates", "bars", y="rows_per_s", where={"system": ["postgres"]}, published=True),
     Picture("memory", "Memory against time", "scatter", y="peak_rss_bytes", x="seconds", log=True),
+    Picture("ends", "Endings", "grid", y="seconds", x="parameter:files", where={"system": ["parquet"]}),
 )
 LONG = "asyncpg COPY FROM STDIN (FORMAT binary) from Polars rows of a frame with a rather long description {}"
 ENDLESS = "x" * 150 + "<script>console.error('run')</script>"
