@@ -196,7 +196,7 @@ class Watch(Protocol):
 class Meanwhile(Protocol):
     """What happens to a table while a transport is at it: the module `meanwhile` of a room.
 
-    `PROFILE` is the form of a table that is changed while it is read.
+    `PROFILE` is the form of a table that takes rows which come again.
     """
 
     PROFILE: str

@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.check import sums, unloaded
 from harness.check.sums import Sums
+from harness.datasets.specification import PLAIN
 from harness.lab import cluster
 from harness.lab.meanwhile import Beside, Changing, Killing, Looking
 from harness.lab.tables import Tables
@@ -101,7 +102,9 @@ class ClusterRig(DatabaseRig):
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
         entry, tables = case.transport, self._of(case)
         if entry.operation is Operation.LOAD:
-            table, warmup_table = tables.for_write(entry.system)
+            # A key would refuse the rows that somebody repeats, which is what is asked.
+            profile = SYSTEMS[entry.system].meanwhile.PROFILE if "kill" in case.parameters else PLAIN
+            table, warmup_table = tables.for_write(entry.system, profile)
             return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=tables.warmup.path)
         if entry.operation is not Operation.UNLOAD:
             return super()._with_tables(case, job)

@@ -11,7 +11,7 @@ from harness.transports.clickhouse.sql import identifier, literal
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
-PROFILE = "keyed"  # of a table that is changed: no key of ClickHouse refuses a row
+PROFILE = "keyed"  # no key of ClickHouse refuses a row
 
 
 class Rows:

@@ -11,7 +11,7 @@ from harness.transports.postgres.sql import identifier
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
-PROFILE = "heap"  # of a table that is changed: its key would refuse the same rows again
+PROFILE = "heap"  # a key would refuse rows that come again
 _PAGES = 5  # whose rows one change moves
 
 
