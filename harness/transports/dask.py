@@ -39,7 +39,8 @@ def _scheduler_of(workers):
         n_workers=workers.number,
         threads_per_worker=1,
         processes=True,  # each below a nanny, which starts it again
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # None would be 8787, which is somebody's already
+        scheduler_kwargs={"dashboard": False},
         local_directory=workers.folder,
         silence_logs=logging.CRITICAL,
     ) as cluster:
