@@ -21,14 +21,22 @@ from harness.transports.postgres.partitions import (
 from harness.transports.postgres.sql import identifier
 from harness.transports.postgres.to_sql import insert_by_copy, uuid_types
 
-MODULES = ["adbc_driver_postgresql.dbapi", "dask.dataframe", "pgpq", "psycopg", "pyarrow.parquet", "sqlalchemy"]
 CHUNK = "32 MiB"  # of Dask's own estimate of a partition in memory
 
 
 @contextmanager
 def connect(uri, workers):
     """Yield a client of the scheduler, and the database's address as this process sees it and as the workers do."""
-    with client_of(workers, MODULES) as client:
+    modules = [
+        "adbc_driver_postgresql.dbapi",
+        "dask.dataframe",
+        "pandas",
+        "pgpq",
+        "psycopg",
+        "pyarrow.parquet",
+        "sqlalchemy",
+    ]
+    with client_of(workers, modules) as client:
         yield client, uri, workers.uri
 
 
