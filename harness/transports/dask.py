@@ -4,6 +4,8 @@ from contextlib import contextmanager
 
 from harness.transports.workers import refuse_others
 
+PATIENCE_SECONDS = 60  # for workers of a cluster to be there
+
 
 @contextmanager
 def client_of(workers, modules):
@@ -18,7 +20,7 @@ def client_of(workers, modules):
     from distributed import Client
 
     with _scheduler_of(workers) as scheduler, Client(scheduler) as client:
-        client.wait_for_workers(workers.number, timeout=60)
+        client.wait_for_workers(workers.number, timeout=PATIENCE_SECONDS)
         packages = sorted({"cloudpickle", "dask", "distributed", *(name.partition(".")[0] for name in modules)})
         refuse_others(packages, _versions_of_workers(client, packages))
         client.run(_import_modules, [name for name in modules if name in sys.modules])
@@ -39,7 +41,8 @@ def _scheduler_of(workers):
         n_workers=workers.number,
         threads_per_worker=1,
         processes=True,  # each below a nanny, which starts it again
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # None would be 8787, which is somebody's already
+        scheduler_kwargs={"dashboard": False},
         local_directory=workers.folder,
         silence_logs=logging.CRITICAL,
     ) as cluster:

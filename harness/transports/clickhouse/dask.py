@@ -21,13 +21,12 @@ from harness.transports.dask import client_of, done
 from harness.transports.parts import row_groups
 
 ENDPOINT = "clickhouse_http"
-MODULES = ["clickhouse_connect", "pyarrow.parquet"]
 
 
 @contextmanager
 def connect(uri, workers):
     """Yield a client of the scheduler, and the database's address as this process sees it and as the workers do."""
-    with client_of(workers, MODULES) as client:
+    with client_of(workers, ["clickhouse_connect", "pyarrow.parquet"]) as client:
         yield client, uri, workers.uri
 
 

@@ -18,16 +18,25 @@ from harness.transports.postgres.partitions import (
     read_part,
     staging_of,
 )
+from harness.transports.postgres.sql import identifier
 from harness.transports.postgres.to_sql import insert_by_copy, uuid_types
 
-MODULES = ["adbc_driver_postgresql.dbapi", "dask.dataframe", "pgpq", "psycopg", "pyarrow.parquet", "sqlalchemy"]
-CHUNK = "64 MiB"  # of Dask's own estimate of a partition in memory
+CHUNK = "32 MiB"  # of Dask's own estimate of a partition in memory
 
 
 @contextmanager
 def connect(uri, workers):
     """Yield a client of the scheduler, and the database's address as this process sees it and as the workers do."""
-    with client_of(workers, MODULES) as client:
+    modules = [
+        "adbc_driver_postgresql.dbapi",
+        "dask.dataframe",
+        "pandas",
+        "pgpq",
+        "psycopg",
+        "pyarrow.parquet",
+        "sqlalchemy",
+    ]
+    with client_of(workers, modules) as client:
         yield client, uri, workers.uri
 
 
@@ -161,27 +170,21 @@ def unload_read_sql_table(connection, table, destination):
     needs=["dask"],
 )
 def unload_read_sql_query(connection, table, destination):
-    """Read the table with read_sql_query, divided by a hash of where each row stands, and write it with to_parquet.
+    """Read the table with read_sql_query in ranges of its pages, and write its partitions with to_parquet.
 
-    So a table without a column of numbers is divided, evenly; the server reads the whole table for each partition.
-    They are read at different moments: a row that is updated between them moves, and is read twice or not at all.
-    Values become what they do in `unload_read_sql_table`.
+    The column that Dask divides by is ctid, where a row stands: every table has it, and the server reads each page
+    once. A row group's worth of pages (16 MB) is a partition; they are read at different moments, and a row that is
+    updated meanwhile moves. Values become what they do in `unload_read_sql_table`.
     """
     import dask.dataframe as dd
     import sqlalchemy as sa
 
-    _, _, there = connection
-    columns = _columns(there, table)
-    place = sa.literal_column("hashtext(ctid::text)", sa.Integer).label("hash of ctid")
-    query = sa.select(sa.select(*columns, place).subquery())
-    frame = dd.read_sql_query(
-        query,
-        _url(there),
-        sa.column(place.name, place.type),
-        limits=(-(2**31), 2**31 - 1),
-        bytes_per_chunk=CHUNK,
-        parse_dates=_dates(columns),
-    )
+    _, here, there = connection
+    columns, ctid = _columns(here, table), sa.column("ctid", _tid())
+    with _engine(here) as engine:
+        divisions = _divisions(engine, table)
+    query = sa.select(*columns, ctid)
+    frame = dd.read_sql_query(query, _url(there), ctid, divisions=divisions, parse_dates=_dates(columns))
     frame.to_parquet(destination, write_index=False)
 
 
@@ -269,3 +272,23 @@ def _dividing(columns):
             "expected a column of whole numbers or timestamps without nulls to divide the table by, found none"
         )
     return min(suit, key=lambda column: not column.primary_key).name
+
+
+def _divisions(engine, table):
+    """Return the ctids at which ranges of 2,000 pages begin, and one after all that a table can have."""
+    import sqlalchemy as sa
+
+    asked = "SELECT pg_relation_size(CAST(:table AS regclass)) / current_setting('block_size')::int"
+    with engine.connect() as server:
+        pages = server.execute(sa.text(asked.replace("::", "\\:\\:")), {"table": identifier(table)}).scalar_one()
+    return [f"({page},0)" for page in range(0, max(pages, 1), 2_000)] + ["(4294967295,0)"]
+
+
+def _tid():
+    """Return the type of ctid, which SQLAlchemy does not have: without one it would cast texts to VARCHAR."""
+    import sqlalchemy as sa
+
+    class Tid(sa.types.UserDefinedType):
+        cache_ok = True
+
+    return Tid()

@@ -1,0 +1,218 @@
+"""Loads and unloads by Dask, on workers that are processes and on real servers: a few every day, all at length."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+
+from harness import registry
+from harness.check import sums, unloaded
+from harness.check.sums import Sums
+from harness.datasets import store
+from harness.lab.embedded import EmbeddedLab
+from harness.model import Operation, Workers
+from harness.systems import SYSTEMS
+from harness.transports.clickhouse import partitions as clickhouse
+from harness.transports.dask import client_of, done
+from harness.transports.parts import row_groups
+from harness.transports.postgres import dask as of_postgres
+from harness.transports.postgres import partitions as postgres
+from tests.every import every
+
+ROWS, PARTS = 2_000, 4
+SPEC = store.specification("analytics_metrics")
+PROFILES = {"postgres": "heap", "clickhouse": "keyed"}
+# System -> the name of its address, how to put a part of rows into a table, how to do it once, and what that needs.
+PLAIN_AND_ONCE = {
+    "postgres": ("postgres", postgres.copy_part, postgres.copy_part_once, postgres.ledger_of),
+    "clickhouse": ("clickhouse_http", clickhouse.insert_part, clickhouse.insert_part_once, clickhouse.remembering),
+}
+OF_DASK = registry.select("*.dask.*")
+DAILY = registry.select(
+    "postgres.dask.load_copy_once,postgres.dask.unload_one_moment,"
+    "clickhouse.dask.load_insert_once,clickhouse.dask.unload_one_moment"
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """A scheduler with two workers, which all tests share as one that is there already; the address is nobody's yet."""
+    folder = str(tmp_path_factory.mktemp("workers"))
+    with client_of(Workers(2, "", folder=folder), []) as client:
+        yield Workers(2, "", client.scheduler.address, folder)
+
+
+@pytest.fixture(scope="module")
+def source(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Parquet file of several row groups."""
+    path = tmp_path_factory.mktemp("source") / "parts.parquet"
+    built = pq.read_table(store.ensure(dataset_folder, "analytics_metrics", ROWS, 7).path)
+    pq.write_table(built, path, row_group_size=ROWS // PARTS)
+    return str(path)
+
+
+class Table:
+    """A table of the dataset on the server of a system, and its address."""
+
+    def __init__(self, system: str, endpoint: str, lab: EmbeddedLab) -> None:
+        self.name, self._system, self._lab = "of dask", SYSTEMS[system], lab
+        self.uri = self._system.client.transport_uri(endpoint, lab.endpoints[endpoint])
+        self.connection = self._system.client.open_connection(lab.endpoints)
+        self._system.client.ensure_namespace(self.connection)
+        self._system.client.create(self.connection, self.name, self._system.tables.definition(SPEC, PROFILES[system]))
+
+    def sums(self) -> Sums:
+        return self._system.sums.sums(self.connection, self.name, SPEC.kinds)
+
+    def discard(self) -> None:
+        self._system.client.drop(self.connection, self.name)
+        self.connection.close()
+
+
+@pytest.fixture
+def table(embedded_lab: EmbeddedLab) -> Iterator[Callable[..., Table]]:
+    """Make a table of a system; it is dropped at the end."""
+    made: list[Table] = []
+
+    def make(system: str, endpoint: str) -> Table:
+        made.append(Table(system, endpoint, embedded_lab))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.discard()
+
+
+def fill(system: str, uri: str, name: str, source: str) -> None:
+    """Load all row groups without Dask."""
+    put = PLAIN_AND_ONCE[system][1]
+    for group in row_groups(source):
+        put(uri, name, source, group)
+
+
+def moved(entry: Any, made: Table, workers: Workers, source: str, folder: Path) -> Sums:
+    """Call a transport on a table and return the sums of what it loaded or unloaded."""
+    with registry.connect_of(entry)(made.uri, replace(workers, uri=made.uri)) as connection:
+        if entry.operation is Operation.LOAD:
+            entry.function(connection, source, made.name)
+            return made.sums()
+        fill(entry.system, made.uri, made.name, source)
+        folder.mkdir()
+        entry.function(connection, made.name, str(folder))
+    return unloaded.summed(folder, SPEC.kinds)[0]
+
+
+@pytest.mark.parametrize("entry", DAILY, ids=lambda entry: entry.id)
+def test_what_dask_moves_arrives_exact(
+    entry: Any, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
+) -> None:
+    found = moved(entry, table(entry.system, entry.endpoint), cluster, source, tmp_path / "unloaded")
+    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("entry", [entry for entry in OF_DASK if entry not in DAILY], ids=lambda entry: entry.id)
+def test_what_every_way_of_dask_moves_arrives_exact(
+    entry: Any, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
+) -> None:
+    found = moved(entry, table(entry.system, entry.endpoint), cluster, source, tmp_path / "unloaded")
+    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+
+
+@pytest.mark.long
+def test_workers_of_its_own_do_the_same(table: Callable[..., Table], source: str, tmp_path: Path) -> None:
+    made = table("postgres", "postgres")
+    (tmp_path / "workers").mkdir()
+    own = Workers(2, made.uri, folder=str(tmp_path / "workers"))
+    found = moved(registry.one("postgres.dask.load_copy"), made, own, source, tmp_path / "unloaded")
+    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+
+
+def test_workers_of_another_version_are_refused(cluster: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", {"dask": "1.0"}.get)
+    with (
+        pytest.raises(RuntimeError, match=r"expected every worker to run .*dask 1\.0.* found .*dask 20"),
+        client_of(cluster, ["pandas"]),
+    ):
+        pass
+
+
+def test_a_cluster_of_fewer_workers_is_refused(cluster: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.transports.dask.PATIENCE_SECONDS", 1)
+    with pytest.raises(TimeoutError, match="2/3 workers"), client_of(replace(cluster, number=3), []):
+        pass
+
+
+NUMBER, TIME = sa.Column("number", sa.BigInteger, nullable=False), sa.Column("time", sa.TIMESTAMP, nullable=False)
+KEY, TEXT = sa.Column("key", sa.Integer, primary_key=True), sa.Column("text", sa.Text, nullable=False)
+
+
+@every(
+    [((NUMBER, TIME), "number"), ((TEXT, TIME, NUMBER), "time"), ((NUMBER, KEY), "key")],
+    lambda case: case[1],
+)
+def test_a_table_is_divided_by_a_column_of_numbers_or_times_and_best_by_its_key(case: Any) -> None:
+    made, wanted = case
+    assert of_postgres._dividing(made) == wanted
+
+
+def test_a_table_without_such_a_column_is_not_divided() -> None:
+    nullable = sa.Column("number", sa.Integer)
+    with pytest.raises(registry.Unsupported, match="whole numbers or timestamps without nulls"):
+        of_postgres._dividing((TEXT, nullable))
+
+
+def once_killed(call: Callable[[int], int], flag: str, group: int) -> int:
+    """Do it, and for the second part die of it the first time, when it is done."""
+    rows = call(group)
+    if group == 1 and not os.path.exists(flag):
+        Path(flag).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rows
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("system", PLAIN_AND_ONCE)
+def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_where_that_is_seen_to(
+    system: str, table: Callable[..., Table], source: str, tmp_path: Path
+) -> None:
+    endpoint, plain, once, keeping = PLAIN_AND_ONCE[system]
+    made = table(system, endpoint)
+    arguments = (made.uri, made.name)
+    with client_of(Workers(2, made.uri, folder=str(tmp_path)), []) as client:
+        dying = partial(once_killed, partial(plain, *arguments, source), str(tmp_path / "plain"))
+        done(client, dying, row_groups(source))
+        rows = made.sums().rows
+        assert (tmp_path / "plain").exists()
+        assert rows > ROWS
+        with keeping(*arguments) as kept:
+            more = (kept,) if system == "postgres" else ()
+            dying = partial(once_killed, partial(once, *arguments, *more, source), str(tmp_path / "once"))
+            done(client, dying, row_groups(source))
+    assert (tmp_path / "once").exists()
+    assert made.sums().rows == rows + ROWS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["postgres.dask.load_copy_staged", "clickhouse.dask.load_insert_staged"])
+def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
+    name: str, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
+) -> None:
+    entry = registry.one(name)
+    made = table(entry.system, entry.endpoint)
+    rows = pq.read_table(source)
+    keys = rows["entity_key"].to_pylist()
+    keys[-1] = "00"  # no uuid
+    spoilt = str(tmp_path / "spoilt.parquet")
+    pq.write_table(rows.set_column(0, "entity_key", [keys]), spoilt, row_group_size=ROWS // PARTS)
+    with pytest.raises(Exception, match=r"(?i)uuid"):
+        moved(entry, made, cluster, spoilt, tmp_path / "unloaded")
+    assert made.sums().rows == 0
+    assert sums.differences(sums.of_parquet(source, SPEC.kinds), moved(entry, made, cluster, source, tmp_path)) == []
