@@ -1,8 +1,8 @@
 """The jars by which Spark speaks to databases, from a Maven repository: `python -m harness.lab.jars`, once.
 
 They are kept in the lab's cache and put beside the jars of PySpark itself, where its driver finds them, and executors
-that run from the same environment. Spark has the others that ClickHouse's asks for, above all zstd-jni: two versions of
-that in one process do not work.
+that run from the same environment. What Spark has itself is not among them, above all zstd-jni: two versions of that in
+one process do not work.
 """
 
 from __future__ import annotations
@@ -44,25 +44,11 @@ class Jar:
         return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.file}"
 
 
-_CLICKHOUSE, _CORE5 = "com.clickhouse", "org.apache.httpcomponents.core5"
-JARS = tuple(
-    Jar(*pinned)
-    for pinned in (
-        ("org.postgresql", "postgresql", "42.7.14", "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"),
-        (_CLICKHOUSE, "clickhouse-jdbc", "0.11.0", "089e6b1a82d14561b66b7de00c5694fa3fe0015387aaaea9eafaef459f8d4f0b"),
-        (_CLICKHOUSE, "jdbc-v2", "0.11.0", "dfe04307ec9af59bc658f26b88a1a1c5b3d80a0816332959e7c4458776768908"),
-        (_CLICKHOUSE, "client-v2", "0.11.0", "d2b02eeb8089bdca00034c2987488a84a67f51e59cf7f04821d4a93b52301e16"),
-        (_CLICKHOUSE, "clickhouse-data", "0.11.0", "3a2f9cfee88fc2b008a55a70356aa915ed4eb4046fd7302e413f13b6a088dcf6"),
-        (
-            "org.apache.httpcomponents.client5",
-            "httpclient5",
-            "5.6.4",
-            "bdef5f8841145cd76c4c605ff301bc840eea0d5292332b7b892a93316c0d8ee1",
-        ),
-        (_CORE5, "httpcore5", "5.4.3", "18bfbbabb478dfb67f31aeaf428c387f3c3df654582e1309f708ee1f3086830a"),
-        (_CORE5, "httpcore5-h2", "5.4.3", "c7db7026b8e2dea39132b04a6069f6671e2858309b20a146ec5c7dd6ed73a0b6"),
-    )
-)
+def locked() -> list[Jar]:
+    """Return the jars of the lock file: coordinates and a hash a line."""
+    lines = Path(__file__).with_name("jars.lock").read_text(encoding="utf-8").splitlines()
+    pinned = [line.replace(" sha256:", ":").split(":") for line in lines if not line.startswith("#")]
+    return [Jar(group, name, version, sha256) for group, name, version, sha256 in pinned]
 
 
 def place() -> Path | None:
@@ -71,7 +57,7 @@ def place() -> Path | None:
     return Path(spec.origin).parent / "jars" if spec and spec.origin else None
 
 
-def missing(wanted: Iterable[Jar] = JARS) -> str | None:
+def missing(wanted: Iterable[Jar]) -> str | None:
     """Return which jars PySpark does not have, and what brings them, as a reason, or None."""
     folder = place()
     if folder is None or not (absent := [jar.file for jar in wanted if not (folder / jar.file).is_file()]):
@@ -79,7 +65,7 @@ def missing(wanted: Iterable[Jar] = JARS) -> str | None:
     return f"PySpark has no {', '.join(absent)}: {COMMAND}"
 
 
-def install(repository: str, cache: Path, folder: Path, wanted: Iterable[Jar] = JARS) -> list[Path]:
+def install(wanted: Iterable[Jar], folder: Path, cache: Path, repository: str) -> list[Path]:
     """Put jars into a folder, from the cache or else from the repository; return those that were not there.
 
     Raises LabError: not reached, not what it is taken for, not allowed to write.
@@ -137,7 +123,7 @@ def main() -> None:
         if folder is None:
             raise LabError('expected PySpark to be installed, found none; pip install "dataframe-io-lab[spark]"')
         chosen = settings.load()
-        added = install(chosen.maven_repository, chosen.cache_dir / "jars", folder)
+        added = install(locked(), folder, chosen.cache_dir / "jars", chosen.maven_repository)
     except LabError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)

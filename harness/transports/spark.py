@@ -14,6 +14,8 @@ STOP_SECONDS = 30
 # Nothing but errors, on stderr: a warning about every library of Hadoop's that is not there would come before them.
 QUIET = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -44,9 +46,9 @@ def spark_session(workers, packages):
 
 
 def _variables(workers, folder):
-    """Return what a driver and its executors find in their environment."""
+    """Return what a driver and its executors find in their environment; all of them run this interpreter."""
     if workers.address:
-        return {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+        return {"PYSPARK_PYTHON": sys.executable}
     home = _home(folder)
     return {
         "PYSPARK_PYTHON": sys.executable,
@@ -94,16 +96,16 @@ def _options(workers, folder):
 @contextmanager
 def _environment(variables):
     """Have variables in this process's environment meanwhile: what it starts inherits them."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = os.environ.copy()
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
+        for name in variables:
+            if name in before:
+                os.environ[name] = before[name]
             else:
-                os.environ[name] = value
+                del os.environ[name]
 
 
 def _versions_there(session, number, names):
@@ -115,12 +117,11 @@ def _versions_there(session, number, names):
 def _end():
     """End the session and the driver's JVM, which would live as long as this process, and with it the executors."""
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
     gateway = SparkContext._gateway
     try:
-        if session := SparkSession.getActiveSession():
-            session.stop()
+        if context := SparkContext._active_spark_context:
+            context.stop()
     finally:
         SparkContext._gateway = SparkContext._jvm = None
         if gateway is not None:
@@ -141,3 +142,9 @@ def need_driver(session, driver):
         session._jvm.java.lang.Class.forName(driver)
     except Py4JJavaError:
         raise Unsupported(f"expected {driver} in a jar of PySpark, found none; python -m harness.lab.jars") from None
+
+
+def in_tasks(session, parts, work):
+    """Have executors do something with each part, in a task of its own: one that dies with its executor is repeated."""
+    if parts := list(parts):
+        session.sparkContext.parallelize(parts, len(parts)).foreach(work)

@@ -5,6 +5,7 @@ from harness.transports.parts import row_groups
 from harness.transports.postgres.partitions import copy_part, copy_part_once, ledger_of, staging_of
 from harness.transports.postgres.spark.client import jdbc
 from harness.transports.postgres.sql import identifier
+from harness.transports.spark import in_tasks
 
 _REQUIRES = ["pyspark.sql", "pyarrow.parquet", "psycopg", "pgpq"]
 
@@ -49,12 +50,6 @@ def load_jdbc_rewrite(connection, source, table):
     _append(connection, source, table, {"reWriteBatchedInserts": "true", "batchsize": "10000"})
 
 
-def _each(session, groups, work):
-    """Have executors do something with each row group's number, which is a partition of its own."""
-    if groups:
-        session.sparkContext.parallelize(groups, len(groups)).foreach(work)
-
-
 @transport(
     "load",
     path="COPY FROM STDIN (FORMAT binary), by partition",
@@ -68,7 +63,7 @@ def load_copy(connection, source, table):
     A row group is one transaction. One that is done again, because its worker died after the commit, is there twice.
     """
     session, _, uri = connection
-    _each(session, row_groups(source), lambda group: copy_part(uri, table, source, group))
+    in_tasks(session, row_groups(source), lambda group: copy_part(uri, table, source, group))
 
 
 @transport(
@@ -85,7 +80,7 @@ def load_copy_once(connection, source, table):
     """
     session, uri, theirs = connection
     with ledger_of(uri, table) as ledger:
-        _each(session, row_groups(source), lambda group: copy_part_once(theirs, table, ledger, source, group))
+        in_tasks(session, row_groups(source), lambda group: copy_part_once(theirs, table, ledger, source, group))
 
 
 @transport(
@@ -102,4 +97,4 @@ def load_copy_staged(connection, source, table):
     """
     session, uri, theirs = connection
     with staging_of(uri, table) as staging, ledger_of(uri, table) as ledger:
-        _each(session, row_groups(source), lambda group: copy_part_once(theirs, staging, ledger, source, group))
+        in_tasks(session, row_groups(source), lambda group: copy_part_once(theirs, staging, ledger, source, group))

@@ -4,6 +4,7 @@ from harness.registry import transport
 from harness.transports.postgres.partitions import one_moment, part_queries, read_part
 from harness.transports.postgres.spark.client import jdbc
 from harness.transports.postgres.sql import identifier, literal
+from harness.transports.spark import in_tasks
 
 FETCH_ROWS = "10000"
 
@@ -68,6 +69,5 @@ def unload_one_moment(connection, table, destination):
     """
     session, ours, theirs = connection
     with one_moment(ours) as snapshot:
-        parts = [*enumerate(part_queries(ours, table))]
-        tasks = session.sparkContext.parallelize(parts, len(parts))
-        tasks.foreach(lambda part: read_part(theirs, part[1], snapshot, destination, str(part[0])))
+        parts = enumerate(part_queries(ours, table))
+        in_tasks(session, parts, lambda part: read_part(theirs, part[1], snapshot, destination, str(part[0])))

@@ -1,0 +1,49 @@
+"""Apache Spark: by JDBC as its users do, and partition by partition with the clients of Python that are fastest.
+
+https://clickhouse.com/docs/integrations/apache-spark/spark-jdbc
+"""
+
+from contextlib import contextmanager
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from harness.transports.clickhouse.columns import inner
+from harness.transports.clickhouse.server import sessionless
+from harness.transports.clickhouse.sql import identifier
+from harness.transports.spark import need_driver, spark_session
+
+ENDPOINT = "clickhouse_http"
+REQUIRES = ["pyspark.sql", "pyarrow.parquet", "clickhouse_connect"]
+DRIVER = "com.clickhouse.jdbc.ClickHouseDriver"
+NAMELESS = ("UUID", "IPv4", "IPv6")  # types that JDBC has no name for, which come and go as texts
+
+
+@contextmanager
+def connect(uri, workers):
+    """Yield a session of Spark, the address of the database for this driver, and the one for executors."""
+    with spark_session(workers, ["pyarrow", "clickhouse-connect"]) as session:
+        yield session, uri, workers.uri
+
+
+def jdbc(session, uri):
+    """Return the address of a database, and who connects, as Spark's JDBC takes them. Raises Unsupported: no driver.
+
+    The driver connects to the address of the executors too: Spark has one for both.
+    """
+    need_driver(session, DRIVER)
+    parts = urlsplit(uri)
+    port = parts.port or (8443 if parts.scheme == "https" else 8123)
+    database = parse_qs(parts.query).get("database", ["default"])[0]
+    url = f"jdbc:clickhouse:{parts.scheme}://{parts.hostname}:{port}/{database}"
+    who = {"user": unquote(parts.username or "default"), "password": unquote(parts.password or "")}
+    return url, {"driver": DRIVER} | who
+
+
+def as_texts(uri, table):
+    """Return the query for all rows, with what JDBC has no name for as texts: Spark would refuse those columns."""
+    with sessionless(uri) as client:
+        described = client.query(f"DESCRIBE TABLE {identifier(table)}").result_rows
+    columns = [
+        f"toString({identifier(name)}) AS {identifier(name)}" if inner(kind) in NAMELESS else identifier(name)
+        for name, kind, *_ in described
+    ]
+    return f"SELECT {', '.join(columns)} FROM {identifier(table)}"

@@ -1,0 +1,94 @@
+"""From a Parquet file into a table of ClickHouse, with Spark."""
+
+from contextlib import contextmanager
+
+from harness.registry import Unsupported, transport
+from harness.transports.clickhouse.partitions import insert_part, insert_part_once, remembering, staging_of
+from harness.transports.clickhouse.server import sessionless
+from harness.transports.clickhouse.spark.client import REQUIRES, as_texts, jdbc
+from harness.transports.clickhouse.sql import identifier
+from harness.transports.parts import row_groups
+from harness.transports.spark import in_tasks
+
+
+@transport(
+    "load", path="JDBC batches of INSERT, by partition", payload="text rows", requires=["pyspark.sql"], needs=["spark"]
+)
+def load_jdbc(connection, source, table):
+    """Read Parquet with Spark and append it with `write.jdbc`, all options as they are; not where a column is a UUID.
+
+    JDBC has no name for that type: Spark would store all rows and then raise UNRECOGNIZED_SQL_TYPE, so that whoever
+    tries again stores them twice. So this asks for the types before, as Spark does afterwards.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    session, _, uri = connection
+    url, who = jdbc(session, uri)
+    try:
+        session.read.jdbc(url, identifier(table), properties=who)
+    except Py4JJavaError as error:
+        reason = error.java_exception.getMessage()
+        if not reason.startswith("[UNRECOGNIZED_SQL_TYPE]"):
+            raise
+        raise Unsupported(f"Spark's write.jdbc would raise {reason} after it has stored all rows") from None
+    session.read.parquet(source).write.jdbc(url, identifier(table), mode="append", properties=who)
+
+
+@contextmanager
+def _door_of(uri, table):
+    """Yield the name of a table that stores nothing and hands its rows to another, its columns of types JDBC knows."""
+    door, view = identifier(f"{table}_door"), identifier(f"{table}_door_view")
+    with sessionless(uri) as client:
+        client.command(f"CREATE TABLE {door} ENGINE = Null EMPTY AS {as_texts(uri, table)}")
+        try:
+            client.command(f"CREATE MATERIALIZED VIEW {view} TO {identifier(table)} AS SELECT * FROM {door}")
+            yield f"{table}_door"
+        finally:
+            client.command(f"DROP TABLE IF EXISTS {view} SYNC")
+            client.command(f"DROP TABLE {door} SYNC")
+
+
+@transport("load", path="JDBC batches of INSERT, by partition", payload="text rows", requires=REQUIRES, needs=["spark"])
+def load_jdbc_door(connection, source, table):
+    """Append with `write.jdbc` to a table of texts that stores nothing, and from which a view feeds the real one.
+
+    So a UUID can be loaded, for which JDBC has no type: the server makes it of the text. Batches of 100,000 rows.
+    A batch that is sent again, because its worker died, is there twice.
+    """
+    session, ours, theirs = connection
+    url, who = jdbc(session, theirs)
+    with _door_of(ours, table) as door:
+        options = who | {"batchsize": "100000"}
+        session.read.parquet(source).write.jdbc(url, identifier(door), mode="append", properties=options)
+
+
+@transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+def load_insert(connection, source, table):
+    """Insert each row group of the file in a task of its own, as Arrow by clickhouse-connect.
+
+    One that is done again, because its worker died after the insert, is there twice.
+    """
+    session, _, uri = connection
+    in_tasks(session, row_groups(source), lambda group: insert_part(uri, table, source, group))
+
+
+@transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+def load_insert_once(connection, source, table):
+    """Insert each row group under a token that the table remembers meanwhile: one that comes again is dropped.
+
+    Every row is there once, whichever workers die; rows are seen as they come.
+    """
+    session, ours, theirs = connection
+    with remembering(ours, table):
+        in_tasks(session, row_groups(source), lambda group: insert_part_once(theirs, table, source, group))
+
+
+@transport("load", path="HTTP INSERT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+def load_insert_staged(connection, source, table):
+    """Insert row groups under tokens into a copy of the table, which is exchanged with it when all of them are in.
+
+    All or nothing: nobody sees a part of the rows, and if anything goes wrong nobody ever does.
+    """
+    session, ours, theirs = connection
+    with staging_of(ours, table) as staging:
+        in_tasks(session, row_groups(source), lambda group: insert_part_once(theirs, staging, source, group))

@@ -1,0 +1,46 @@
+"""From a table of ClickHouse into Parquet files, with Spark."""
+
+from harness.registry import transport
+from harness.transports.clickhouse.partitions import one_moment, part_queries, read_part
+from harness.transports.clickhouse.spark.client import REQUIRES, as_texts, jdbc
+from harness.transports.spark import in_tasks
+
+
+@transport(
+    "unload", path="JDBC SELECT", payload="RowBinary", requires=["pyspark.sql", "clickhouse_connect"], needs=["spark"]
+)
+def unload_jdbc(connection, table, destination):
+    """Read the table with `read.jdbc` and write it with `write.parquet`: one task, over one connection.
+
+    A UUID comes as text, by the query: Spark refuses the type, for which JDBC has no name.
+    """
+    session, ours, theirs = connection
+    url, who = jdbc(session, theirs)
+    query = f"({as_texts(ours, table)}) AS rows_of_it"
+    session.read.jdbc(url, query, properties=who).write.parquet(destination, mode="append")
+
+
+def _unload(session, uri, queries, destination):
+    """Have executors write what each query returns as a file of its own."""
+    in_tasks(session, enumerate(queries), lambda part: read_part(uri, part[1], destination, str(part[0])))
+
+
+@transport("unload", path="HTTP SELECT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+def unload_by_parts(connection, table, destination):
+    """Read each partition of the table (PARTITION BY) in a task of its own, as Arrow by clickhouse-connect.
+
+    Tasks read one after the other what others may change meanwhile: rows of several moments come.
+    """
+    session, ours, theirs = connection
+    _unload(session, theirs, part_queries(ours, table), destination)
+
+
+@transport("unload", path="HTTP SELECT FORMAT Arrow, by partition", payload="Arrow", requires=REQUIRES, needs=["spark"])
+def unload_one_moment(connection, table, destination):
+    """Read each partition of a clone of the table in a task of its own: all rows are of the moment of the clone.
+
+    The clone shares the table's files and is dropped at the end.
+    """
+    session, ours, theirs = connection
+    with one_moment(ours, table) as clone:
+        _unload(session, theirs, part_queries(ours, clone), destination)

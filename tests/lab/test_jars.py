@@ -1,0 +1,115 @@
+"""Jars for Spark: only what their hash says, once a machine, and one line where there is no network."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from harness.lab import jars
+from harness.model import LabError
+
+CONTENT = b"classes"
+JAR = jars.Jar("org.example", "driver", "1.0", hashlib.sha256(CONTENT).hexdigest())
+NOBODY = "http://127.0.0.1:9/maven2"  # a port that nothing listens on
+
+
+class Repository(SimpleHTTPRequestHandler):
+    """A folder over HTTP, without a log."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Path:
+    """Where the repository of these tests has its jar."""
+    path = tmp_path / "repository" / JAR.path
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT)
+    return path
+
+
+@pytest.fixture
+def repository(tmp_path: Path, served: Path) -> Iterator[str]:
+    """The address of a repository."""
+    handler = partial(Repository, directory=str(tmp_path / "repository"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """In place of that of PySpark's own jars."""
+    path = tmp_path / "jars"
+    path.mkdir()
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def test_a_jar_lies_in_a_repository_where_maven_puts_it() -> None:
+    assert jars.locked()[0].path == "org/postgresql/postgresql/42.7.14/postgresql-42.7.14.jar"
+
+
+def test_a_jar_is_fetched_once_and_then_comes_from_the_cache(
+    repository: str, served: Path, cache: Path, folder: Path
+) -> None:
+    assert jars.install([JAR], folder, cache, repository) == [folder / "driver-1.0.jar"]
+    assert (folder / "driver-1.0.jar").read_bytes() == CONTENT
+    served.unlink()
+    assert jars.install([JAR], folder, cache, repository) == []
+    (folder / "driver-1.0.jar").unlink()
+    assert jars.install([JAR], folder, cache, NOBODY) == [folder / "driver-1.0.jar"]
+    assert names(folder) == names(cache) == ["driver-1.0.jar"]
+
+
+def test_what_its_hash_does_not_vouch_for_is_refused_and_not_kept(
+    repository: str, served: Path, cache: Path, folder: Path
+) -> None:
+    served.write_bytes(b"something else")
+    with pytest.raises(LabError, match=r"driver-1\.0\.jar: expected a file of the SHA-256 .* found .* \(14 bytes\)"):
+        jars.install([JAR], folder, cache, repository)
+    assert names(folder) == names(cache) == []
+
+
+def test_a_jar_that_was_changed_since_is_put_back(repository: str, cache: Path, folder: Path) -> None:
+    for place in (cache, folder):
+        place.mkdir(exist_ok=True)
+        (place / "driver-1.0.jar").write_bytes(b"half a dow")
+    jars.install([JAR], folder, cache, repository)
+    assert (folder / "driver-1.0.jar").read_bytes() == (cache / "driver-1.0.jar").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("address", [NOBODY, "no address"])
+def test_without_a_repository_it_is_one_line_that_names_the_setting(address: str, cache: Path, folder: Path) -> None:
+    with pytest.raises(LabError, match=r"^no driver-1\.0\.jar: [^\n]+; see LAB_MAVEN_REPOSITORY$"):
+        jars.install([JAR], folder, cache, address)
+    assert names(folder) == names(cache) == []
+
+
+def test_a_jar_that_the_repository_does_not_have_is_one_line(
+    repository: str, served: Path, cache: Path, folder: Path
+) -> None:
+    served.unlink()
+    with pytest.raises(LabError, match=r"no driver-1\.0\.jar: .*(Not Found|not found)"):
+        jars.install([JAR], folder, cache, repository)
+
+
+def test_jars_that_are_missing_are_a_reason_with_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "place", lambda: folder)
+    assert jars.missing([JAR]) == "PySpark has no driver-1.0.jar: python -m harness.lab.jars"
+    (folder / "driver-1.0.jar").write_bytes(CONTENT)
+    assert jars.missing([JAR]) is None

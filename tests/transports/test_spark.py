@@ -1,0 +1,216 @@
+"""Every transport of Spark on real databases, on workers of its own: rows arrive, and nothing is left afterwards."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+import pytest
+from pyarrow import parquet
+
+from harness.check import sums
+from harness.datasets import store
+from harness.datasets.specification import PLAIN
+from harness.lab import jars
+from harness.lab.embedded import EmbeddedLab
+from harness.model import Operation, Transport, Workers
+from harness.registry import Unsupported, connect_of, one, select
+from harness.systems import SYSTEMS, System
+from harness.transports import workers as workers_module
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed"),
+    pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java"),
+]
+DATASET = store.specification("analytics_metrics")
+ROWS, GROUPS, TABLE = 2_000, 4, "made_by_spark"
+ENTRIES = select("*.spark.*")
+NEEDS_JARS = pytest.mark.skipif(bool(jars.missing(jars.locked())), reason=jars.missing(jars.locked()) or "")
+REFUSED = "clickhouse.spark.load_jdbc"  # the table has a UUID
+
+
+@dataclass
+class Spark:
+    """A database, and what the transports of Spark are called with first."""
+
+    system: System
+    uri: str
+    client: Any
+    connection: Any = field(repr=False)
+
+    def create(self, definition: str | None = None) -> None:
+        made = definition or self.system.tables.definition(DATASET, PLAIN)
+        assert made
+        self.system.client.create(self.client, TABLE, made)
+
+    def differences(self, file: Path) -> list[str]:
+        found = self.system.sums.sums(self.client, TABLE, DATASET.kinds)
+        return sums.differences(sums.of_parquet(file, DATASET.kinds), found)
+
+
+@pytest.fixture(scope="module")
+def file(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of several row groups."""
+    built = store.ensure(dataset_folder, DATASET.name, ROWS, 1)
+    path = tmp_path_factory.mktemp("spark") / "rows.parquet"
+    parquet.write_table(parquet.read_table(built.path), path, row_group_size=ROWS // GROUPS)
+    return path
+
+
+def endpoint(system: str) -> str:
+    return select(f"{system}.spark.*")[0].endpoint
+
+
+@pytest.fixture(scope="module")
+def spark(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two executors, for all tests of a database; no process and no file of Spark's is left afterwards."""
+    system, folder = SYSTEMS[request.param], tmp_path_factory.mktemp("workers")
+    client = system.client.open_connection(embedded_lab.endpoints)
+    system.client.ensure_namespace(client)
+    uri = system.client.transport_uri(endpoint(system.name), embedded_lab.endpoints[endpoint(system.name)])
+    before = {process.pid for process in below()}
+    with connect_of(select(f"{system.name}.spark.*")[0])(uri, Workers(2, uri, "", str(folder))) as connection:
+        yield Spark(system, uri, client, connection)
+        started = [process for process in below() if process.pid not in before]
+        assert len(executors()) == 2
+    system.client.drop(client, TABLE)
+    assert psutil.wait_procs(started, 10)[1] == []
+    assert [*folder.iterdir()] == []
+
+
+def below() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
+
+
+def executors() -> list[psutil.Process]:
+    """The processes of executors; each has a worker's work, and the driver is none."""
+    found = []
+    for process in below():
+        try:
+            if any("CoarseGrainedExecutorBackend" in argument for argument in process.cmdline()):
+                found.append(process)
+        except psutil.NoSuchProcess:
+            pass
+    return found
+
+
+def of(operation: Operation) -> Any:
+    """Give a test every transport of an operation, with the database it is for."""
+    entries = [entry for entry in ENTRIES if entry.operation is operation and entry.id != REFUSED]
+    given = [pytest.param(e.system, e, id=e.id, marks=[NEEDS_JARS] if "jdbc" in e.id else []) for e in entries]
+    return pytest.mark.parametrize(("spark", "entry"), given, indirect=["spark"])
+
+
+def on(system: str) -> Any:
+    return pytest.mark.parametrize("spark", [system], indirect=True)
+
+
+@of(Operation.LOAD)
+def test_what_is_loaded_is_what_is_in_the_file(spark: Spark, entry: Transport, file: Path) -> None:
+    spark.create()
+    entry.function(spark.connection, str(file), TABLE)
+    assert spark.differences(file) == []
+
+
+@of(Operation.UNLOAD)
+def test_what_is_unloaded_is_what_is_in_the_table(spark: Spark, entry: Transport, file: Path, tmp_path: Path) -> None:
+    spark.create()
+    spark.system.client.load(spark.client, TABLE, str(file), DATASET.kinds)
+    entry.function(spark.connection, TABLE, str(tmp_path))
+    found, expected = pl.read_parquet(tmp_path / "*.parquet"), pl.read_parquet(file)
+    if found.schema["entity_key"] == pl.Binary:
+        expected = expected.with_columns(pl.col("entity_key").str.replace_all("-", "").str.decode("hex"))
+    found = found.select(pl.col(name).cast(dtype) for name, dtype in expected.schema.items())
+    assert found.sort("entity_key").equals(expected.sort("entity_key"))
+
+
+@NEEDS_JARS
+@on("clickhouse")
+def test_jdbc_refuses_a_uuid_of_clickhouse_before_a_row_is_stored(spark: Spark, file: Path) -> None:
+    spark.create()
+    with pytest.raises(Unsupported, match=r"UNRECOGNIZED_SQL_TYPE.* UUID"):
+        one(REFUSED).function(spark.connection, str(file), TABLE)
+    assert spark.system.sums.sums(spark.client, TABLE, DATASET.kinds).rows == 0
+
+
+@NEEDS_JARS
+@on("clickhouse")
+def test_jdbc_loads_other_types_of_clickhouse(spark: Spark, file: Path) -> None:
+    definition = spark.system.tables.definition(DATASET, PLAIN)
+    assert definition
+    spark.create(definition.replace("UUID", "String"))
+    one(REFUSED).function(spark.connection, str(file), TABLE)
+    found, expected = pl.from_arrow(spark.system.client.fetch(spark.client, TABLE)), pl.read_parquet(file)
+    assert isinstance(found, pl.DataFrame)
+    found = found.select(pl.col(name).cast(dtype) for name, dtype in expected.schema.items())
+    assert found.sort("entity_key").equals(expected.sort("entity_key"))
+
+
+SLOW = (  # a statement, not a row, takes a second: an executor can be killed in the middle of a load
+    "CREATE FUNCTION wait_a_second() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1); RETURN NULL; END'",
+    f"CREATE TRIGGER slow AFTER INSERT ON {TABLE} FOR EACH STATEMENT EXECUTE FUNCTION wait_a_second()",
+)
+
+
+@pytest.fixture
+def slowly(spark: Spark) -> Iterator[None]:
+    """Have every COPY into the table take a second."""
+    spark.create()
+    for statement in SLOW:
+        spark.system.client.query(spark.client, statement)
+    yield
+    spark.system.client.query(spark.client, "DROP FUNCTION wait_a_second CASCADE")
+
+
+@on("postgres")
+def test_an_executor_that_is_killed_is_replaced_and_every_row_is_there_once(
+    spark: Spark, slowly: None, file: Path
+) -> None:
+    killed = executors()[0]
+    killing = threading.Thread(target=when(lambda: busy(spark), lambda: os.kill(killed.pid, signal.SIGKILL)))
+    killing.start()
+    one("postgres.spark.load_copy_once").function(spark.connection, str(file), TABLE)
+    killing.join()
+    assert not killed.is_running()
+    assert spark.differences(file) == []
+    assert until(lambda: len(executors()) == 2)
+
+
+def busy(spark: Spark) -> bool:
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY%' AND state = 'active'"
+    return bool(spark.system.client.query(spark.client, asked)[0][0])
+
+
+def when(ready: Callable[[], bool], act: Callable[[], None]) -> Callable[[], None]:
+    return lambda: act() if until(ready) else None
+
+
+def until(ready: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 60
+    while not (found := ready()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
+
+
+def test_executors_of_another_version_are_refused_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers_module, "versions", lambda names: {"python": "3.11.0", "pyspark": "1"})
+    connect = connect_of(select("postgres.spark.*")[0])
+    with (
+        pytest.raises(RuntimeError, match=r"expected every worker to run .*pyspark 1"),
+        connect("", Workers(1, "", "", str(tmp_path))),
+    ):
+        pass
+    assert executors() == []
+    assert [*tmp_path.iterdir()] == []
+    assert "SPARK_HOME" not in os.environ
