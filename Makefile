@@ -42,14 +42,24 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml
 # Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
 ENGINE ?=
 
-engine: ## Install an engine of the suite cluster beside Dask: ENGINE=ray|spark
+engine: ## Install an engine of the suite cluster beside Dask: ENGINE=ray|spark|daft
 	@case '$(ENGINE)' in \
 	  ray | spark) $(MAKE) --no-print-directory $(VENV)/.engine-$(ENGINE) ;; \
-	  *) echo "ENGINE: expected ray or spark, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
+	  daft) $(MAKE) --no-print-directory $(DAFT)/.installed ;; \
+	  *) echo "ENGINE: expected ray, spark or daft, found '$(ENGINE)'; Dask comes with make install" >&2; exit 2 ;; \
 	esac
 
 $(VENV)/.engine-%: requirements-%.lock $(STAMP)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --no-deps --require-hashes --requirement $<
+	@touch $@
+
+# Daft's pins go together with none of the lab's: it has an environment of its own, which takes the package harness from
+# here (harness/lab/interpreters.py).
+DAFT := .venv-daft
+
+$(DAFT)/.installed: requirements-daft.lock
+	$(PYTHON) -m venv --clear $(DAFT)
+	$(DAFT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
@@ -131,11 +141,12 @@ lock: $(STAMP) ## Resolve pyproject.toml into its locks again
 	$(COMPILE) --extra all --group build pyproject.toml --output-file requirements.lock
 	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(COMPILE) --group docs --output-file requirements-docs.lock
+	$(COMPILE) --group daft --output-file requirements-daft.lock
 	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
 	$(ENGINE_LOCK) --extra spark --output-file requirements-spark.lock
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean
-	rm -rf $(VENV) $(DOCS) site dist .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DAFT) $(DOCS) site dist .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -37,6 +37,10 @@ class _Settings(BaseSettings):
     suites_dir: Path = Field(
         ROOT / ("suites" if CHECKOUT else "harness/suites"), description="Where the suites (*.toml) are read from"
     )
+    daft_dir: Path = Field(
+        ROOT / ".venv-daft" if CHECKOUT else _CACHE / "venv-daft",
+        description="Environment of Daft's own; its pins go together with none of the lab's",
+    )
     cache_dir: Path = Field(_CACHE, description="Where programs are kept that the lab compiles once")
     maven_repository: str = Field(
         "https://repo1.maven.org/maven2", description="Maven repository that jars for Spark come from"
@@ -64,7 +68,9 @@ class _Settings(BaseSettings):
         description="Seconds after which a run is ended, instead of the suite's own limit",
     )
 
-    @field_validator("io_dir", "datasets_dir", "results_dir", "suites_dir", "cache_dir", "state_dir", "lock_dir")
+    @field_validator(
+        "io_dir", "datasets_dir", "results_dir", "suites_dir", "daft_dir", "cache_dir", "state_dir", "lock_dir"
+    )
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return path and path.expanduser().absolute()  # workers have working directories of their own

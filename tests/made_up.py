@@ -1,10 +1,11 @@
 """Transports that exist in one test only, run by a real worker; what they do they write to a file, with its time."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -65,8 +66,11 @@ class MadeUp:
         for name in [name for name in sys.modules if name.startswith("harness.transports.made")]:
             monkeypatch.delitem(sys.modules, name)
         for module in starters:
-            monkeypatch.setattr(module, "execute", partial(execute, command=self.command))
-        monkeypatch.setattr(ahead, "getting_ready", partial(getting_ready, command=self.command))
+            monkeypatch.setattr(module, "execute", self._by_its_command(execute))
+        monkeypatch.setattr(ahead, "getting_ready", self._by_its_command(getting_ready))
+
+    def _by_its_command(self, starter: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments, **named: starter(*arguments, **named | {"command": self.command})
 
     def events(self) -> tuple[list[str], list[int]]:
         """Return what was logged, as texts and as nanoseconds of the monotonic clock."""

@@ -3,13 +3,14 @@
 The base of the lab brings what the matrix of databases needs; all else comes with extras (pyproject.toml).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from harness.lab import interpreters
 from harness.settings import CHECKOUT
 
 PROJECT = "dataframe-io-lab"
@@ -25,13 +26,20 @@ def not_installed(modules: Iterable[str], lab: str = "") -> str | None:
 
     `lab` is the name of the lab that asks, where one does.
     """
-    names = (module.partition(".")[0] for module in modules)
+    names = {module.partition(".")[0] for module in modules}
+    if elsewhere := interpreters.of(names):
+        sought = names if elsewhere.exists else {elsewhere.name}
+        absent = sorted({package_of(name) for name in sought if not elsewhere.has(name)})
+        return f"{_said(absent)}: {elsewhere.remedy}" if absent else None
     if not (absent := sorted({package_of(name) for name in names if find_spec(name) is None})):
         return None
-    named = ", ".join(f'"{package}"' for package in absent)
-    said = f"the Python package {named} is" if len(absent) == 1 else f"the Python packages {named} are"
     place = "compose" if lab == "compose" else "checkout" if CHECKOUT else "elsewhere"
-    return ": ".join([f"{said} not installed", *remedy(absent, *_declared(), place)])
+    return ": ".join([_said(absent), *remedy(absent, *_declared(), place)])
+
+
+def _said(absent: Sequence[str]) -> str:
+    named = ", ".join(f'"{package}"' for package in absent)
+    return f"the Python package{f' {named} is' if len(absent) == 1 else f's {named} are'} not installed"
 
 
 def package_of(module: str) -> str:

@@ -17,6 +17,7 @@ _OF_ENGINES = ("AWS_", "CHDB_", "DUCKDB_", "POLARS_")  # which this process uses
 _ALWAYS = {
     "NO_PROXY": "*",
     "no_proxy": "*",
+    "DO_NOT_TRACK": "1",  # Daft would tell its makers of every import
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from harness.lab import interpreters
 from harness.model import Run
 from harness.run.execution import Worker, getting_ready
 
@@ -38,7 +39,8 @@ class Ahead:
             return
         entry = self._next.case.transport
         with suppress(OSError):  # a full disk, a folder that is gone: the run meets it again, and says so
-            worker = getting_ready(log, contract, entry.id, entry.function.__module__)
+            command = interpreters.command_of(entry)
+            worker = getting_ready(log, contract, entry.id, entry.function.__module__, command=command)
             self._waiting = self._next, worker, log
 
     def take(self, run: Run) -> Worker | None:

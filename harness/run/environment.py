@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from harness.lab import interpreters
 from harness.lab.packages import PROJECT
 from harness.machine.inventory import describe_machine, disk
 from harness.model import Transport
@@ -33,6 +34,8 @@ def describe(
     `transports` are those of the run. `folder` is one on the disk that is used. `built_from` is the commit of the code
     where there is no checkout to ask; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`.
     """
+    transports = list(transports)
+    packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))
     facts = {
         "plan": asdict(plan),
         "lab": rig.lab_name,
@@ -40,7 +43,7 @@ def describe(
         "machine": describe_machine(),
         "disk": disk(folder),
         "python": platform.python_version(),
-        "packages": dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions())),
+        "packages": packages | _elsewhere(transports),
         "uses": _distributions(transports),
         "code": _code(built_from),
         "measurement": {
@@ -59,10 +62,19 @@ def describe(
 def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
     """Return by transport the distributions that its modules come from, as `packages` calls them."""
     providers = metadata.packages_distributions()
-    return {
-        entry.id: sorted({name.lower() for module in entry.modules for name in providers.get(module, ())})
-        for entry in {entry.id: entry for entry in transports}.values()
-    }
+
+    def used(entry: Transport) -> list[str]:
+        if own := interpreters.of(entry.modules):
+            return [f"{own.name}/{name}" for name in ("python", *own.distributions_of(entry.modules))]
+        return sorted({name.lower() for module in entry.modules for name in providers.get(module, ())})
+
+    return {entry.id: used(entry) for entry in {entry.id: entry for entry in transports}.values()}
+
+
+def _elsewhere(transports: Iterable[Transport]) -> dict[str, str]:
+    """Return the versions in the environments of their own that some of the transports run in: `daft/pyarrow`."""
+    owns = {own for entry in transports if (own := interpreters.of(entry.modules))}
+    return {f"{own.name}/{name}": version for own in owns for name, version in own.versions().items()}
 
 
 def _code(built_from: str | None) -> dict[str, Any]:

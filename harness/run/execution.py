@@ -5,7 +5,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Any, Generic
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.lab import interpreters
 from harness.machine import scratch, stopping
 from harness.machine.variables import clean_environment
 from harness.model import Status
@@ -24,7 +24,7 @@ from harness.worker.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, rea
 from harness.worker.messages import CALLED, READY, AnswerT, Failed, Job
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
-COMMAND = (sys.executable, "-m", "harness.worker")
+COMMAND = interpreters.WORKER
 _STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a person or a machine that shuts down sends
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
 

@@ -15,6 +15,7 @@ from typing import Any
 from harness.address import redact
 from harness.check import equality
 from harness.check.canonical import NotConvertible
+from harness.lab import interpreters
 from harness.lab.reference import NoAnswer
 from harness.machine import stopping
 from harness.machine.inventory import require_disk
@@ -208,6 +209,7 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
             session.time_limit,
             log,
             lambda: rig.died(case),
+            command=interpreters.command_of(case.transport),
             worker=waiting,
             called=partial(_start_next, session, job),
         )

@@ -1,0 +1,77 @@
+"""Daft in this one process: https://docs.daft.ai/en/stable/
+
+It has no reader of ClickHouse: the dialects that its read_sql knows (those of sqlglot) have ClickHouse's only for
+connectorx, which reads no answer of a server since 26.9 (see clickhouse.connectorx).
+"""
+
+from contextlib import contextmanager
+from functools import partial
+
+from harness.registry import transport
+from harness.transports.clickhouse.daft.client import write_by_daft
+from harness.transports.clickhouse.partitions import part_queries
+from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
+from harness.transports.clickhouse.sql import identifier
+from harness.transports.daft import read_by_parts, sink_of
+
+ENDPOINT = "clickhouse_http"
+
+
+@contextmanager
+def connect(uri):
+    """Yield the address: Daft is given it with every call and opens its own connections."""
+    yield uri
+
+
+@transport(
+    "load",
+    path="HTTP INSERT FORMAT Native",
+    payload="binary columns",
+    requires=["daft", "clickhouse_connect", "pandas"],
+)
+def load_write_clickhouse(connection, source, table):
+    """Let Daft write a Parquet file with write_clickhouse: each of its micropartitions as a frame of pandas.
+
+    Whole numbers beside nulls go through a float of pandas.
+    """
+    import daft
+
+    write_by_daft(daft.read_parquet(source), connection, table)
+
+
+@transport("load", path="HTTP INSERT FORMAT Arrow", payload="Arrow", requires=["daft", "clickhouse_connect", "pyarrow"])
+def load_insert_sink(connection, source, table):
+    """Let Daft read a Parquet file and hand it to a sink of ours, which inserts each micropartition as Arrow."""
+    import daft
+
+    daft.read_parquet(source).write_sink(sink_of(partial(_inserted, connection, table)))
+
+
+def _inserted(uri, table, batches):
+    import pyarrow as pa
+
+    if not batches:
+        return 0
+    arrow = pa.Table.from_batches(batches)
+    with sessionless(uri) as client:
+        client.insert_arrow(identifier(table), arrow, settings=INSERT_SETTINGS)
+    return arrow.num_rows
+
+
+@transport(
+    "unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=["daft", "clickhouse_connect", "pyarrow"]
+)
+def unload_source(connection, table, destination):
+    """Let Daft read a source of ours, a task for each of the table's partitions, and write it as Parquet.
+
+    The record batches of a task stream; each is read as of a moment of its own.
+    """
+    with sessionless(connection) as client:
+        schema = client.query_arrow(f"SELECT * FROM {identifier(table)} LIMIT 0").schema
+    queries = part_queries(connection, table)
+    read_by_parts(partial(_read, connection), queries, schema).write_parquet(destination)
+
+
+def _read(uri, query):
+    with sessionless(uri) as client, client.query_arrow_stream(query) as reader:
+        yield from reader

@@ -1,0 +1,95 @@
+"""Daft on Ray: https://docs.daft.ai/en/stable/distributed/ray/"""
+
+from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
+
+from harness.registry import transport
+from harness.transports.clickhouse.daft.client import write_by_daft
+from harness.transports.clickhouse.partitions import (
+    insert_part_once,
+    one_moment,
+    part_queries,
+    read_part,
+    remembering,
+    staging_of,
+)
+from harness.transports.daft import daft_on_ray, done_by_parts, in_row_groups
+from harness.transports.parts import row_groups
+
+ENDPOINT = "clickhouse_http"
+REQUIRES = ["daft", "ray", "clickhouse_connect", "pyarrow"]
+WORKERS = ["ray"]
+
+
+@contextmanager
+def connect(uri, workers):
+    """Yield the addresses of the database, as this process sees it and as Daft's workers on Ray do."""
+    with daft_on_ray(workers, ["pyarrow", "clickhouse-connect"]):
+        yield SimpleNamespace(uri=uri, of_workers=workers.uri)
+
+
+@transport(
+    "load",
+    path="HTTP INSERT FORMAT Native",
+    payload="binary columns",
+    requires=[*REQUIRES, "pandas"],
+    needs=WORKERS,
+)
+def load_write_clickhouse_ray(connection, source, table):
+    """Let Daft on Ray write a Parquet file with write_clickhouse, a micropartition at a time.
+
+    Each row group is a task: a whole file would be one, of one worker. Rows of a task that is repeated, because its
+    worker died after an insert, are there twice.
+    """
+    write_by_daft(in_row_groups(source), connection.of_workers, table)
+
+
+@transport("load", path="HTTP INSERT FORMAT Arrow, tokens", payload="Arrow", requires=REQUIRES, needs=WORKERS)
+def load_insert_once_ray(connection, source, table):
+    """Have Daft's workers insert a row group each, once: as one block, with a token that the table remembers.
+
+    Daft repeats the tasks of a worker that died; the table drops the block of one that it has had.
+    """
+    with remembering(connection.uri, table):
+        done_by_parts(partial(insert_part_once, connection.of_workers, table, source), row_groups(source))
+
+
+@transport(
+    "load", path="HTTP INSERT FORMAT Arrow, tokens, staging table", payload="Arrow", requires=REQUIRES, needs=WORKERS
+)
+def load_insert_staged_ray(connection, source, table):
+    """Have Daft's workers insert a row group each, once, into a staging table that is exchanged with the table.
+
+    All rows are seen at once, or none where anything goes wrong.
+    """
+    with staging_of(connection.uri, table) as staging:
+        done_by_parts(partial(insert_part_once, connection.of_workers, staging, source), row_groups(source))
+
+
+@transport("unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=REQUIRES, needs=WORKERS)
+def unload_by_parts_ray(connection, table, destination):
+    """Have Daft's workers read a partition of the table each and write it as Parquet.
+
+    Each is read as of a moment of its own.
+    """
+    _unloaded(connection, table, destination)
+
+
+@transport("unload", path="HTTP SELECT FORMAT ArrowStream, clone", payload="Arrow", requires=REQUIRES, needs=WORKERS)
+def unload_one_moment_ray(connection, table, destination):
+    """Have Daft's workers read a partition of the table each, all as of one moment, and write it as Parquet.
+
+    They read a clone of the table, whose parts are links to the same files.
+    """
+    with one_moment(connection.uri, table) as clone:
+        _unloaded(connection, clone, destination)
+
+
+def _unloaded(connection, table, destination):
+    uri, queries = connection.of_workers, part_queries(connection.uri, table)
+
+    def unloaded(part):
+        return read_part(uri, queries[part], destination, str(part))
+
+    done_by_parts(unloaded, range(len(queries)))

@@ -1,0 +1,55 @@
+"""What Daft does with Postgres in one process and on Ray alike: rows into a COPY, and connections of SQLAlchemy."""
+
+from functools import partial
+
+from harness.transports.daft import sink_of
+from harness.transports.postgres.binary_copy import copy_batches
+
+
+def copy_sink(uri, table):
+    """Return a sink of Daft that COPYs each micropartition into a table, in a transaction of its own."""
+    return sink_of(partial(_copied, uri, table))
+
+
+def _copied(uri, table, batches):
+    import psycopg
+
+    with psycopg.connect(uri) as connection:
+        return copy_batches(connection, table, batches)
+
+
+def of_sqlalchemy(uri):
+    """Return the address for SQLAlchemy, which else takes psycopg2."""
+    return uri.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def types_of_sqlalchemy(uri, table):
+    """Ask the server for the types of a table's columns, by name; uuids are texts to Daft."""
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(of_sqlalchemy(uri))
+    types = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns(table)}
+    engine.dispose()
+    for of in types.values():
+        if isinstance(of, sa.UUID):
+            of.as_uuid = False
+    return types
+
+
+def read_by_sqlalchemy(uri, table, of_workers="", **partitions):
+    """Return a table as a frame of Daft, read over connections of SQLAlchemy.
+
+    Daft takes the types from the first ten rows, as Python has them. Of uuids it would make a type that it cannot
+    write (0.7.26), therefore it is told that they are texts.
+    """
+    import daft
+    import sqlalchemy as sa
+
+    from harness.transports.postgres.sql import identifier
+
+    def opened():
+        return sa.create_engine(of_sqlalchemy(of_workers or uri)).connect()
+
+    texts = [name for name, of in types_of_sqlalchemy(uri, table).items() if isinstance(of, sa.UUID)]
+    hints = dict.fromkeys(texts, daft.DataType.string())
+    return daft.read_sql(f"SELECT * FROM {identifier(table)}", opened, schema=hints, **partitions)

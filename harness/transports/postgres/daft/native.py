@@ -1,0 +1,62 @@
+"""Daft in this one process: https://docs.daft.ai/en/stable/"""
+
+from contextlib import contextmanager
+
+from harness.registry import transport
+from harness.transports.postgres.daft.client import (
+    copy_sink,
+    of_sqlalchemy,
+    read_by_sqlalchemy,
+    types_of_sqlalchemy,
+)
+from harness.transports.postgres.sql import identifier
+
+
+@contextmanager
+def connect(uri):
+    """Yield the address: Daft is given it with every call and opens its own connections."""
+    yield uri
+
+
+@transport("load", path="INSERT, row by row", payload="text", requires=["daft", "pandas", "psycopg", "sqlalchemy"])
+def load_write_sql(connection, source, table):
+    """Let Daft write a Parquet file with write_sql: each of its micropartitions by the to_sql of pandas.
+
+    The types of the columns are those that the server says: by what pandas finds a uuid would be text, which Postgres
+    refuses. Each micropartition is a transaction. Whole numbers beside nulls go through a float of pandas.
+    """
+    import daft
+
+    types = types_of_sqlalchemy(connection, table)
+    daft.read_parquet(source).write_sql(table, of_sqlalchemy(connection), column_types=types)
+
+
+@transport("load", path="COPY FROM STDIN (FORMAT binary)", payload="binary rows", requires=["daft", "pgpq", "psycopg"])
+def load_copy_sink(connection, source, table):
+    """Let Daft read a Parquet file and hand it to a sink of ours, which COPYs each micropartition.
+
+    pgpq encodes the rows. A micropartition is a row group, or a part of one, and a transaction.
+    """
+    import daft
+
+    daft.read_parquet(source).write_sink(copy_sink(connection, table))
+
+
+@transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=["daft", "connectorx"])
+def unload_read_sql(connection, table, destination):
+    """Let Daft read a table with read_sql at the address, which connectorx does, and write it as Parquet.
+
+    Daft counts the rows first, and writes when connectorx has all of them in memory.
+    """
+    import daft
+
+    daft.read_sql(f"SELECT * FROM {identifier(table)}", connection).write_parquet(destination)
+
+
+@transport("unload", path="SELECT", payload="text", requires=["daft", "psycopg", "pyarrow", "sqlalchemy", "sqlglot"])
+def unload_read_sql_sqlalchemy(connection, table, destination):
+    """Let Daft read a table with read_sql over a connection of SQLAlchemy, and write it as Parquet.
+
+    Daft counts the rows, takes their types from the first ten, and makes Python objects of all of them at once.
+    """
+    read_by_sqlalchemy(connection, table).write_parquet(destination)

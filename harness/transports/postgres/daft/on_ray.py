@@ -1,0 +1,137 @@
+"""Daft on Ray: https://docs.daft.ai/en/stable/distributed/ray/"""
+
+from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
+
+from harness.registry import Unsupported, transport
+from harness.transports.daft import daft_on_ray, done_by_parts, in_row_groups
+from harness.transports.parts import row_groups
+from harness.transports.postgres.daft.client import copy_sink, read_by_sqlalchemy
+from harness.transports.postgres.partitions import (
+    copy_part_once,
+    ledger_of,
+    one_moment,
+    part_queries,
+    read_part,
+    staging_of,
+)
+
+REQUIRES = ["daft", "ray", "pyarrow", "psycopg"]
+TO_COPY = [*REQUIRES, "pgpq"]
+TO_READ = [*REQUIRES, "adbc_driver_postgresql"]
+WORKERS = ["ray"]
+
+
+@contextmanager
+def connect(uri, workers):
+    """Yield the addresses of the database, as this process sees it and as Daft's workers on Ray do."""
+    with daft_on_ray(workers, ["pyarrow", "psycopg", "pgpq", "sqlalchemy", "adbc-driver-postgresql"]):
+        yield SimpleNamespace(uri=uri, of_workers=workers.uri, number=workers.number)
+
+
+@transport("load", path="COPY FROM STDIN (FORMAT binary)", payload="binary rows", requires=TO_COPY, needs=WORKERS)
+def load_copy_sink_ray(connection, source, table):
+    """Let Daft on Ray read a Parquet file and hand it to a sink of ours, which COPYs each micropartition.
+
+    Each row group is a task: a whole file would be one, of one worker. Rows of a task that is repeated, because its
+    worker died after a commit, are there twice.
+    """
+    in_row_groups(source).write_sink(copy_sink(connection.of_workers, table))
+
+
+@transport(
+    "load", path="COPY FROM STDIN (FORMAT binary), ledger", payload="binary rows", requires=TO_COPY, needs=WORKERS
+)
+def load_copy_once_ray(connection, source, table):
+    """Have Daft's workers COPY a row group each, once: it and its row in a ledger are one transaction.
+
+    Daft repeats the tasks of a worker that died; one that the ledger has does nothing.
+    """
+    with ledger_of(connection.uri, table) as ledger:
+        copied = partial(copy_part_once, connection.of_workers, table, ledger, source)
+        done_by_parts(copied, row_groups(source))
+
+
+@transport(
+    "load",
+    path="COPY FROM STDIN (FORMAT binary), ledger, staging table",
+    payload="binary rows",
+    requires=TO_COPY,
+    needs=WORKERS,
+)
+def load_copy_staged_ray(connection, source, table):
+    """Have Daft's workers COPY a row group each, once, into a staging table that takes the table's place at the end.
+
+    All rows are seen at once, or none where anything goes wrong.
+    """
+    with staging_of(connection.uri, table) as staging, ledger_of(connection.uri, table) as ledger:
+        copied = partial(copy_part_once, connection.of_workers, staging, ledger, source)
+        done_by_parts(copied, row_groups(source))
+
+
+@transport(
+    "unload",
+    path="SELECT, parts",
+    payload="text",
+    requires=["daft", "ray", "pyarrow", "psycopg", "sqlalchemy", "sqlglot"],
+    needs=WORKERS,
+)
+def unload_read_sql_ray(connection, table, destination):
+    """Let Daft on Ray read a table with read_sql in ranges of a whole number, and write each as Parquet.
+
+    Over connections of SQLAlchemy: with an address alone Daft would need psycopg2 for ranges (0.7.26). The ranges are
+    equal steps from the least to the greatest value, as many as there are workers; each is read as of a moment of its
+    own. A range that is repeated, because its worker died, may leave a second file.
+    """
+    divided = {"partition_col": _whole_numbers(connection.uri, table), "num_partitions": connection.number}
+    read_by_sqlalchemy(connection.uri, table, connection.of_workers, **divided).write_parquet(destination)
+
+
+def _whole_numbers(uri, table):
+    """Return the first column of whole numbers without nulls. Raises Unsupported where the table has none.
+
+    Of at most 32 bits: Daft divides as floats do. And with a name that needs no quotes: it puts none.
+    """
+    import psycopg
+
+    asked = (
+        "SELECT attname FROM pg_attribute WHERE attrelid = quote_ident(%s)::regclass AND attnum > 0 AND attnotnull "
+        "AND NOT attisdropped AND atttypid IN ('int2'::regtype, 'int4'::regtype) AND quote_ident(attname) = attname "
+        "ORDER BY attnum LIMIT 1"
+    )
+    with psycopg.connect(uri) as connection:
+        found = connection.execute(asked, [table]).fetchone()
+    if found is None:
+        raise Unsupported(f"the table {table} has no column of whole numbers without nulls, which Daft could divide")
+    return found[0]
+
+
+@transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=TO_READ, needs=WORKERS)
+def unload_by_parts_ray(connection, table, destination):
+    """Have Daft's workers read some pages of the table each, with ADBC, and write them as Parquet.
+
+    Each part is read as of a moment of its own: rows that change meanwhile can be in two parts, or in none.
+    """
+    _unloaded(connection, table, destination, None)
+
+
+@transport(
+    "unload", path="COPY TO STDOUT (FORMAT binary), snapshot", payload="binary rows", requires=TO_READ, needs=WORKERS
+)
+def unload_one_moment_ray(connection, table, destination):
+    """Have Daft's workers read some pages of the table each, with ADBC, as of one moment, and write them as Parquet.
+
+    This process holds the transaction whose snapshot the workers read.
+    """
+    with one_moment(connection.uri) as snapshot:
+        _unloaded(connection, table, destination, snapshot)
+
+
+def _unloaded(connection, table, destination, snapshot):
+    uri, queries = connection.of_workers, part_queries(connection.uri, table)
+
+    def unloaded(part):
+        return read_part(uri, queries[part], snapshot, destination, str(part))
+
+    done_by_parts(unloaded, range(len(queries)))
