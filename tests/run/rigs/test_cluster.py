@@ -1,0 +1,79 @@
+"""The rig of loads and unloads: what is done beside a run is done, seen, and gone afterwards."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.model import LabError
+from harness.results import runs_csv
+from harness.run.rigs import cluster
+from tests.run.rigs.orders import case
+
+SUITE = """
+name = "beside"
+title = "What is done beside a run"
+rig = "cluster"
+
+[defaults]
+dataset = "analytics_metrics"
+passes = 1
+time_limit_seconds = 120
+
+[[sizes.smoke.experiments]]
+name = "kill"
+select = "*.dask.load_copy, *.dask.load_copy_once, *.dask.load_insert, *.dask.load_insert_once"
+parameters = { rows = [300_000], workers = [2], kill = ["after"] }
+
+[[sizes.smoke.experiments]]
+name = "change"
+select = "*.dask.unload_by_parts, *.dask.unload_one_moment"
+parameters = { rows = [400_000], workers = [2], change = ["during"] }
+"""
+LOAD, STREAM = "postgres.dask.load_copy", "postgres.adbc.load_ingest"
+
+
+@pytest.mark.parametrize(
+    ("transport", "parameters", "found"),
+    [
+        (LOAD, {"rows": 10}, "expected the parameters rows, workers and any of change, kill, memory_mb, found rows"),
+        (STREAM, {"rows": 10, "profile": "heap"}, "found profile, rows"),
+        (LOAD, {"rows": 10, "workers": 2, "kill": "often"}, "expected kill to be before or after, found often"),
+    ],
+)
+def test_parameters_that_nobody_knows_are_refused(transport, parameters, found):
+    with pytest.raises(LabError, match=found):
+        cluster.require_parameters(case(transport, "analytics_metrics", **parameters))
+
+
+def test_a_way_of_one_process_needs_no_workers():
+    cluster.require_parameters(case(STREAM, "analytics_metrics", rows=10))
+    cluster.require_parameters(case(STREAM, "analytics_metrics", rows=10, memory_mb=100))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_killed_workers_and_changed_tables_come_out_as_they_should(lab, environment, tmp_path):
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "beside.toml").write_text(SUITE)
+    done = lab(
+        *("run", "beside", "--size", "smoke"),
+        env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites")},
+        timeout=880,
+    )
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    rows = {row.transport: row for row in runs_csv.load(folder / "runs.csv")}
+    found = {name: str(row.status) for name, row in rows.items()}
+    assert found == {
+        "postgres.dask.load_copy": "mismatch",
+        "postgres.dask.load_copy_once": "ok",
+        "clickhouse.dask.load_insert": "mismatch",
+        "clickhouse.dask.load_insert_once": "ok",
+        "postgres.dask.unload_by_parts": "mismatch",
+        "postgres.dask.unload_one_moment": "ok",
+        "clickhouse.dask.unload_by_parts": "mismatch",
+        "clickhouse.dask.unload_one_moment": "ok",
+    }, done.stdout + done.stderr
+    for name, row in rows.items():
+        assert (row.details["found_rows"] == row.details["expected_rows"]) == row.ok, (name, row.details)
+        assert row.experiment == "change" or row.details["killed"] == 1
+    assert not (folder / "unloaded").exists()
