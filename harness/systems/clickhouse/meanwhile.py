@@ -11,17 +11,20 @@ from harness.transports.clickhouse.sql import identifier, literal
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
+_PATIENT_LOOKS = 20
 PROFILE = "keyed"  # no key of ClickHouse refuses a row
 
 
 class Rows:
     """The rows that others see, and the connections that were open when there were fewer.
 
-    ClickHouse tells of no transactions. Who closes its connection when rows appear has most likely brought them.
+    ClickHouse tells of no transactions. The first who closes its connection when rows have appeared has brought them;
+    where nobody does, all who were connected then may have.
     """
 
     def __init__(self, client: Client) -> None:
         self._client, self._rows, self._owners = client, self._count(client), dict[int, int]()
+        self._looks = 0  # since rows have appeared
 
     @staticmethod
     def _count(client: Client) -> int:
@@ -30,12 +33,12 @@ class Rows:
 
     def look(self, owners: Mapping[int, int]) -> tuple[list[int], list[int]]:
         """See `harness.systems.system.Watch`; whoever is connected is taken to write."""
-        rows, before = self._count(self._client), self._owners
-        more, self._rows, self._owners = rows > self._rows, rows, dict(owners)
-        if not more:
+        if not self._looks and self._count(self._client) <= self._rows:
+            self._owners = dict(owners)
             return list(owners.values()), []
-        closed = [pid for port, pid in before.items() if port not in owners]
-        return [], closed or list(before.values())
+        self._looks += 1
+        closed = [pid for port, pid in self._owners.items() if port not in owners]
+        return [], closed or (list(self._owners.values()) if self._looks > _PATIENT_LOOKS else [])
 
 
 def watch(client: Client) -> Rows:
