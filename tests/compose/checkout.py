@@ -34,13 +34,16 @@ class Instruction:
 
 
 def compose(flavour: str, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `docker compose` on a flavour with these variables and no others of the lab, S3 included. Needs no engine."""
+    """Run `docker compose` on a flavour with these variables and no others of the lab, and every profile.
+
+    Needs no engine.
+    """
     docker = shutil.which("docker")
     if docker is None or subprocess.run((docker, "compose", "version"), capture_output=True).returncode:
         pytest.skip("docker compose is not installed here; .ci/compose runs it for real")
     files = [argument for name in FLAVOURS[flavour] for argument in ("--file", str(ROOT / name))]
     outside = {name: value for name, value in os.environ.items() if not name.startswith("LAB_") and name != "NO_PROXY"}
-    command = (docker, "compose", "--env-file", os.devnull, "--profile", "s3", *files, *arguments)
+    command = (docker, "compose", "--env-file", os.devnull, "--profile", "*", *files, *arguments)
     return subprocess.run(command, env=outside | variables, capture_output=True, text=True, cwd=ROOT)
 
 

@@ -9,7 +9,7 @@ def run(checkout, *command, **variables):
     outside = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("LAB_") and name not in {"BASE", "SUDO_UID"}
+        if not name.startswith("LAB_") and name not in {"BASE", "CLUSTER", "S3", "SUDO_UID"}
     }
     return subprocess.run(command, cwd=checkout, env=outside | variables, capture_output=True, text=True)
 

@@ -5,7 +5,8 @@ from checkout import FLAVOURS, REQUIRED, ROOT, compose, configuration
 
 from harness.docs.tables import compose_settings
 
-SERVICES = {"postgres", "clickhouse", "minio", "harness"}
+WORKING = {"cluster-scheduler", "cluster-worker"}  # of an engine
+SERVICES = {"postgres", "clickhouse", "minio", "harness"} | WORKING
 ENVIRONMENTS = {
     "only what is required": REQUIRED,
     "everything empty, as in .env.example": dict.fromkeys(compose_settings(), "") | REQUIRED,
@@ -88,13 +89,13 @@ def test_only_the_harness_has_a_capability(flavour):
     assert {name for name, service in services.items() if service.get("cap_add")} == {"harness"}
 
 
-def test_roots_services_run_as_somebody_else_and_the_harness_as_root():
+def test_roots_services_run_as_somebody_else_and_what_reads_and_writes_their_folders_as_root():
     services = configuration("debian", ENVIRONMENTS["root, behind a proxy"])["services"]
     assert {name: service["user"] for name, service in services.items()} == {
         "postgres": "65532:0",
         "clickhouse": "65532:0",
         "minio": "65532:0",
-        "harness": "0:0",
+        **dict.fromkeys({"harness"} | WORKING, "0:0"),
     }
 
 
@@ -120,7 +121,7 @@ def test_folders_are_mounted_in_the_form_that_carries_the_label_of_selinux(flavo
     """Compose hands `z` to the engine with a bind, and drops it from a mount that must not make the folder."""
     services = configuration(flavour, REQUIRED)["services"]
     binds = [mount["bind"] for service in services.values() for mount in service["volumes"] if mount["type"] == "bind"]
-    assert len(binds) == 5
+    assert len(binds) == 11
     assert all(bind["selinux"] == "z" and bind["create_host_path"] for bind in binds)
 
 
@@ -142,7 +143,7 @@ def test_with_s3_the_harness_knows_minio_and_has_the_program_that_makes_links(fl
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_postgres_clickhouse_and_the_harness_share_the_io_folder(flavour):
+def test_whoever_reads_files_of_another_shares_the_io_folder(flavour):
     services = configuration(flavour, REQUIRED)["services"]
     sharing = {
         name
@@ -150,7 +151,7 @@ def test_postgres_clickhouse_and_the_harness_share_the_io_folder(flavour):
         for mount in service["volumes"]
         if mount["type"] == "bind" and mount["source"] == str(ROOT / "io") and mount["target"] == "/io"
     }
-    assert sharing == {"postgres", "clickhouse", "harness"}
+    assert sharing == {"postgres", "clickhouse", "harness"} | WORKING
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -164,7 +165,7 @@ def test_data_lie_on_named_volumes(flavour):
         "postgres": {"/var/lib/postgresql"},
         "clickhouse": {"/var/lib/clickhouse"},
         "minio": {"/data"},
-        "harness": set(),
+        **{name: set() for name in {"harness"} | WORKING},
     }
 
 
@@ -184,8 +185,9 @@ def test_harness_and_minio_are_built_from_the_very_same_dockerfiles_in_both_flav
 
 
 def test_the_debian_flavour_names_no_image_of_a_registry():
-    for service in configuration("debian", REQUIRED)["services"].values():
-        bases = [value for name, value in service["build"]["args"].items() if name.endswith("_IMAGE")]
+    services = configuration("debian", REQUIRED)["services"]
+    for name in SERVICES - WORKING:
+        bases = [value for argument, value in services[name]["build"]["args"].items() if argument.endswith("_IMAGE")]
         assert bases
         assert all(image.startswith("dataframe-io-lab/debian-") for image in bases)
 
@@ -193,14 +195,52 @@ def test_the_debian_flavour_names_no_image_of_a_registry():
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_no_password_reaches_a_build(flavour):
     for service in configuration(flavour, REQUIRED)["services"].values():
-        assert "for-tests-only" not in str(service["build"])
+        assert "for-tests-only" not in str(service.get("build"))
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_without_a_cluster_the_harness_is_built_without_an_engine_and_knows_no_scheduler(flavour):
+    services = configuration(flavour, REQUIRED)["services"]
+    assert all(services[name]["profiles"] == ["cluster"] for name in WORKING)
+    assert not any(services["harness"]["depends_on"][name]["required"] for name in WORKING)
+    assert services["harness"]["build"]["args"]["ENGINE"] == ""
+    assert services["harness"]["environment"]["LAB_CLUSTER_ADDRESS"] == ""
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_scheduler_and_two_workers_run_on_the_image_of_the_harness_with_its_folders_and_no_ports(flavour):
+    told = {"LAB_CLUSTER": "ray", "LAB_CLUSTER_ADDRESS": "ray://cluster-scheduler:10001"}
+    services = configuration(flavour, REQUIRED | told)["services"]
+    harness = services["harness"]
+    assert harness["build"]["args"]["ENGINE"] == "ray"
+    assert harness["environment"]["LAB_CLUSTER_ADDRESS"] == told["LAB_CLUSTER_ADDRESS"]
+    for name in WORKING:
+        service = services[name]
+        assert (service["image"], service["volumes"]) == (harness["image"], harness["volumes"])
+        assert (service["read_only"], service["environment"]["LAB_CLUSTER"]) == (True, "ray")
+        assert service["environment"]["RAY_AUTH_TOKEN"] == harness["environment"]["RAY_AUTH_TOKEN"]
+        assert service["healthcheck"]["test"] == ["CMD", "cluster", "healthy", name.removeprefix("cluster-")]
+        assert service["command"] == ["cluster", name.removeprefix("cluster-")]
+        assert not service.keys() & {"build", "ports"}
+    assert services["cluster-worker"]["scale"] == 2
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_health_of_a_cluster_is_asked_as_that_of_images(flavour):
+    """See test_dockerfiles: often at the start, and once a minute while transports are timed."""
+    for name in WORKING:
+        check = configuration(flavour, REQUIRED)["services"][name]["healthcheck"]
+        asked = [check[word] for word in ("interval", "timeout", "start_period", "start_interval", "retries")]
+        assert asked == ["1m0s", "5s", "2m0s", "1s", 3]
 
 
 def test_every_variable_of_the_compose_files_has_its_line_in_the_settings_with_the_same_default():
     text = "".join((ROOT / name).read_text() for name in FLAVOURS["debian"])
     used = dict(re.findall(r"\$\{(LAB_[A-Z0-9_]+)(?::[-?]([^}$]*))?", text))
     settings = compose_settings()
-    of_harness = {"LAB_SEED", "LAB_TIME_LIMIT", "LAB_COMMIT"} | {name for name in used if name.startswith("LAB_S3_")}
+    of_harness = {"LAB_SEED", "LAB_TIME_LIMIT", "LAB_COMMIT", "LAB_CLUSTER_ADDRESS"} | {
+        name for name in used if name.startswith("LAB_S3_")
+    }
     assert used.keys() - of_harness <= settings.keys()
     for name in used.keys() - of_harness - REQUIRED.keys() - {"LAB_SERVICE_UID", "LAB_SERVICE_GID"}:
         assert settings[name] == used[name], name

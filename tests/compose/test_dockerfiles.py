@@ -1,5 +1,8 @@
+import os
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import PurePosixPath
 
 import pytest
@@ -153,6 +156,30 @@ def test_an_image_has_the_version_that_the_lab_without_docker_compiles(image, ar
     text = (ROOT / "images" / image / "Dockerfile").read_text()
     assert f"ARG {argument}={program.version}\n" in text
     assert f"{program.package}@${{{argument}}}" in text
+
+
+@pytest.mark.parametrize("engine", ["", "dask"])
+def test_an_image_without_an_engine_of_its_own_gets_nothing_on_top(engine):
+    script = ROOT / "images/harness/install-engine"
+    command = (shutil.which("bash"), script)
+    done = subprocess.run(command, env={"ENGINE": engine, "PATH": "/nowhere"}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("script", ["install-engine", "cluster"])
+def test_an_unknown_engine_is_refused_in_one_line(script):
+    told = {"ENGINE": "flink", "LAB_CLUSTER": "flink", "PATH": os.environ["PATH"]}
+    done = subprocess.run(("bash", ROOT / "images/harness" / script), env=told, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.endswith("expected dask, ray or spark, found 'flink'\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_engine_is_installed_from_a_lock_with_hashes():
+    text = (ROOT / "images/harness/install-engine").read_text()
+    assert '--no-deps --require-hashes --requirement "/lab/requirements-$1.lock"' in text
+    for engine in ("ray", "spark"):
+        assert allowed_in_the_context(f"requirements-{engine}.lock")
 
 
 def test_pg_parquet_is_installed_only_under_the_key_it_is_known_by():

@@ -8,7 +8,8 @@ from checkout import ROOT
 
 from tests.every import every
 
-FILES = [path for folder in ("compose", ".ci") for path in sorted((ROOT / folder).iterdir()) if path.is_file()]
+FOLDERS = ("compose", ".ci", "images/harness")
+FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).iterdir()) if path.is_file()]
 SCRIPTS = [path for path in FILES if path.read_text().startswith("#!/usr/bin/env bash\n")]
 SOURCED = [path for path in FILES if path.read_text().startswith("# shellcheck shell=bash\n")]
 LINUX_ONLY = {"debian-base"}  # debootstrap

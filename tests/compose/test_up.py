@@ -76,6 +76,26 @@ def test_minio_is_built_only_when_it_is_asked_for(checkout, tmp_path):
     assert with_it.endswith("--profile s3 build postgres clickhouse minio harness")
 
 
+@pytest.mark.parametrize("engine", ["dask", "ray", "spark"])
+def test_workers_of_an_engine_are_started_only_when_they_are_asked_for(checkout, tmp_path, engine):
+    path = with_docker(tmp_path, built="true")
+    without = run(checkout, "compose/lab", "up", PATH=path)
+    with_it = run(checkout, "compose/lab", "up", PATH=path, CLUSTER=engine)
+    assert "cluster            not here: make up CLUSTER=dask" in without.stdout
+    assert f"cluster            {engine}, two workers: " in with_it.stdout
+    first, second = (tmp_path / "built").read_text().splitlines()
+    assert "--profile cluster" not in first
+    assert second.endswith("--profile cluster build postgres clickhouse harness")
+
+
+def test_an_unknown_engine_is_refused_in_one_line_before_anything_is_built(checkout, tmp_path):
+    run(checkout, "compose/write-env")
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path), CLUSTER="flink")
+    assert done.returncode == 2
+    assert done.stderr == "lab: CLUSTER: expected dask, ray or spark, found flink\n"
+    assert not (tmp_path / "built").exists()
+
+
 def test_up_without_docker_says_what_is_missing_and_what_works_without(checkout, tmp_path):
     done = run(checkout, "compose/lab", "up", PATH=without_docker(tmp_path))
     assert done.returncode == 2
