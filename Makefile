@@ -63,12 +63,12 @@ $(DAFT)/.installed: requirements-daft.lock
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
-bench: ## Run a suite: SUITE=matrix|scan|stores|elt|tuning SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*' ORIGIN=all
+bench: ## Run a suite: SUITE=matrix|scan|stores|elt|tuning|cluster SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*' ORIGIN=all
 	@if compose/lab is-up; then compose/lab run $(RUN); else \
 	  $(MAKE) --question install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
 	  $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
-up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry; S3=1 with MinIO
+up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry; S3=1 with MinIO; CLUSTER=dask|ray|spark with workers
 	@compose/lab up
 
 down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); look at it; its logs; a prompt in it

@@ -71,19 +71,20 @@ def reason_unavailable(entry: Transport, cluster: Cluster | None) -> str | None:
 
 
 def workers(settings: Settings, entry: Transport, number: int, uri: str, folder: str) -> Workers:
-    """Return the workers that a transport is called with; `uri` is its database as this machine sees it.
+    """Return the workers that a transport is called with; `uri` is its database as it is connected to from here.
 
     Raises LabError where an address is wrong.
     """
     if (cluster := of(settings)) is None:
         return Workers(number, uri, folder=folder)
-    seen = as_workers_see(settings, {entry.endpoint: uri})
-    return Workers(number, seen[entry.endpoint], cluster.address, folder)
+    if named := as_workers_see(settings, {}).get(entry.endpoint):
+        uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, named)
+    return Workers(number, uri, cluster.address, folder)
 
 
 def as_workers_see(settings: Settings, endpoints: dict[str, str]) -> dict[str, str]:
-    """Return addresses of databases as the workers of a cluster see them. Raises LabError where one is wrong."""
-    named = {name: uri for name, uri in settings.endpoints_of_workers.items() if name in endpoints}
+    """Return these addresses of databases as the workers of a cluster see them. Raises LabError where one is wrong."""
+    named = settings.endpoints_of_workers
     for known in (known for system in SYSTEMS.values() for known in system.addresses if known.name in named):
         address.split(named[known.name], replace(known, setting=setting_of_workers(known)))
     return endpoints | named

@@ -96,7 +96,8 @@ def test_workers_of_a_cluster_see_the_databases_as_this_machine_unless_told_othe
     expected = Workers(4, HERE, address, "/scratch")
     assert cluster.workers(named(address), transport("dask"), 4, HERE, "/scratch") == expected
     elsewhere = named(address, cluster_postgres_uri=THERE)
-    assert cluster.workers(elsewhere, transport("dask"), 4, HERE, "/scratch") == replace(expected, uri=THERE)
+    in_the_schema = f"{THERE}?options=-csearch_path%3Ddataframe_io_lab"
+    assert cluster.workers(elsewhere, transport("dask"), 4, HERE, "/scratch") == replace(expected, uri=in_the_schema)
 
 
 def test_no_address_of_workers_is_in_a_text_of_them() -> None:
