@@ -31,8 +31,8 @@ from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
 from harness.worker.messages import Numbers
 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
-PARAMETERS = frozenset({"rows"})
 _MORE: dict[str, tuple[str, ...]] = {"kill": ("before", "after"), "change": ("during",)}  # and their values
+PARAMETERS = frozenset({"rows", "workers", LIMIT, *_MORE})
 _PARTS = (Operation.LOAD, Operation.UNLOAD)
 
 
@@ -197,12 +197,11 @@ class ClusterRig(DatabaseRig):
 
 def require_parameters(case: Case) -> None:
     """Raise LabError for a parameter that this rig does not know, or a value that it does not take."""
-    needed = PARAMETERS | ({"workers"} if case.transport.engine else set())
-    known = needed | {"workers", LIMIT, *_MORE}
-    if not needed <= case.parameters.keys() <= known:
+    needed = {"rows", "workers"} if case.transport.engine else {"rows"}
+    if not needed <= case.parameters.keys() <= PARAMETERS:
         raise LabError(
             f"experiment {case.experiment}: expected the parameters {', '.join(sorted(needed))} and any of "
-            f"{', '.join(sorted(known - needed))}, found {', '.join(sorted(case.parameters))}"
+            f"{', '.join(sorted(PARAMETERS - needed))}, found {', '.join(sorted(case.parameters))}"
         )
     for name, values in _MORE.items():
         if name in case.parameters and case.parameters[name] not in values:
