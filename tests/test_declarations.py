@@ -8,7 +8,7 @@ import pytest
 
 from harness import registry
 from harness.check.kinds import PANDAS_DTYPES, POLARS_DTYPES
-from harness.model import CONTROL, Operation, Origin
+from harness.model import CONTROL, ENGINES, Operation, Origin
 from harness.registry import connect_of, one, select
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
@@ -20,12 +20,14 @@ ARTICLE = list(csv.DictReader((ROOT / "suites" / "published" / "matrix.csv").ope
 ENDPOINTS = {name: set(system.endpoints) for name, system in SYSTEMS.items()}
 IN_DATABASES = [entry for entry in ENTRIES if entry.system in ENDPOINTS]
 BOUNDS = [entry for entry in ENTRIES if entry.origin is Origin.LIMIT and entry.operation is not Operation.JOB]
-DATABASES = [entry for entry in IN_DATABASES if entry not in BOUNDS]
+IN_PARTS = [entry for entry in IN_DATABASES if entry.operation in (Operation.LOAD, Operation.UNLOAD)]
+DATABASES = [entry for entry in IN_DATABASES if entry not in (*BOUNDS, *IN_PARTS)]
 JOBS = [entry for entry in ENTRIES if entry.operation is Operation.JOB]
 ON_FILES = [entry for entry in ENTRIES if entry.system not in ENDPOINTS and entry not in (*JOBS, *BOUNDS)]
 OF_MATRIX = [entry for entry in DATABASES if entry.published]
 # Operation -> what follows the connection in the signature; a store is its own connection.
 DATABASE_ARGUMENTS = {Operation.WRITE: ["frame", "table"], Operation.READ: ["table"]}
+PART_ARGUMENTS = {Operation.LOAD: ["source", "table"], Operation.UNLOAD: ["table", "destination"]}
 BOUND_ARGUMENTS = {
     Operation.WRITE: ["source", "table"],
     Operation.READ: ["table"],
@@ -108,6 +110,16 @@ def test_operation_and_signature_agree(entry):
     assert list(inspect.signature(connect_of(entry)).parameters) == ["uri", *shared, *store]
 
 
+@every(IN_PARTS)
+def test_what_loads_and_unloads_is_named_and_called_so(entry):
+    _, *arguments = inspect.signature(entry.function).parameters
+    assert arguments == PART_ARGUMENTS[entry.operation]
+    assert entry.function.__name__.startswith(f"{entry.operation}_")
+    workers = ["workers"] if entry.engine else []
+    assert list(inspect.signature(connect_of(entry)).parameters) == ["uri", *workers]
+    assert not entry.lossy
+
+
 @every(BOUNDS)
 def test_operation_and_signature_of_a_bound_agree(entry):
     _, *arguments = inspect.signature(entry.function).parameters
@@ -152,9 +164,9 @@ def test_what_a_transport_declares_is_complete(entry):
     assert entry.summary.endswith(".")
     assert entry.path
     assert entry.payload
-    assert entry in BOUNDS or entry.frame in FRAMES[entry.system]
+    assert entry in BOUNDS or entry.frame in FRAMES[entry.system] | ({""} if entry in IN_PARTS else set())
     assert entry.endpoint in ENDPOINTS.get(entry.system, {entry.system})
-    assert set(entry.needs) <= {"pg_parquet", "shared_io", "s3"}
+    assert set(entry.needs) <= {"pg_parquet", "shared_io", "s3", *ENGINES}
     if entry not in (
         *JOBS,
         *BOUNDS,
