@@ -45,12 +45,10 @@ def unload_read_sql_shards(connection, table, destination):
     opened = opening(connection.workers_uri)
     with opening(connection.uri)() as database:
         keys = key_columns(database, table)
-    shards = {
-        "shard_keys": [f"concat({identifiers(keys)})" if keys else "T::text"],  # T is what Ray calls the query
-        "shard_hash_fn": "0::bigint + hashtext",  # Ray takes abs() of it, which the least integer has not
-    }
     query = f"SELECT * FROM {identifier(table)}"
-    drive(lambda: ray.data.read_sql(query, opened, **shards).write_parquet(destination))
+    key = f"concat({identifiers(keys)})" if keys else "T::text"  # T is what Ray calls the query
+    hashed = "0::bigint + hashtext"  # Ray takes abs() of it, which the least integer has not
+    drive(lambda: ray.data.read_sql(query, opened, shard_keys=[key], shard_hash_fn=hashed).write_parquet(destination))
 
 
 @transport(
