@@ -34,7 +34,11 @@ def ray_of(workers, packages):
     with ExitStack() as stack:
         options = of_our_own(stack, workers.number) if not workers.address else {"address": workers.address}
         stack.callback(ray.shutdown)
-        ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
+        try:
+            ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
+        except ConnectionError as error:  # also what a client is told whose token is wrong
+            tried = f"expected a Ray at {workers.address}, with RAY_AUTH_TOKEN its token if it asks for one"
+            raise RuntimeError(f"{tried}; found: {error}") from error
         refuse_others(["ray", *packages], on_every_node(versions, ["ray", *packages]))
         yield
 
@@ -69,6 +73,25 @@ def on_every_node(call, *arguments):
     return ray.get([remote.options(scheduling_strategy=strategy).remote(*arguments) for strategy in there])
 
 
+def drive(call):
+    """Call a function that drives Ray Data: here, or in a task of the cluster where this process is a client (ray://).
+
+    Ray Data does not support the client (ray-project/ray #48682). The task is not repeated: it may have written.
+    """
+    import ray
+    from ray.data import DataContext
+
+    if not ray.util.client.ray.is_connected():
+        return call()
+    context = DataContext.get_current()
+
+    def there():
+        DataContext._set_current(context)
+        return call()
+
+    return ray.get(ray.remote(num_cpus=0, max_retries=0)(there).remote())
+
+
 def on_workers(call, parts):
     """Call a function with each part, which is a tuple of arguments: each on a worker, in a task of Ray Data.
 
@@ -80,6 +103,9 @@ def on_workers(call, parts):
         call(*parts[batch["id"][0]])
         return batch
 
-    if parts:
+    def all_parts():
         numbers = ray.data.range(len(parts), override_num_blocks=len(parts))
         numbers.map_batches(with_part, batch_size=1).materialize()
+
+    if parts:
+        drive(all_parts)

@@ -13,9 +13,10 @@ from harness.transports.clickhouse.partitions import (
     remembering,
     staging_of,
 )
-from harness.transports.clickhouse.sql import identifier
+from harness.transports.clickhouse.server import sessionless
+from harness.transports.clickhouse.sql import identifier, literal
 from harness.transports.parts import row_groups
-from harness.transports.ray import on_workers, ray_of
+from harness.transports.ray import drive, on_workers, ray_of
 
 ENDPOINT = "clickhouse_http"
 
@@ -50,8 +51,8 @@ def load_write_clickhouse(connection, source, table):
     import ray
     from ray.data import SinkMode
 
-    dsn = dsn_of(connection.workers_uri)
-    ray.data.read_parquet(source).write_clickhouse(identifier(table), dsn, mode=SinkMode.APPEND)
+    dsn, name = dsn_of(connection.workers_uri), identifier(table)
+    drive(lambda: ray.data.read_parquet(source).write_clickhouse(name, dsn, mode=SinkMode.APPEND))
 
 
 @transport(
@@ -99,7 +100,34 @@ def unload_read_clickhouse(connection, table, destination):
     """
     import ray
 
-    ray.data.read_clickhouse(table=identifier(table), dsn=dsn_of(connection.workers_uri)).write_parquet(destination)
+    dsn, name = dsn_of(connection.workers_uri), identifier(table)
+    drive(lambda: ray.data.read_clickhouse(table=name, dsn=dsn).write_parquet(destination))
+
+
+@transport(
+    "unload",
+    path="Ray Data read_clickhouse with order_by, HTTP FORMAT Arrow of pages",
+    payload="Arrow columns",
+    requires=["ray.data", "clickhouse_connect", "pyarrow.parquet"],
+    needs=["ray"],
+)
+def unload_read_clickhouse_ordered(connection, table, destination):
+    """ray.data.read_clickhouse with order_by, without which it is not parallel: pages by OFFSET and FETCH.
+
+    The server sorts the table for each page, of which there are up to 200. Ordered by all columns, those of the key
+    first: rows that are equal in what they are ordered by may be on two pages, or on none. Likewise, as there is no
+    common moment, those that are written meanwhile.
+    """
+    import ray
+
+    with sessionless(connection.uri) as client:
+        names = client.query(
+            "SELECT name FROM system.columns WHERE database = currentDatabase() "
+            f"AND table = {literal(table)} ORDER BY is_in_sorting_key DESC, position"
+        ).result_columns[0]
+    order = ([identifier(name) for name in names], False)
+    dsn, name = dsn_of(connection.workers_uri), identifier(table)
+    drive(lambda: ray.data.read_clickhouse(table=name, dsn=dsn, order_by=order).write_parquet(destination))
 
 
 @transport(

@@ -6,7 +6,7 @@ from harness.transports.postgres.binary_copy import copy_batches
 from harness.transports.postgres.partitions import copy_part_once, ledger_of, staging_of
 from harness.transports.postgres.ray.client import opening
 from harness.transports.postgres.sql import identifier, identifiers
-from harness.transports.ray import on_workers
+from harness.transports.ray import drive, on_workers
 
 
 @transport(
@@ -22,12 +22,13 @@ def load_write_sql(connection, source, table):
     Not all or nothing, and not once: Ray repeats a task whose worker died, also after that committed.
     """
     import ray
+    from pyarrow import parquet
 
-    rows = ray.data.read_parquet(source)
-    names = rows.columns()
+    opened = opening(connection.workers_uri)
+    names = parquet.read_schema(source).names
     values = ", ".join(["%s"] * len(names))
     statement = f"INSERT INTO {identifier(table)} ({identifiers(names)}) VALUES ({values})"
-    rows.write_sql(statement, opening(connection.workers_uri))
+    drive(lambda: ray.data.read_parquet(source).write_sql(statement, opened))
 
 
 @transport(
@@ -53,7 +54,7 @@ def load_copy_datasink(connection, source, table):
                 with opened() as database:
                     copy_batches(database, table, BlockAccessor.for_block(block).to_arrow().to_batches())
 
-    ray.data.read_parquet(source).write_datasink(Copy())
+    drive(lambda: ray.data.read_parquet(source).write_datasink(Copy()))
 
 
 @transport(

@@ -5,7 +5,7 @@ from harness.transports.postgres.partitions import one_moment, part_queries, rea
 from harness.transports.postgres.ray.client import opening
 from harness.transports.postgres.sql import identifier, identifiers
 from harness.transports.postgres.tables import key_columns
-from harness.transports.ray import on_workers
+from harness.transports.ray import drive, on_workers
 
 
 @transport(
@@ -23,7 +23,8 @@ def unload_read_sql(connection, table, destination):
     import ray
 
     opened = opening(connection.workers_uri)
-    ray.data.read_sql(f"SELECT * FROM {identifier(table)}", opened).write_parquet(destination)
+    query = f"SELECT * FROM {identifier(table)}"
+    drive(lambda: ray.data.read_sql(query, opened).write_parquet(destination))
 
 
 @transport(
@@ -44,12 +45,10 @@ def unload_read_sql_shards(connection, table, destination):
     opened = opening(connection.workers_uri)
     with opening(connection.uri)() as database:
         keys = key_columns(database, table)
-    ray.data.read_sql(
-        f"SELECT * FROM {identifier(table)}",
-        opened,
-        shard_keys=[f"concat({identifiers(keys)})" if keys else "T::text"],  # Ray's name for the query above
-        shard_hash_fn="0::bigint + hashtext",  # abs() of the least integer is none: it needs one more bit
-    ).write_parquet(destination)
+    query = f"SELECT * FROM {identifier(table)}"
+    key = f"concat({identifiers(keys)})" if keys else "T::text"  # T is what Ray calls the query
+    hashed = "0::bigint + hashtext"  # Ray takes abs() of it, which the least integer has not
+    drive(lambda: ray.data.read_sql(query, opened, shard_keys=[key], shard_hash_fn=hashed).write_parquet(destination))
 
 
 @transport(
