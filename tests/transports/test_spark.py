@@ -25,6 +25,7 @@ from harness.model import Operation, Transport, Workers
 from harness.registry import Unsupported, connect_of, one, select
 from harness.systems import SYSTEMS, System
 from harness.transports import workers as workers_module
+from harness.transports.postgres.spark import unload
 
 pytestmark = [
     pytest.mark.long,
@@ -153,6 +154,25 @@ def test_jdbc_loads_other_types_of_clickhouse(spark: Spark, file: Path) -> None:
     assert isinstance(found, pl.DataFrame)
     found = found.select(pl.col(name).cast(dtype) for name, dtype in expected.schema.items())
     assert found.sort("entity_key").equals(expected.sort("entity_key"))
+
+
+@pytest.mark.parametrize(
+    ("name", "divide"),
+    [pytest.param("unload_jdbc_one_moment", "_predicates", marks=NEEDS_JARS), ("unload_one_moment", "part_queries")],
+)
+@on("postgres")
+def test_what_is_written_after_the_snapshot_is_in_no_part(
+    spark: Spark, name: str, divide: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.create(spark.system.tables.definition(DATASET, "heap"))
+    spark.system.client.load(spark.client, TABLE, str(file), DATASET.kinds)
+    again = f"INSERT INTO {TABLE} SELECT * FROM {TABLE} RETURNING 1"
+    parts = getattr(unload, divide)
+    monkeypatch.setattr(
+        unload, divide, lambda *asked: (spark.system.client.query(spark.client, again), parts(*asked))[1]
+    )
+    one(f"postgres.spark.{name}").function(spark.connection, TABLE, str(tmp_path))
+    assert len(pl.read_parquet(tmp_path / "*.parquet")) == ROWS
 
 
 SLOW = (  # a statement, not a row, takes a second: an executor can be killed in the middle of a load

@@ -4,11 +4,13 @@ from contextlib import contextmanager
 
 from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.partitions import insert_part, insert_part_once, remembering, staging_of
-from harness.transports.clickhouse.server import sessionless
+from harness.transports.clickhouse.server import TEXT_INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.spark.client import REQUIRES, as_texts, jdbc
 from harness.transports.clickhouse.sql import identifier
 from harness.transports.parts import row_groups
 from harness.transports.spark import in_tasks
+
+_SETTINGS = {name: TEXT_INSERT_SETTINGS[name] for name in ("async_insert", "precise_float_parsing")}
 
 
 @transport(
@@ -48,7 +50,14 @@ def _door_of(uri, table):
             client.command(f"DROP TABLE {door} SYNC")
 
 
-@transport("load", path="JDBC batches of INSERT, by partition", payload="text rows", requires=REQUIRES, needs=["spark"])
+@transport(
+    "load",
+    path="JDBC batches of INSERT, by partition",
+    payload="text rows",
+    requires=REQUIRES,
+    needs=["spark"],
+    settings=_SETTINGS,
+)
 def load_jdbc_door(connection, source, table):
     """Append with `write.jdbc` to a table of texts that stores nothing, and from which a view feeds the real one.
 
@@ -58,7 +67,7 @@ def load_jdbc_door(connection, source, table):
     session, ours, theirs = connection
     url, who = jdbc(session, theirs)
     with _door_of(ours, table) as door:
-        options = who | {"batchsize": "100000"}
+        options = who | {"batchsize": "100000"} | {f"clickhouse_setting_{name}": of for name, of in _SETTINGS.items()}
         session.read.parquet(source).write.jdbc(url, identifier(door), mode="append", properties=options)
 
 
