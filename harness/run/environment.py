@@ -65,7 +65,8 @@ def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:
 
     def used(entry: Transport) -> list[str]:
         if own := interpreters.of(entry.modules):
-            return [f"{own.name}/{name}" for name in ("python", *own.distributions_of(entry.modules))]
+            found = ("python", *own.distributions_of(entry.modules)) if own.exists else ()
+            return [f"{own.name}/{name}" for name in found]
         return sorted({name.lower() for module in entry.modules for name in providers.get(module, ())})
 
     return {entry.id: used(entry) for entry in {entry.id: entry for entry in transports}.values()}

@@ -33,10 +33,11 @@ def daft_on_ray(workers, packages):
         for pickle in (cloudpickle, ray.cloudpickle):
             pickle.register_pickle_by_value(sys.modules["harness"])
     with ExitStack() as stack:
-        options = {"address": workers.address} if workers.address else of_our_own(stack, 0)
         stack.callback(ray.shutdown)
-        ray.init(**options, log_to_driver=False, logging_level="ERROR")
-        if not workers.address:
+        if workers.address:
+            ray.init(workers.address, log_to_driver=False, logging_level="ERROR")
+        else:
+            ray.init(**of_our_own(stack, 0), log_to_driver=False, logging_level="ERROR")
             _start_nodes(stack, workers.number)
         refuse_others(["daft", "ray", *packages], on_every_node(versions, ["daft", "ray", *packages]))
         daft.set_runner_ray(noop_if_initialized=True)
@@ -45,23 +46,27 @@ def daft_on_ray(workers, packages):
 
 
 def _start_nodes(stack, number):
-    """Start so many nodes of one core beside the head, and wait until they are there; they end with the stack."""
+    """Start so many nodes of one core beside the head, one after the other; they end with the stack.
+
+    Two that start at the same time take the same names for their sockets.
+    """
     import ray
 
     here = ray.get_runtime_context().gcs_address
+    # By default all nodes of a machine listen on the same port.
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={here}", "--num-cpus=1", "--block"]
-    command += [f"--object-store-memory={STORE_BYTES}", "--disable-usage-stats"]
+    command += [f"--object-store-memory={STORE_BYTES}", "--disable-usage-stats", "--dashboard-agent-listen-port=0"]
     settings = {"RAY_AUTH_MODE": "token", "RAY_raylet_start_wait_time_s": f"{START_SECONDS}"}
     settings["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] = "0"  # by default a node takes 30 seconds to end
-    nodes = [subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.DEVNULL) for _ in range(number)]
-    for end in ("wait", "terminate"):
-        for node in nodes:
-            stack.callback(getattr(node, end))
-    deadline = time.monotonic() + START_SECONDS
-    while (found := sum(node["Alive"] for node in ray.nodes()) - 1) < number:
-        if time.monotonic() > deadline or any(node.poll() is not None for node in nodes):
-            raise RuntimeError(f"expected {number} nodes of Ray to start within {START_SECONDS} s, found {found}")
-        time.sleep(0.1)
+    for expected in range(2, number + 2):
+        node = subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.DEVNULL)
+        stack.callback(node.wait)
+        stack.callback(node.terminate)
+        deadline = time.monotonic() + START_SECONDS
+        while sum(each["Alive"] for each in ray.nodes()) < expected:
+            if node.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"expected a node of Ray within {START_SECONDS} s, found none; the log says why")
+            time.sleep(0.05)
 
 
 def done_by_parts(work, parts):

@@ -19,7 +19,6 @@ from harness.transports.parts import row_groups
 
 ENDPOINT = "clickhouse_http"
 REQUIRES = ["daft", "ray", "clickhouse_connect", "pyarrow"]
-WORKERS = ["ray"]
 
 
 @contextmanager
@@ -34,7 +33,7 @@ def connect(uri, workers):
     path="HTTP INSERT FORMAT Native",
     payload="binary columns",
     requires=[*REQUIRES, "pandas"],
-    needs=WORKERS,
+    needs=["ray"],
 )
 def load_write_clickhouse_ray(connection, source, table):
     """Let Daft on Ray write a Parquet file with write_clickhouse, a micropartition at a time.
@@ -45,7 +44,7 @@ def load_write_clickhouse_ray(connection, source, table):
     write_by_daft(in_row_groups(source), connection.of_workers, table)
 
 
-@transport("load", path="HTTP INSERT FORMAT Arrow, tokens", payload="Arrow", requires=REQUIRES, needs=WORKERS)
+@transport("load", path="HTTP INSERT FORMAT Arrow, tokens", payload="Arrow", requires=REQUIRES, needs=["ray"])
 def load_insert_once_ray(connection, source, table):
     """Have Daft's workers insert a row group each, once: as one block, with a token that the table remembers.
 
@@ -56,7 +55,7 @@ def load_insert_once_ray(connection, source, table):
 
 
 @transport(
-    "load", path="HTTP INSERT FORMAT Arrow, tokens, staging table", payload="Arrow", requires=REQUIRES, needs=WORKERS
+    "load", path="HTTP INSERT FORMAT Arrow, tokens, staging table", payload="Arrow", requires=REQUIRES, needs=["ray"]
 )
 def load_insert_staged_ray(connection, source, table):
     """Have Daft's workers insert a row group each, once, into a staging table that is exchanged with the table.
@@ -67,7 +66,7 @@ def load_insert_staged_ray(connection, source, table):
         done_by_parts(partial(insert_part_once, connection.of_workers, staging, source), row_groups(source))
 
 
-@transport("unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=REQUIRES, needs=WORKERS)
+@transport("unload", path="HTTP SELECT FORMAT ArrowStream", payload="Arrow", requires=REQUIRES, needs=["ray"])
 def unload_by_parts_ray(connection, table, destination):
     """Have Daft's workers read a partition of the table each and write it as Parquet.
 
@@ -76,7 +75,7 @@ def unload_by_parts_ray(connection, table, destination):
     _unloaded(connection, table, destination)
 
 
-@transport("unload", path="HTTP SELECT FORMAT ArrowStream, clone", payload="Arrow", requires=REQUIRES, needs=WORKERS)
+@transport("unload", path="HTTP SELECT FORMAT ArrowStream, clone", payload="Arrow", requires=REQUIRES, needs=["ray"])
 def unload_one_moment_ray(connection, table, destination):
     """Have Daft's workers read a partition of the table each, all as of one moment, and write it as Parquet.
 

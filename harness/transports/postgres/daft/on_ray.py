@@ -20,7 +20,6 @@ from harness.transports.postgres.partitions import (
 REQUIRES = ["daft", "ray", "pyarrow", "psycopg"]
 TO_COPY = [*REQUIRES, "pgpq"]
 TO_READ = [*REQUIRES, "adbc_driver_postgresql"]
-WORKERS = ["ray"]
 
 
 @contextmanager
@@ -30,7 +29,7 @@ def connect(uri, workers):
         yield SimpleNamespace(uri=uri, of_workers=workers.uri, number=workers.number)
 
 
-@transport("load", path="COPY FROM STDIN (FORMAT binary)", payload="binary rows", requires=TO_COPY, needs=WORKERS)
+@transport("load", path="COPY FROM STDIN (FORMAT binary)", payload="binary rows", requires=TO_COPY, needs=["ray"])
 def load_copy_sink_ray(connection, source, table):
     """Let Daft on Ray read a Parquet file and hand it to a sink of ours, which COPYs each micropartition.
 
@@ -41,7 +40,7 @@ def load_copy_sink_ray(connection, source, table):
 
 
 @transport(
-    "load", path="COPY FROM STDIN (FORMAT binary), ledger", payload="binary rows", requires=TO_COPY, needs=WORKERS
+    "load", path="COPY FROM STDIN (FORMAT binary), ledger", payload="binary rows", requires=TO_COPY, needs=["ray"]
 )
 def load_copy_once_ray(connection, source, table):
     """Have Daft's workers COPY a row group each, once: it and its row in a ledger are one transaction.
@@ -58,7 +57,7 @@ def load_copy_once_ray(connection, source, table):
     path="COPY FROM STDIN (FORMAT binary), ledger, staging table",
     payload="binary rows",
     requires=TO_COPY,
-    needs=WORKERS,
+    needs=["ray"],
 )
 def load_copy_staged_ray(connection, source, table):
     """Have Daft's workers COPY a row group each, once, into a staging table that takes the table's place at the end.
@@ -75,7 +74,7 @@ def load_copy_staged_ray(connection, source, table):
     path="SELECT, parts",
     payload="text",
     requires=["daft", "ray", "pyarrow", "psycopg", "sqlalchemy", "sqlglot"],
-    needs=WORKERS,
+    needs=["ray"],
 )
 def unload_read_sql_ray(connection, table, destination):
     """Let Daft on Ray read a table with read_sql in ranges of a whole number, and write each as Parquet.
@@ -107,7 +106,7 @@ def _whole_numbers(uri, table):
     return found[0]
 
 
-@transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=TO_READ, needs=WORKERS)
+@transport("unload", path="COPY TO STDOUT (FORMAT binary)", payload="binary rows", requires=TO_READ, needs=["ray"])
 def unload_by_parts_ray(connection, table, destination):
     """Have Daft's workers read some pages of the table each, with ADBC, and write them as Parquet.
 
@@ -117,7 +116,7 @@ def unload_by_parts_ray(connection, table, destination):
 
 
 @transport(
-    "unload", path="COPY TO STDOUT (FORMAT binary), snapshot", payload="binary rows", requires=TO_READ, needs=WORKERS
+    "unload", path="COPY TO STDOUT (FORMAT binary), snapshot", payload="binary rows", requires=TO_READ, needs=["ray"]
 )
 def unload_one_moment_ray(connection, table, destination):
     """Have Daft's workers read some pages of the table each, with ADBC, as of one moment, and write them as Parquet.

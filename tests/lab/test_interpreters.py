@@ -1,0 +1,110 @@
+"""What requires Daft runs in an environment of its own and nothing else does; where it is missing one command is named.
+
+The environments here hold empty packages; the one of `make engine ENGINE=daft` is tried by tests/transports.
+"""
+
+import re
+import subprocess
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from harness import registry, settings
+from harness.lab import interpreters
+from harness.lab.packages import not_installed
+from harness.run import environment
+from tests.run.test_environment import HERE, PLAN, rig
+
+__all__ = ["rig"]  # a fixture
+
+OF_DAFT, OF_OTHERS = "postgres.daft.load_copy_sink", "postgres.psycopg.write_polars_copy_text"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for Daft's environment, in which nothing is yet."""
+    monkeypatch.setenv("LAB_DAFT_DIR", str(tmp_path / "daft"))
+    return tmp_path / "daft"
+
+
+def install(folder: Path, **versions: str) -> None:
+    """Make an environment with packages of no content, each with one module of its name."""
+    venv.create(folder)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    for name, version in versions.items():
+        about = packages / f"{name}-{version}.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.capitalize()}\nVersion: {version}\n")
+        (about / "RECORD").write_text(f"{name}.py,,\n{about.name}/METADATA,,\n")
+        (packages / f"{name}.py").touch()
+
+
+def test_everything_else_runs_in_the_interpreter_of_the_lab(own: Path) -> None:
+    entry = registry.one(OF_OTHERS)
+    assert interpreters.of(entry.requires) is None
+    assert interpreters.command_of(entry) == interpreters.WORKER
+
+
+def test_whatever_requires_daft_has_the_interpreter_of_daft(own: Path) -> None:
+    ways = registry.select("*.daft.*")
+    assert {interpreters.command_of(entry)[0] for entry in ways} == {str(own / "bin" / "python")}
+
+
+def test_a_worker_there_has_the_package_of_the_lab_and_nothing_that_lies_beside_it(own: Path) -> None:
+    """Neither the tests of a checkout, nor what is installed where the lab is."""
+    install(own)
+    python, option, start = interpreters.command_of(registry.one(OF_DAFT))
+    seen = start.partition("from harness.worker")[0] + "import harness.registry; print(harness.__file__)"
+    for other in ("tests", "pydantic"):
+        seen += f"\nprint(importlib.util.find_spec({other!r}))"
+    done = subprocess.run((python, option, seen), cwd=own, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(ROOT / "harness" / "__init__.py"), "None", "None"]
+
+
+def test_without_its_environment_daft_is_not_installed_whatever_the_lab_has(own: Path) -> None:
+    said = 'the Python package "daft" is not installed: LAB_DAFT_DIR: expected an environment made of '
+    assert not_installed(["daft", "pyarrow"]) == f"{said}requirements-daft.lock"
+
+
+def test_in_a_checkout_one_command_makes_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("LAB_DAFT_DIR", raising=False)
+    assert settings.load().daft_dir == ROOT / ".venv-daft"
+    assert interpreters.Interpreter("daft", ROOT / ".venv-daft").remedy == "make engine ENGINE=daft"
+
+
+def test_what_is_missing_there_is_named_though_the_lab_has_it(own: Path) -> None:
+    install(own, daft="0.7.26", ray="2.59.0")
+    assert not_installed(["daft", "json", "ray"]) is None
+    assert (not_installed(["daft", "pyarrow", "polars"]) or "").startswith(
+        'the Python packages "polars", "pyarrow" are not installed: '
+    )
+
+
+def test_a_run_records_the_versions_that_really_ran(own: Path, rig: object) -> None:
+    install(own, daft="0.7.26", pyarrow="25.0.1", never_used="1")
+    facts = environment.describe(PLAN, rig, [registry.one(OF_DAFT), registry.one(OF_OTHERS)], HERE)  # type: ignore[arg-type]
+    assert facts["uses"][OF_DAFT] == ["daft/python", "daft/daft"]
+    assert facts["packages"]["daft/pyarrow"] == "25.0.1" != facts["packages"]["pyarrow"]
+    assert re.fullmatch(r"3\.\d+\.\d+.*", facts["packages"]["daft/python"])
+
+
+def test_a_run_without_daft_does_not_look_there(own: Path, rig: object) -> None:
+    install(own, daft="0.7.26")
+    facts = environment.describe(PLAN, rig, [registry.one(OF_OTHERS)], HERE)  # type: ignore[arg-type]
+    assert not [name for name in facts["packages"] if name.startswith("daft/")]
+
+
+def test_a_run_on_a_lab_without_daft_says_that_nothing_of_it_ran(own: Path, rig: object) -> None:
+    facts = environment.describe(PLAN, rig, [registry.one(OF_DAFT)], HERE)  # type: ignore[arg-type]
+    assert facts["uses"][OF_DAFT] == []
+
+
+def test_the_lock_has_what_daft_is_asked_for_with() -> None:
+    locked = (ROOT / "requirements-daft.lock").read_text()
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["daft"]
+    for requirement in map(Requirement, asked):
+        assert re.search(rf"^{requirement.name}{requirement.specifier or '=='}", locked, re.MULTILINE)

@@ -1,0 +1,170 @@
+"""Loads and unloads by Daft, in workers of its own environment and on real servers: all at length.
+
+They need `make engine ENGINE=daft`. Those on Ray start one of their own, two nodes of one core each.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness import registry
+from harness.check import sums, unloaded
+from harness.check.sums import Sums
+from harness.datasets import store
+from harness.lab import interpreters
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.packages import not_installed
+from harness.machine import marked
+from harness.model import Operation, Transport, Workers
+from harness.run.execution import execute
+from harness.systems import SYSTEMS
+from harness.transports.clickhouse.partitions import insert_part
+from harness.transports.parts import row_groups
+from harness.transports.postgres.partitions import copy_part
+from harness.worker.contracts.databases import Addresses, DatabaseAnswer, DatabaseJob
+
+OF_DAFT = registry.select("*.daft.*")
+MISSING = not_installed([module for entry in OF_DAFT for module in entry.requires])
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400), pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
+
+ROWS, PARTS = 20_000, 4
+SPEC = store.specification("analytics_metrics")
+PROFILES = {"postgres": "heap", "clickhouse": "keyed"}
+PUT = {"postgres": copy_part, "clickhouse": insert_part}
+ENDPOINTS = {"postgres": "postgres", "clickhouse": "clickhouse_http"}
+STAGED = ("postgres.daft.load_copy_staged_ray", "clickhouse.daft.load_insert_staged_ray")
+
+
+@pytest.fixture(scope="module")
+def source(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Parquet file of several row groups."""
+    path = tmp_path_factory.mktemp("source") / "parts.parquet"
+    pq.write_table(
+        pq.read_table(store.ensure(dataset_folder, SPEC.name, ROWS, 7).path), path, row_group_size=ROWS // PARTS
+    )
+    return str(path)
+
+
+class Table:
+    """A table of the dataset on the server of a system, and its address."""
+
+    def __init__(self, system: str, lab: EmbeddedLab) -> None:
+        self.name, self._system = "of Daft", SYSTEMS[system]
+        self.uri = self._system.client.transport_uri(ENDPOINTS[system], lab.endpoints[ENDPOINTS[system]])
+        self.connection = self._system.client.open_connection(lab.endpoints)
+        self._system.client.ensure_namespace(self.connection)
+        self._system.client.create(self.connection, self.name, self._system.tables.definition(SPEC, PROFILES[system]))
+
+    def sums(self) -> Sums:
+        return self._system.sums.sums(self.connection, self.name, SPEC.kinds)
+
+    def discard(self) -> None:
+        self._system.client.drop(self.connection, self.name)
+        self.connection.close()
+
+
+@pytest.fixture
+def tables(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Table]]:
+    """A table on each server."""
+    made = {system: Table(system, embedded_lab) for system in PROFILES}
+    yield made
+    for one in made.values():
+        one.discard()
+
+
+def answered(entry: Transport, made: Table, source: str, folder: Path) -> Any:
+    """Run a transport in a worker, as a run does, and return the answer; nothing of it is left."""
+    workers = Workers(2, made.uri, folder=str(folder)) if entry.engine else None
+    for name in ("measured", "warmup"):
+        (folder / name).mkdir()
+    job = DatabaseJob(
+        transport=entry.id,
+        module=entry.function.__module__,
+        dataset=source,
+        kinds=SPEC.kinds,
+        addresses=Addresses(made.uri, workers=workers),
+        table=made.name,
+        destination=str(folder / "measured"),
+        mark=folder.name + str(id(folder)),
+    )
+    if entry.operation is Operation.UNLOAD:
+        for group in row_groups(source):
+            PUT[entry.system](made.uri, made.name, source, group)
+        job = replace(job, warmup_table=made.name, warmup_destination=str(folder / "warmup"))
+    answer = execute(job, 300, folder / "log", command=interpreters.command_of(entry)).answer
+    assert marked.processes(job.mark) == []
+    return answer
+
+
+@pytest.mark.parametrize("entry", OF_DAFT, ids=lambda entry: entry.id)
+def test_what_daft_moves_arrives_exact(entry: Transport, tables: dict[str, Table], source: str, tmp_path: Path) -> None:
+    answer = answered(entry, tables[entry.system], source, tmp_path)
+    assert isinstance(answer, DatabaseAnswer), f"{answer}\n{(tmp_path / 'log').read_text()}"
+    if entry.operation is Operation.LOAD:
+        found = tables[entry.system].sums()
+    else:
+        found, _ = unloaded.summed(tmp_path / "measured", SPEC.kinds)
+    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
+    name: str, tables: dict[str, Table], source: str, tmp_path: Path
+) -> None:
+    entry, rows = registry.one(name), pq.read_table(source)
+    keys = rows["entity_key"].to_pylist()
+    keys[-1] = "00"  # no uuid
+    spoilt = str(tmp_path / "spoilt.parquet")
+    pq.write_table(rows.set_column(0, "entity_key", [keys]), spoilt, row_group_size=ROWS // PARTS)
+    answer = answered(entry, tables[entry.system], spoilt, tmp_path)
+    assert "uuid" in answer.error.lower()
+    assert tables[entry.system].sums().rows == 0
+
+
+# Each part is put into the table once plainly and once with a ledger; whoever does so with the second one dies of it,
+# when it is there.
+_KILLED = """
+import os, signal, sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+from harness.transports import daft
+from harness.transports.postgres.partitions import copy_part, copy_part_once, ledger_of
+
+uri, table, source, folder = sys.argv[1:]
+
+def dying(call, flag, group):
+    rows = call(group)
+    if group == 1 and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rows
+
+with daft.daft_on_ray(SimpleNamespace(number=2, uri=uri, address="", folder=""), []):
+    print(daft.done_by_parts(partial(dying, partial(copy_part, uri, table, source), Path(folder, "plain")), range(4)))
+    with ledger_of(uri, table) as ledger:
+        once = partial(copy_part_once, uri, table, ledger, source)
+        print(daft.done_by_parts(partial(dying, once, Path(folder, "once")), range(4)))
+"""
+
+
+def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_with_a_ledger(
+    tables: dict[str, Table], source: str, tmp_path: Path
+) -> None:
+    made = tables["postgres"]
+    python, option, start = interpreters.command_of(registry.one("postgres.daft.load_copy_once_ray"))
+    program = start.partition("from harness.worker")[0] + _KILLED
+    command = (python, option, program, made.uri, made.name, source, str(tmp_path))
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"plain", "once"}
+    part = ROWS // PARTS
+    answers = [line for line in done.stdout.splitlines() if line.startswith("[")]  # beside what Ray says
+    assert answers == [str([part] * 4), str([part, 0, part, part])]
+    assert made.sums().rows == 2 * ROWS + part
