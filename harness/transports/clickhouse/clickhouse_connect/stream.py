@@ -19,8 +19,9 @@ def _gathered(pieces):
         held.append(batch)
         rows += batch.num_rows
         if rows >= INSERT_ROWS:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
+            gathered, held, rows = pa.Table.from_batches(held), [], 0
+            yield gathered
+            del gathered, batch  # so that these rows are gone before the next are gathered
     if held:
         yield pa.Table.from_batches(held)
 
@@ -36,6 +37,7 @@ def load_insert_arrow(connection, source, table):
     """Send the record batches of a Parquet file with insert_arrow, about 500,000 rows in each INSERT."""
     for arrow in _gathered(batches(source)):
         connection.insert_arrow(identifier(table), arrow, settings=INSERT_SETTINGS)
+        del arrow
 
 
 @transport(

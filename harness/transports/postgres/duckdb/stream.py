@@ -29,4 +29,5 @@ def load_insert_file(connection, source, table):
 )
 def unload_copy(connection, table, destination):
     """Copy the attached table into a Parquet file with COPY ... TO, over binary COPYs of page ranges."""
+    connection.execute("SET preserve_insertion_order = false")
     connection.execute(f"COPY pg.{identifier(table)} TO {literal(f'{destination}/rows.parquet')} (FORMAT parquet)")
