@@ -11,7 +11,7 @@ from pathlib import Path
 engine = sys.argv[1]
 newest = max(Path("results").glob("2*/runs.csv"))
 with newest.open(newline="", encoding="utf-8") as file:
-    rows = [row for row in csv.DictReader(file) if row["engine"] == engine]
+    rows = [row for row in csv.DictReader(file) if row["client"] == engine]
 print(f"{newest.parent.name}, {engine}: {dict(Counter(row['status'] for row in rows))}")
 if bad := [f"{row['transport']}: {row['status']}: {row['error']}" for row in rows if row["status"] != "ok"]:
     sys.exit("\n".join(["expected every row of the engine to be ok, found", *bad]))

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness import registry, settings
-from harness.lab import go_programs
+from harness.lab import cluster, go_programs
 from harness.lab.packages import not_installed
 from harness.model import Case
 from harness.results import runs_csv
@@ -31,7 +31,7 @@ def status_of(case: Case) -> str:
     """Return the status that a case must have on this machine."""
     if ASKED & case.parameters.keys():
         return "asked"
-    if not_installed(case.transport.requires):
+    if not_installed(case.transport.requires) or (case.transport.engine == "spark" and cluster.no_java()):
         return "unavailable"
     if case.transport.client == "perf" and not list(Path("/sys/bus/event_source/devices").glob("uncore_imc*")):
         return "unsupported"

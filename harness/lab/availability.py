@@ -15,7 +15,9 @@ def reason_unavailable(
 
     `no_s3` is why there is no S3 server, where there is none; `named` is the cluster that a person has named.
     """
-    if reason := cluster.reason_unavailable(entry, named) or not_installed(entry.requires, lab.name):
+    if reason := cluster.of_another_engine(entry, named) or not_installed(entry.requires, lab.name):
+        return reason
+    if entry.engine == "spark" and (reason := cluster.no_java()):
         return reason
     if entry.system not in SYSTEMS:  # a bound of the machine
         return None

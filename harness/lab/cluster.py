@@ -7,12 +7,14 @@ addresses than this machine does.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from harness import address
 from harness.address import Address
+from harness.lab import interpreters
 from harness.lab.packages import not_installed
+from harness.machine.variables import java
 from harness.model import LabError, Transport, Workers
 from harness.settings import Settings, setting_of_workers
 from harness.systems import SYSTEMS
@@ -24,7 +26,7 @@ _SCHEDULERS = {
     "ray": Address("ray", "cluster_address", "", "", ("ray",), 10001),
     "spark": Address("spark", "cluster_address", "", "", ("spark",), 7077),
 }
-_PACKAGES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+_MODULES = {"dask": "distributed", "ray": "ray", "spark": "pyspark", "daft": "daft"}  # what the engines and Daft are
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def require_reached(cluster: Cluster) -> None:
         raise LabError(f"{error} ({_SETTING})") from None
 
 
-def reason_unavailable(entry: Transport, cluster: Cluster | None) -> str | None:
+def of_another_engine(entry: Transport, cluster: Cluster | None) -> str | None:
     """Return why a transport has no workers here, in one line, or None when it has them or needs none."""
     if cluster is None or entry.engine in ("", cluster.engine):
         return None
@@ -90,12 +92,20 @@ def as_workers_see(settings: Settings, endpoints: dict[str, str]) -> dict[str, s
     return endpoints | named
 
 
+def no_java() -> str | None:
+    """Return why Spark cannot start here, or None where there is a Java for it."""
+    if java():
+        return None
+    return "Spark needs Java 17 or newer, found none: install a JRE (Debian: default-jre-headless) or set JAVA_HOME"
+
+
 def engines(lab: str) -> dict[str, str]:
     """Return the version of every engine that is installed, or why there is none; `lab` is the one that asks."""
-    found = {}
-    for engine, package in _PACKAGES.items():
-        try:
-            found[engine] = version(package)
-        except PackageNotFoundError:
-            found[engine] = f"none: {not_installed([package], lab)}"
-    return found
+    found = {engine: not_installed([module], lab) for engine, module in _MODULES.items()}
+    found["spark"] = found["spark"] or no_java()
+    return {engine: f"none: {reason}" if reason else _version(_MODULES[engine]) for engine, reason in found.items()}
+
+
+def _version(module: str) -> str:
+    elsewhere = interpreters.of([module])
+    return elsewhere.versions()[module] if elsewhere else version(module)

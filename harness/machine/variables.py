@@ -1,6 +1,7 @@
 """Which variables of the environment reach workers, servers and the clients of this process."""
 
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,6 +34,12 @@ def environment_of_a_server(home: Path) -> dict[str, str]:
     """Return the variables of an embedded server: nothing that could change Python, an engine or its time zone."""
     needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR") if name in os.environ}
     return {"HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": os.defpath, **needed}
+
+
+def java() -> str | None:
+    """Return the Java that Spark would start: that of JAVA_HOME, else the one in PATH; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", "java") if home else "java")
 
 
 def forget_clients(beginnings: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,20 @@ def test_an_engine_that_is_not_installed_says_how_to_install_it(
     assert reason == f'the Python package "ray" is not installed: {command}'
 
 
+def test_spark_without_java_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = Lab("embedded", None, {"postgres": HERE}, None, list, lambda names=None: [])
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    reason = availability.reason_unavailable(transport("spark"), here, {})
+    assert reason is not None
+    assert "Spark needs Java 17 or newer, found none" in reason
+    java = tmp_path / "home/bin/java"
+    java.parent.mkdir(parents=True)
+    java.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert cluster.no_java() is None
+
+
 @pytest.mark.parametrize("uri", [HERE, "postgresql://127.0.0.1:5432", "http://a:b%40c@127.0.0.1:5432/x?password=y"])
 def test_where_an_address_leads_is_said_without_its_secrets(uri: str) -> None:
     assert host_and_port(uri) == "127.0.0.1:5432"
@@ -167,7 +182,9 @@ def test_the_doctor_says_which_engines_are_there_and_that_a_cluster_answers(
     done = lab("doctor", "--external", env=on_embedded_lab | settings)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^ok   dask: \d{4}\.\d+\.\d+$", done.stdout, re.MULTILINE)
-    assert re.search(r"^ok   ray: (\d|none: .*: make engine ENGINE=ray$)", done.stdout, re.MULTILINE)
+    for engine in ("ray", "daft"):
+        assert re.search(rf"^ok   {engine}: (\d|none: .*: make engine ENGINE={engine}$)", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok   spark: (\d|none: .*)", done.stdout, re.MULTILINE)
     said = (
         f"ok   cluster: tcp://127.0.0.1:{listening} answers; its workers look for postgres at database.example.org:6432"
     )
