@@ -169,12 +169,17 @@ def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     tree = tree_of(entry.id)
     main = main_of(tree)
     arguments = [argument.arg for argument in (*main.args.args, main.args.vararg) if argument]
-    assert f"Usage: python script.py {' '.join(arguments).upper()}\n" in docstring(tree)
+    left_out = len(main.args.defaults)  # what has a default may be left out
+    named = [f"[{name}]" if left_out and name in arguments[-left_out:] else name for name in arguments]
+    assert f"Usage: python script.py {' '.join(named).upper()}\n" in docstring(tree)
     folder = ["folder_here", "folder_there"] if "shared_io" in entry.needs else []
     if entry.operation is Operation.JOB:
         expected = ["scratch", *list(inspect.signature(entry.function).parameters)[1:]]
     elif entry.frame.endswith("table"):
         expected = ["uri", "source", "table"]
+    elif entry.operation in (Operation.LOAD, Operation.UNLOAD):
+        expected = ["uri", *list(inspect.signature(entry.function).parameters)[1:]]
+        expected += ["number", "address"] if entry.engine else []
     else:
         expected = ARGUMENTS[entry.operation, entry.system in SYSTEMS] + folder
     assert arguments == expected

@@ -44,7 +44,7 @@ def connect(uri, workers):
     "load",
     path="dask.dataframe.to_sql",
     payload="rows",
-    requires=["dask.dataframe", "psycopg", "sqlalchemy"],
+    requires=["dask.dataframe", "distributed", "psycopg", "sqlalchemy"],
     needs=["dask"],
 )
 def load_to_sql(connection, source, table):
@@ -64,7 +64,7 @@ def load_to_sql(connection, source, table):
     "load",
     path="dask.dataframe.to_sql",
     payload="delimited text",
-    requires=["dask.dataframe", "psycopg", "sqlalchemy"],
+    requires=["dask.dataframe", "distributed", "psycopg", "sqlalchemy"],
     needs=["dask"],
 )
 def load_to_sql_copy(connection, source, table):
@@ -140,7 +140,7 @@ def load_copy_staged(connection, source, table):
     "unload",
     path="dask.dataframe.read_sql_table, to_parquet",
     payload="rows",
-    requires=["dask.dataframe", "psycopg", "pyarrow.parquet", "sqlalchemy"],
+    requires=["dask.dataframe", "distributed", "psycopg", "pyarrow.parquet", "sqlalchemy"],
     needs=["dask"],
 )
 def unload_read_sql_table(connection, table, destination):
@@ -166,7 +166,7 @@ def unload_read_sql_table(connection, table, destination):
     "unload",
     path="dask.dataframe.read_sql_query, to_parquet",
     payload="rows",
-    requires=["dask.dataframe", "psycopg", "pyarrow.parquet", "sqlalchemy"],
+    requires=["dask.dataframe", "distributed", "psycopg", "pyarrow.parquet", "sqlalchemy"],
     needs=["dask"],
 )
 def unload_read_sql_query(connection, table, destination):

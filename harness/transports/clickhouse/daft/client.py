@@ -3,12 +3,11 @@
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.transports.clickhouse.server import INSERT_SETTINGS
+from harness.transports.clickhouse.sql import identifier
 
 
 def write_by_daft(frame, uri, table):
     """Write a frame with Daft's own sink, which inserts each micropartition as a frame of pandas."""
-    from harness.transports.clickhouse.sql import identifier
-
     parts = urlsplit(uri)
     frame.write_clickhouse(
         identifier(table),  # clickhouse-connect leaves what is quoted already as it is

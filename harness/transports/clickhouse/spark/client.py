@@ -12,7 +12,7 @@ from harness.transports.clickhouse.sql import identifier
 from harness.transports.spark import need_driver, spark_session
 
 ENDPOINT = "clickhouse_http"
-REQUIRES = ["pyspark.sql", "pyarrow.parquet", "clickhouse_connect"]
+REQUIRES = ["py4j.protocol", "pyspark.sql", "pyarrow.parquet", "clickhouse_connect"]
 DRIVER = "com.clickhouse.jdbc.ClickHouseDriver"
 NAMELESS = ("UUID", "IPv4", "IPv6")  # types that JDBC has no name for, which come and go as texts
 

@@ -14,7 +14,11 @@ _SETTINGS = {name: TEXT_INSERT_SETTINGS[name] for name in ("async_insert", "prec
 
 
 @transport(
-    "load", path="JDBC batches of INSERT, by partition", payload="text rows", requires=["pyspark.sql"], needs=["spark"]
+    "load",
+    path="JDBC batches of INSERT, by partition",
+    payload="text rows",
+    requires=["py4j.protocol", "pyspark.sql"],
+    needs=["spark"],
 )
 def load_jdbc(connection, source, table):
     """Read Parquet with Spark and append it with `write.jdbc`, all options as they are; not where a column is a UUID.

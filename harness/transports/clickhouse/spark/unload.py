@@ -7,7 +7,11 @@ from harness.transports.spark import in_tasks
 
 
 @transport(
-    "unload", path="JDBC SELECT", payload="RowBinary", requires=["pyspark.sql", "clickhouse_connect"], needs=["spark"]
+    "unload",
+    path="JDBC SELECT",
+    payload="RowBinary",
+    requires=["py4j.protocol", "pyspark.sql", "clickhouse_connect"],
+    needs=["spark"],
 )
 def unload_jdbc(connection, table, destination):
     """Read the table with `read.jdbc` and write it with `write.parquet`: one task, over one connection.

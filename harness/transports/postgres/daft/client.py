@@ -4,6 +4,7 @@ from functools import partial
 
 from harness.transports.daft import sink_of
 from harness.transports.postgres.binary_copy import copy_batches
+from harness.transports.postgres.sql import identifier
 
 
 def copy_sink(uri, table):
@@ -44,8 +45,6 @@ def read_by_sqlalchemy(uri, table, of_workers="", **partitions):
     """
     import daft
     import sqlalchemy as sa
-
-    from harness.transports.postgres.sql import identifier
 
     def opened():
         return sa.create_engine(of_sqlalchemy(of_workers or uri)).connect()

@@ -31,7 +31,12 @@ def load_write_sql(connection, source, table):
     daft.read_parquet(source).write_sql(table, of_sqlalchemy(connection), column_types=types)
 
 
-@transport("load", path="COPY FROM STDIN (FORMAT binary)", payload="binary rows", requires=["daft", "pgpq", "psycopg"])
+@transport(
+    "load",
+    path="COPY FROM STDIN (FORMAT binary)",
+    payload="binary rows",
+    requires=["daft", "pgpq", "psycopg", "pyarrow"],
+)
 def load_copy_sink(connection, source, table):
     """Let Daft read a Parquet file and hand it to a sink of ours, which COPYs each micropartition.
 

@@ -7,7 +7,7 @@ from harness.transports.postgres.spark.client import jdbc
 from harness.transports.postgres.sql import identifier
 from harness.transports.spark import in_tasks
 
-_REQUIRES = ["pyspark.sql", "pyarrow.parquet", "psycopg", "pgpq"]
+_REQUIRES = ["py4j.protocol", "pyspark.sql", "pyarrow.parquet", "psycopg", "pgpq"]
 
 
 def _append(connection, source, table, options):
@@ -23,7 +23,7 @@ def _append(connection, source, table, options):
     "load",
     path="JDBC batches of INSERT, by partition",
     payload="binary rows",
-    requires=["pyspark.sql"],
+    requires=["py4j.protocol", "pyspark.sql"],
     needs=["spark"],
 )
 def load_jdbc(connection, source, table):
@@ -39,7 +39,7 @@ def load_jdbc(connection, source, table):
     "load",
     path="JDBC batches of INSERT, by partition",
     payload="binary rows",
-    requires=["pyspark.sql"],
+    requires=["py4j.protocol", "pyspark.sql"],
     needs=["spark"],
 )
 def load_jdbc_rewrite(connection, source, table):

@@ -14,7 +14,9 @@ def _predicates(uri, table):
     return [query.removeprefix(f"SELECT * FROM {identifier(table)} WHERE ") for query in part_queries(uri, table)]
 
 
-@transport("unload", path="JDBC SELECT", payload="text rows", requires=["pyspark.sql"], needs=["spark"])
+@transport(
+    "unload", path="JDBC SELECT", payload="text rows", requires=["py4j.protocol", "pyspark.sql"], needs=["spark"]
+)
 def unload_jdbc(connection, table, destination):
     """Read the table with `read.jdbc` and write it with `write.parquet`, all options as they are.
 
@@ -26,7 +28,13 @@ def unload_jdbc(connection, table, destination):
     session.read.jdbc(url, identifier(table), properties=who).write.parquet(destination, mode="append")
 
 
-@transport("unload", path="JDBC SELECT, by partition", payload="text rows", requires=["pyspark.sql"], needs=["spark"])
+@transport(
+    "unload",
+    path="JDBC SELECT, by partition",
+    payload="text rows",
+    requires=["psycopg", "py4j.protocol", "pyspark.sql"],
+    needs=["spark"],
+)
 def unload_jdbc_predicates(connection, table, destination):
     """Read ranges of the table's pages (ctid) with `read.jdbc(predicates=...)`, each in a task of its own.
 
@@ -39,7 +47,13 @@ def unload_jdbc_predicates(connection, table, destination):
     frame.write.parquet(destination, mode="append")
 
 
-@transport("unload", path="JDBC SELECT, by partition", payload="text rows", requires=["pyspark.sql"], needs=["spark"])
+@transport(
+    "unload",
+    path="JDBC SELECT, by partition",
+    payload="text rows",
+    requires=["psycopg", "py4j.protocol", "pyspark.sql"],
+    needs=["spark"],
+)
 def unload_jdbc_one_moment(connection, table, destination):
     """Read ranges of pages with `read.jdbc`, every task as of one exported snapshot: `sessionInitStatement` sets it.
 
@@ -58,7 +72,7 @@ def unload_jdbc_one_moment(connection, table, destination):
     "unload",
     path="COPY TO STDOUT (FORMAT binary), by partition",
     payload="binary rows",
-    requires=["pyspark.sql", "pyarrow.parquet", "psycopg", "adbc_driver_postgresql.dbapi"],
+    requires=["py4j.protocol", "pyspark.sql", "pyarrow.parquet", "psycopg", "adbc_driver_postgresql.dbapi"],
     needs=["spark"],
 )
 def unload_one_moment(connection, table, destination):
