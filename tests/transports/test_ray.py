@@ -92,6 +92,77 @@ def address(system: System, lab: EmbeddedLab) -> str:
     return system.client.transport_uri(endpoint, lab.endpoints[endpoint])
 
 
+# These two come first: a process has one Ray, and that of the others stays until they are done.
+
+
+def test_workers_of_another_version_are_refused_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", {"ray": "1.0"}.get)
+    before = {process.pid for process in below()}
+    with (
+        pytest.raises(RuntimeError, match=r"expected every worker to run .*ray 1\.0.* found .*ray 2"),
+        ray_of(Workers(1, ""), []),
+    ):
+        pass
+    assert [process for process in below() if process.pid not in before] == []
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
+def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a Ray that is there already and asks for the token that is in the environment."""
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # for good: Ray keeps the first one of a process
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", "0")  # by default it takes 30 seconds to end
+    monkeypatch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", "120")  # by default 30, on a busy machine too few
+    port = free_port()
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"]
+        command += [f"--port={free_port()}", f"--ray-client-server-port={port}", "--include-dashboard=false"]
+        command += ["--object-store-memory=100000000", "--disable-usage-stats", f"--temp-dir={folder}"]
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while not answers(port):
+            assert started.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        yield f"ray://127.0.0.1:{port}"
+        of_it = psutil.Process(started.pid).children(recursive=True)
+        started.terminate()
+        started.wait(60)
+        assert psutil.wait_procs(of_it, 10)[1] == []
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+@NEEDS_CLIENT
+def test_a_ray_that_is_there_already_does_the_same(
+    head: str, embedded_lab: EmbeddedLab, source: str, tmp_path: Path
+) -> None:
+    system = SYSTEMS["postgres"]
+    uri = address(system, embedded_lab)
+    client = system.client.open_connection(embedded_lab.endpoints)
+    system.client.ensure_namespace(client)
+    load, unload = one("postgres.ray.load_write_sql"), one("postgres.ray.unload_one_moment")
+    with connect_of(load)(uri, Workers(2, uri, head)) as connection:
+        database = Database(system, uri, client, connection)
+        database.create(PLAIN)
+        try:
+            expected = sums.of_parquet(source, SPEC.kinds)
+            assert sums.differences(expected, database.moved(load, source, tmp_path)) == []
+            unload.function(connection, TABLE, str(tmp_path))
+            assert sums.differences(expected, unloaded.summed(tmp_path, SPEC.kinds)[0]) == []
+        finally:
+            system.client.drop(client, TABLE)
+
+
 @pytest.fixture(scope="module")
 def ray(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab) -> Iterator[Database]:
     """Two workers, for all tests of a database; no process of Ray's is left afterwards."""
@@ -197,73 +268,3 @@ def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
         ray.moved(entry, spoilt, tmp_path)
     assert ray.sums().rows == 0
     assert sums.differences(sums.of_parquet(source, SPEC.kinds), ray.moved(entry, source, tmp_path)) == []
-
-
-# The fixture of the tests above has ended when these begin: a process has one Ray.
-
-
-def test_workers_of_another_version_are_refused_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.metadata.version", {"ray": "1.0"}.get)
-    before = {process.pid for process in below()}
-    with (
-        pytest.raises(RuntimeError, match=r"expected every worker to run .*ray 1\.0.* found .*ray 2"),
-        ray_of(Workers(1, ""), []),
-    ):
-        pass
-    assert [process for process in below() if process.pid not in before] == []
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("", 0))
-        return int(found.getsockname()[1])
-
-
-@pytest.fixture
-def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a Ray that is there already and asks for the token that is in the environment."""
-    token = os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)  # a process keeps the first one it had
-    for name, value in {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", "0")  # by default it takes 30 seconds to end
-    port = free_port()
-    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"]
-        command += [f"--port={free_port()}", f"--ray-client-server-port={port}", "--include-dashboard=false"]
-        command += ["--object-store-memory=100000000", "--disable-usage-stats", f"--temp-dir={folder}"]
-        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while not answers(port):
-            assert started.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-        yield f"ray://127.0.0.1:{port}"
-        of_it = psutil.Process(started.pid).children(recursive=True)
-        started.terminate()
-        started.wait(60)
-        assert psutil.wait_procs(of_it, 10)[1] == []
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
-
-
-@NEEDS_CLIENT
-def test_a_ray_that_is_there_already_does_the_same(
-    head: str, embedded_lab: EmbeddedLab, source: str, tmp_path: Path
-) -> None:
-    system = SYSTEMS["postgres"]
-    uri = address(system, embedded_lab)
-    client = system.client.open_connection(embedded_lab.endpoints)
-    load, unload = one("postgres.ray.load_write_sql"), one("postgres.ray.unload_one_moment")
-    with connect_of(load)(uri, Workers(2, uri, head)) as connection:
-        database = Database(system, uri, client, connection)
-        database.create(PLAIN)
-        try:
-            expected = sums.of_parquet(source, SPEC.kinds)
-            assert sums.differences(expected, database.moved(load, source, tmp_path)) == []
-            unload.function(connection, TABLE, str(tmp_path))
-            assert sums.differences(expected, unloaded.summed(tmp_path, SPEC.kinds)[0]) == []
-        finally:
-            system.client.drop(client, TABLE)
