@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from harness import registry
-from harness.check import stores
+from harness.check import stores, sums, unloaded
 from harness.datasets import benchmark_input, lineitem, raw_csv, store
 from harness.datasets.lineitem import Layout
 from harness.lab.availability import missing_package
@@ -30,7 +30,14 @@ RUNNABLE = [
 ]
 # Of each module beyond the article the first write and the first read: a script is made from its module.
 FIRST = {(entry.function.__module__, entry.operation): entry for entry in reversed(RUNNABLE) if not entry.published}
-DATABASES = [entry for entry in RUNNABLE if entry.published or entry in FIRST.values()]
+PARTS = (Operation.LOAD, Operation.UNLOAD)
+DATABASES = [
+    entry for entry in RUNNABLE if entry.operation not in PARTS and (entry.published or entry in FIRST.values())
+]
+# Of one process, in this environment; those of engines have tests of their own (tests/transports).
+STREAMS = [
+    entry for entry in RUNNABLE if entry.operation in PARTS and not entry.engine and "daft" not in entry.requires
+]
 BOUNDS = [entry for entry in IN_DATABASES if entry.origin is Origin.LIMIT]
 SCANS = registry.select("parquet.*")
 TRANSFORMS = registry.select("elt.*")
@@ -99,6 +106,26 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
     else:
         table, _ = tables.for_read(entry.system)
         assert str(ROWS) in output(entry, uri, table)
+    tables.references.close(tables.drop)
+
+
+@pytest.mark.parametrize("entry", first_of_each(STREAMS))
+def test_the_script_of_a_stream_loads_or_unloads_the_table(
+    entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path, output: Output
+) -> None:
+    dataset, warmup = (store.ensure(dataset_folder, "analytics_metrics", rows, 1) for rows in (ROWS, 1_000))
+    tables = Tables(References(embedded_lab.endpoints), store.specification("analytics_metrics"), dataset, warmup)
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
+    if entry.operation is Operation.LOAD:
+        table, _ = tables.for_write(entry.system)
+        assert "done" in output(entry, uri, dataset.path, table)
+        assert tables.differences_in_table(entry.system, table) == []
+    else:
+        table, _ = tables.for_read(entry.system)
+        (folder := tmp_path / "unloaded").mkdir()
+        assert "done" in output(entry, uri, table, folder)
+        found, _ = unloaded.summed(folder, tables.kinds)
+        assert sums.differences(tables.expected_sums, found) == []
     tables.references.close(tables.drop)
 
 
