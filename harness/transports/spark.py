@@ -46,9 +46,12 @@ def spark_session(workers, packages):
 
 
 def _variables(workers, folder):
-    """Return what a driver and its executors find in their environment; all of them run this interpreter."""
+    """Return what a driver and its executors find in their environment, beside what is there.
+
+    Those of a cluster run the Python that PYSPARK_PYTHON names; by default it lies where this one does.
+    """
     if workers.address:
-        return {"PYSPARK_PYTHON": sys.executable}
+        return {} if "PYSPARK_PYTHON" in os.environ else {"PYSPARK_PYTHON": sys.executable}
     home = _home(folder)
     return {
         "PYSPARK_PYTHON": sys.executable,

@@ -67,25 +67,41 @@ def file(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
-def endpoint(system: str) -> str:
-    return select(f"{system}.spark.*")[0].endpoint
-
-
 @pytest.fixture(scope="module")
-def spark(request: pytest.FixtureRequest, embedded_lab: EmbeddedLab, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two executors, for all tests of a database; no process and no file of Spark's is left afterwards."""
-    system, folder = SYSTEMS[request.param], tmp_path_factory.mktemp("workers")
-    client = system.client.open_connection(embedded_lab.endpoints)
-    system.client.ensure_namespace(client)
-    uri = system.client.transport_uri(endpoint(system.name), embedded_lab.endpoints[endpoint(system.name)])
+def databases(embedded_lab: EmbeddedLab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Spark]]:
+    """Two executors for all tests, and each database; no process and no file of Spark's is left afterwards."""
+    made, folder = {}, tmp_path_factory.mktemp("workers")
+    for name, system in SYSTEMS.items():
+        client, endpoint = system.client.open_connection(embedded_lab.endpoints), of_system(name).endpoint
+        system.client.ensure_namespace(client)
+        uri = system.client.transport_uri(endpoint, embedded_lab.endpoints[endpoint])
+        made[name] = Spark(system, uri, client, None)
     before = {process.pid for process in below()}
-    with connect_of(select(f"{system.name}.spark.*")[0])(uri, Workers(2, uri, "", str(folder))) as connection:
-        yield Spark(system, uri, client, connection)
+    with connect_of(of_system("postgres"))(made["postgres"].uri, Workers(2, "", "", str(folder))) as (session, *_):
+        for one_of_them in made.values():
+            one_of_them.connection = session, one_of_them.uri, one_of_them.uri
+        yield made
         started = [process for process in below() if process.pid not in before]
         assert len(executors()) == 2
-    system.client.drop(client, TABLE)
+    for one_of_them in made.values():
+        one_of_them.system.client.drop(one_of_them.client, TABLE)
     assert psutil.wait_procs(started, 10)[1] == []
     assert [*folder.iterdir()] == []
+
+
+@pytest.fixture
+def postgres(databases: dict[str, Spark]) -> Spark:
+    return databases["postgres"]
+
+
+@pytest.fixture
+def clickhouse(databases: dict[str, Spark]) -> Spark:
+    return databases["clickhouse"]
+
+
+def of_system(name: str) -> Transport:
+    """A transport of Spark: all of a database have one `connect`."""
+    return select(f"{name}.spark.*")[0]
 
 
 def below() -> list[psutil.Process]:
@@ -105,25 +121,41 @@ def executors() -> list[psutil.Process]:
 
 
 def of(operation: Operation) -> Any:
-    """Give a test every transport of an operation, with the database it is for."""
+    """Give a test every transport of an operation."""
     entries = [entry for entry in ENTRIES if entry.operation is operation and entry.id != REFUSED]
-    given = [pytest.param(e.system, e, id=e.id, marks=[NEEDS_JARS] if "jdbc" in e.id else []) for e in entries]
-    return pytest.mark.parametrize(("spark", "entry"), given, indirect=["spark"])
+    given = [pytest.param(entry, id=entry.id, marks=[NEEDS_JARS] if "jdbc" in entry.id else []) for entry in entries]
+    return pytest.mark.parametrize("entry", given)
 
 
-def on(system: str) -> Any:
-    return pytest.mark.parametrize("spark", [system], indirect=True)
+def test_executors_of_another_version_are_refused_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Before all others: a process has one session of Spark at a time.
+    monkeypatch.setattr(workers_module, "versions", lambda names: {"python": "3.11.0", "pyspark": "1"})
+    connect = connect_of(of_system("clickhouse"))
+    with (
+        pytest.raises(RuntimeError, match=r"expected every worker to run .*pyspark 1"),
+        connect("", Workers(1, "", "", str(tmp_path))),
+    ):
+        pass
+    assert executors() == []
+    assert [*tmp_path.iterdir()] == []
+    assert "SPARK_HOME" not in os.environ
 
 
 @of(Operation.LOAD)
-def test_what_is_loaded_is_what_is_in_the_file(spark: Spark, entry: Transport, file: Path) -> None:
+def test_what_is_loaded_is_what_is_in_the_file(databases: dict[str, Spark], entry: Transport, file: Path) -> None:
+    spark = databases[entry.system]
     spark.create()
     entry.function(spark.connection, str(file), TABLE)
     assert spark.differences(file) == []
 
 
 @of(Operation.UNLOAD)
-def test_what_is_unloaded_is_what_is_in_the_table(spark: Spark, entry: Transport, file: Path, tmp_path: Path) -> None:
+def test_what_is_unloaded_is_what_is_in_the_table(
+    databases: dict[str, Spark], entry: Transport, file: Path, tmp_path: Path
+) -> None:
+    spark = databases[entry.system]
     spark.create()
     spark.system.client.load(spark.client, TABLE, str(file), DATASET.kinds)
     entry.function(spark.connection, TABLE, str(tmp_path))
@@ -135,22 +167,20 @@ def test_what_is_unloaded_is_what_is_in_the_table(spark: Spark, entry: Transport
 
 
 @NEEDS_JARS
-@on("clickhouse")
-def test_jdbc_refuses_a_uuid_of_clickhouse_before_a_row_is_stored(spark: Spark, file: Path) -> None:
-    spark.create()
+def test_jdbc_refuses_a_uuid_of_clickhouse_before_a_row_is_stored(clickhouse: Spark, file: Path) -> None:
+    clickhouse.create()
     with pytest.raises(Unsupported, match=r"UNRECOGNIZED_SQL_TYPE.* UUID"):
-        one(REFUSED).function(spark.connection, str(file), TABLE)
-    assert spark.system.sums.sums(spark.client, TABLE, DATASET.kinds).rows == 0
+        one(REFUSED).function(clickhouse.connection, str(file), TABLE)
+    assert clickhouse.system.sums.sums(clickhouse.client, TABLE, DATASET.kinds).rows == 0
 
 
 @NEEDS_JARS
-@on("clickhouse")
-def test_jdbc_loads_other_types_of_clickhouse(spark: Spark, file: Path) -> None:
-    definition = spark.system.tables.definition(DATASET, PLAIN)
+def test_jdbc_loads_other_types_of_clickhouse(clickhouse: Spark, file: Path) -> None:
+    definition = clickhouse.system.tables.definition(DATASET, PLAIN)
     assert definition
-    spark.create(definition.replace("UUID", "String"))
-    one(REFUSED).function(spark.connection, str(file), TABLE)
-    found, expected = pl.from_arrow(spark.system.client.fetch(spark.client, TABLE)), pl.read_parquet(file)
+    clickhouse.create(definition.replace("UUID", "String"))
+    one(REFUSED).function(clickhouse.connection, str(file), TABLE)
+    found, expected = pl.from_arrow(clickhouse.system.client.fetch(clickhouse.client, TABLE)), pl.read_parquet(file)
     assert isinstance(found, pl.DataFrame)
     found = found.select(pl.col(name).cast(dtype) for name, dtype in expected.schema.items())
     assert found.sort("entity_key").equals(expected.sort("entity_key"))
@@ -160,18 +190,17 @@ def test_jdbc_loads_other_types_of_clickhouse(spark: Spark, file: Path) -> None:
     ("name", "divide"),
     [pytest.param("unload_jdbc_one_moment", "_predicates", marks=NEEDS_JARS), ("unload_one_moment", "part_queries")],
 )
-@on("postgres")
 def test_what_is_written_after_the_snapshot_is_in_no_part(
-    spark: Spark, name: str, divide: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: Spark, name: str, divide: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark.create(spark.system.tables.definition(DATASET, "heap"))
-    spark.system.client.load(spark.client, TABLE, str(file), DATASET.kinds)
+    postgres.create(postgres.system.tables.definition(DATASET, "heap"))
+    postgres.system.client.load(postgres.client, TABLE, str(file), DATASET.kinds)
     again = f"INSERT INTO {TABLE} SELECT * FROM {TABLE} RETURNING 1"
     parts = getattr(unload, divide)
     monkeypatch.setattr(
-        unload, divide, lambda *asked: (spark.system.client.query(spark.client, again), parts(*asked))[1]
+        unload, divide, lambda *asked: (postgres.system.client.query(postgres.client, again), parts(*asked))[1]
     )
-    one(f"postgres.spark.{name}").function(spark.connection, TABLE, str(tmp_path))
+    one(f"postgres.spark.{name}").function(postgres.connection, TABLE, str(tmp_path))
     assert len(pl.read_parquet(tmp_path / "*.parquet")) == ROWS
 
 
@@ -182,26 +211,25 @@ SLOW = (  # a statement, not a row, takes a second: an executor can be killed in
 
 
 @pytest.fixture
-def slowly(spark: Spark) -> Iterator[None]:
+def slowly(postgres: Spark) -> Iterator[None]:
     """Have every COPY into the table take a second."""
-    spark.create()
+    postgres.create()
     for statement in SLOW:
-        spark.system.client.query(spark.client, statement)
+        postgres.system.client.query(postgres.client, statement)
     yield
-    spark.system.client.query(spark.client, "DROP FUNCTION wait_a_second CASCADE")
+    postgres.system.client.query(postgres.client, "DROP FUNCTION wait_a_second CASCADE")
 
 
-@on("postgres")
 def test_an_executor_that_is_killed_is_replaced_and_every_row_is_there_once(
-    spark: Spark, slowly: None, file: Path
+    postgres: Spark, slowly: None, file: Path
 ) -> None:
     killed = executors()[0]
-    killing = threading.Thread(target=when(lambda: busy(spark), lambda: os.kill(killed.pid, signal.SIGKILL)))
+    killing = threading.Thread(target=when(lambda: busy(postgres), lambda: os.kill(killed.pid, signal.SIGKILL)))
     killing.start()
-    one("postgres.spark.load_copy_once").function(spark.connection, str(file), TABLE)
+    one("postgres.spark.load_copy_once").function(postgres.connection, str(file), TABLE)
     killing.join()
     assert not killed.is_running()
-    assert spark.differences(file) == []
+    assert postgres.differences(file) == []
     assert until(lambda: len(executors()) == 2)
 
 
@@ -219,18 +247,3 @@ def until(ready: Callable[[], bool]) -> bool:
     while not (found := ready()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found
-
-
-def test_executors_of_another_version_are_refused_and_nothing_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workers_module, "versions", lambda names: {"python": "3.11.0", "pyspark": "1"})
-    connect = connect_of(select("postgres.spark.*")[0])
-    with (
-        pytest.raises(RuntimeError, match=r"expected every worker to run .*pyspark 1"),
-        connect("", Workers(1, "", "", str(tmp_path))),
-    ):
-        pass
-    assert executors() == []
-    assert [*tmp_path.iterdir()] == []
-    assert "SPARK_HOME" not in os.environ
