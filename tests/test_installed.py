@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from harness import registry
+from harness.lab import interpreters
 from harness.lab.packages import PROJECT, not_installed, package_of, remedy
 from harness.settings import ROOT
 from tests.installed import LAB, base, files, hidden, run_in, unpack_wheel
@@ -190,11 +191,13 @@ def test_folders_are_below_the_current_one_and_state_in_the_home(here: Path, sit
     assert elsewhere.stdout.split()[0::3] == [str(here / "data"), "/somewhere"]
 
 
-def test_everything_that_a_transport_requires_is_brought_by_the_base_or_an_extra() -> None:
+def test_everything_that_a_transport_requires_is_brought_by_the_base_an_extra_or_an_environment() -> None:
     declared = metadata.metadata(PROJECT)
     requirements, extras = declared.get_all("Requires-Dist") or [], declared.get_all("Provides-Extra") or []
     of_base = base()
     for entry in registry.catalogue().values():
+        if interpreters.of(entry.requires):  # which is made of a lock
+            continue
         for module in {name.partition(".")[0] for name in entry.requires} - sys.stdlib_module_names:
             package = package_of(module)
             assert package in of_base or remedy([package], requirements, extras), (entry.id, module)
