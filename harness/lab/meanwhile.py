@@ -17,7 +17,8 @@ from harness.systems.system import System
 
 _END_SECONDS = 10.0
 _LOOK_SECONDS = 0.5  # between two looks at the memory of processes: one takes some milliseconds a process
-_KILL_SECONDS = 0.005
+_KILL_SECONDS = 0.002
+_FIND_STEPS = 20  # after so many looks processes are found anew, which takes longer than a look
 _CHANGE_SECONDS = 0.05
 # What of an engine's processes drives and works not, by a word of its command line: to kill it would end the program.
 _DRIVERS = ("org.apache.spark.deploy.SparkSubmit",)
@@ -69,12 +70,17 @@ class Killing(Beside):
     def __init__(self, system: System, endpoints: dict[str, str], mark: str, moment: str) -> None:
         super().__init__(_KILL_SECONDS)
         self._mark, self._moment, self.killed = mark, moment, 0
+        self._pids: list[int] = []
+        self._steps = 0
         ports = {urlsplit(endpoints[address.name]).port or address.port for address in system.addresses}
         self._ports, self._connection = ports, system.client.open_connection(endpoints)
         self._watch = system.meanwhile.watch(self._connection)
 
     def step(self) -> bool:
-        writing, committed = self._watch.look(_owners(processes(self._mark), self._ports))
+        if self._steps % _FIND_STEPS == 0:
+            self._pids = processes(self._mark)
+        self._steps += 1
+        writing, committed = self._watch.look(_owners(self._pids, self._ports))
         for pid in writing if self._moment == "before" else committed:
             try:
                 os.kill(pid, signal.SIGKILL)

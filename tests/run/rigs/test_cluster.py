@@ -21,8 +21,13 @@ time_limit_seconds = 120
 
 [[sizes.smoke.experiments]]
 name = "kill"
-select = "*.dask.load_copy, *.dask.load_copy_once, *.dask.load_insert, *.dask.load_insert_once"
+select = "*.dask.load_copy, *.dask.load_copy_once"
 parameters = { rows = [300_000], workers = [2], kill = ["after"] }
+
+[[sizes.smoke.experiments]]
+name = "kill_clickhouse"
+select = "*.dask.load_insert, *.dask.load_insert_once"
+parameters = { rows = [1_000_000], workers = [2], kill = ["after"] }
 
 [[sizes.smoke.experiments]]
 name = "change"
