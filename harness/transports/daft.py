@@ -33,11 +33,10 @@ def daft_on_ray(workers, packages):
         for pickle in (cloudpickle, ray.cloudpickle):
             pickle.register_pickle_by_value(sys.modules["harness"])
     with ExitStack() as stack:
-        stack.callback(ray.shutdown)
-        if workers.address:
-            ray.init(workers.address, log_to_driver=False, logging_level="ERROR")
-        else:
-            ray.init(**of_our_own(stack, 0), log_to_driver=False, logging_level="ERROR")
+        options = {"address": workers.address} if workers.address else of_our_own(stack, 0)
+        stack.callback(ray.shutdown)  # before its files go
+        ray.init(**options, log_to_driver=False, logging_level="ERROR")
+        if not workers.address:
             _start_nodes(stack, workers.number)
         refuse_others(["daft", "ray", *packages], on_every_node(versions, ["daft", "ray", *packages]))
         daft.set_runner_ray(noop_if_initialized=True)

@@ -87,7 +87,7 @@ def test_what_is_missing_there_is_named_though_the_lab_has_it(own: Path) -> None
 def test_a_run_records_the_versions_that_really_ran(own: Path, rig: object) -> None:
     install(own, daft="0.7.26", pyarrow="25.0.1", never_used="1")
     facts = environment.describe(PLAN, rig, [registry.one(OF_DAFT), registry.one(OF_OTHERS)], HERE)  # type: ignore[arg-type]
-    assert facts["uses"][OF_DAFT] == ["daft/python", "daft/daft"]
+    assert facts["uses"][OF_DAFT] == ["daft/python", "daft/daft", "daft/pyarrow"]
     assert facts["packages"]["daft/pyarrow"] == "25.0.1" != facts["packages"]["pyarrow"]
     assert re.fullmatch(r"3\.\d+\.\d+.*", facts["packages"]["daft/python"])
 
