@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from subprocess import TimeoutExpired
 
 from harness.registry import Unsupported
@@ -30,8 +30,10 @@ def spark_session(workers, packages):
 
     Where there is no address of a master, executors are processes of this machine (`local-cluster`, whose master and
     workers are threads of the driver): one that dies is replaced, and what it was doing done again. Raises RuntimeError
-    where an executor has other versions of Python, of PySpark or of `packages`.
+    where an executor has other versions of Python, of PySpark or of `packages`, and in place of every error of Spark's.
     """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     with ExitStack() as stack:
@@ -39,10 +41,13 @@ def spark_session(workers, packages):
         stack.enter_context(_environment(_variables(workers, folder)))
         stack.callback(_end)
         builder = SparkSession.builder.master(workers.address or f"local-cluster[{workers.number},1,{MEMORY_MIB}]")
-        session = builder.config(map=_options(workers, folder)).getOrCreate()
-        names = ["pyspark", *packages]
-        refuse_others(names, _versions_there(session, workers.number, names))
-        yield session
+        try:
+            session = builder.config(map=_options(workers, folder)).getOrCreate()
+            names = ["pyspark", *packages]
+            refuse_others(names, _versions_there(session, workers.number, names))
+            yield session
+        except (Py4JError, PySparkException) as error:  # which asks the JVM for its text, and that ends here
+            raise RuntimeError(_said(error)) from None
 
 
 def _variables(workers, folder):
@@ -117,24 +122,32 @@ def _versions_there(session, number, names):
     return tasks.mapPartitions(lambda _: [versions(names)]).collect()
 
 
+def _said(error):
+    """Return the line of an error that says what is wrong: where a task's traceback is in it, what that ends with."""
+    text = str(error.java_exception.getMessage() if hasattr(error, "java_exception") else error)
+    before, traced, after = text.partition("Traceback (most recent call last):")
+    lines = (after if traced else before).splitlines()
+    return next((line for line in lines if line[:1].strip()), text)
+
+
 def _end():
     """End the session and the driver's JVM, which would live as long as this process, and with it the executors."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
-    gateway = SparkContext._gateway
-    try:
-        if context := SparkContext._active_spark_context:
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    if context is not None:
+        with suppress(Py4JError, OSError):  # of a driver that is dead
             context.stop()
-    finally:
-        SparkContext._gateway = SparkContext._jvm = None
-        if gateway is not None:
-            gateway.shutdown()
-            gateway.proc.stdin.close()  # which it takes for the end
-            try:
-                gateway.proc.wait(STOP_SECONDS)
-            except TimeoutExpired:
-                gateway.proc.kill()
-                gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # which it takes for the end
+        try:
+            gateway.proc.wait(STOP_SECONDS)
+        except TimeoutExpired:
+            gateway.proc.kill()
+            gateway.proc.wait()
 
 
 def need_driver(session, driver):

@@ -143,6 +143,16 @@ def test_executors_of_another_version_are_refused_and_nothing_is_left(
     assert "SPARK_HOME" not in os.environ
 
 
+def test_an_error_of_a_task_says_what_is_wrong_after_the_driver_has_ended(tmp_path: Path) -> None:
+    connect = connect_of(of_system("postgres"))
+    with (
+        pytest.raises(RuntimeError, match=r"^ZeroDivisionError: division by zero$"),
+        connect("", Workers(1, "", "", str(tmp_path))) as (session, *_),
+    ):
+        session.sparkContext.parallelize([0], 1).foreach(lambda number: 1 / number)
+    assert executors() == []
+
+
 @of(Operation.LOAD)
 def test_what_is_loaded_is_what_is_in_the_file(databases: dict[str, Spark], entry: Transport, file: Path) -> None:
     spark = databases[entry.system]
