@@ -1,29 +1,15 @@
 """Streams of Arrow through clickhouse-connect: https://clickhouse.com/docs/integrations/python"""
 
 from harness.registry import transport
+from harness.transports.clickhouse.clickhouse_connect.client import ARROW_SETTINGS
 from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless, to_the_end
 from harness.transports.clickhouse.sql import identifier
-from harness.transports.parts import batches, write_part
+from harness.transports.parts import batches, gathered, write_part
 
 connect = sessionless
 
-INSERT_ROWS = 500_000  # of one INSERT: less than a server divides into blocks by itself
-
-
-def _gathered(pieces):
-    """Yield record batches put together as tables of 500,000 rows or a little more."""
-    import pyarrow as pa
-
-    held, rows = [], 0
-    for batch in pieces:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= INSERT_ROWS:
-            gathered, held, rows = pa.Table.from_batches(held), [], 0
-            yield gathered
-            del gathered, batch  # so that these rows are gone before the next are gathered
-    if held:
-        yield pa.Table.from_batches(held)
+INSERT_ROWS = 500_000  # of one INSERT: half of what a server puts into one block
+GROUP_ROWS = 32_768  # of a row group: the server sends blocks of some 8,000
 
 
 @transport(
@@ -34,10 +20,16 @@ def _gathered(pieces):
     settings=INSERT_SETTINGS,
 )
 def load_insert_arrow(connection, source, table):
-    """Send the record batches of a Parquet file with insert_arrow, about 500,000 rows in each INSERT."""
-    for arrow in _gathered(batches(source)):
+    """Send the record batches of a Parquet file with insert_arrow, about 500,000 rows in each INSERT.
+
+    Those rows and their Arrow file in lz4 are in memory at once. Ended half way, the INSERTs before stay whole, and of
+    the one under way those partitions of the table that are written already: whoever loads again empties it first.
+    """
+    import pyarrow as pa
+
+    for arrow in map(pa.Table.from_batches, gathered(batches(source), INSERT_ROWS)):
         connection.insert_arrow(identifier(table), arrow, settings=INSERT_SETTINGS)
-        del arrow
+        del arrow  # before the next rows are gathered
 
 
 @transport(
@@ -48,7 +40,11 @@ def load_insert_arrow(connection, source, table):
     settings=INSERT_SETTINGS,
 )
 def load_polars_sink(connection, source, table):
-    """Let polars scan a Parquet file and hand every 500,000 rows (sink_batches) to insert_df_arrow."""
+    """Let polars scan a Parquet file and hand every 500,000 rows (sink_batches) to insert_df_arrow.
+
+    A query of polars could stand before the sink. polars reads some row groups ahead. Ended half way, what is in stays,
+    as with load_insert_arrow.
+    """
     import polars as pl
 
     def insert(frame):  # what it returns polars takes for the wish to stop, so that has to be nothing
@@ -62,8 +58,15 @@ def load_polars_sink(connection, source, table):
     path="HTTP SELECT FORMAT ArrowStream",
     payload="Arrow",
     requires=["clickhouse_connect", "pyarrow.parquet"],
+    settings=ARROW_SETTINGS,
 )
 def unload_query_arrow_stream(connection, table, destination):
-    """Write the table as Parquet, record batch by record batch as query_arrow_stream decodes them."""
-    with connection.query_arrow_stream(f"SELECT * FROM {identifier(table)}") as stream:
-        write_part(destination, "rows", to_the_end(stream))
+    """Write the table as Parquet, record batch by record batch as query_arrow_stream decodes them.
+
+    A UUID comes as 16 bytes, in the order of its text. One query: the rows that the table had when it began.
+    """
+    import pyarrow as pa
+
+    with connection.query_arrow_stream(f"SELECT * FROM {identifier(table)}", settings=ARROW_SETTINGS) as stream:
+        groups = gathered(to_the_end(stream), GROUP_ROWS)
+        write_part(destination, "rows", map(pa.concat_batches, groups))

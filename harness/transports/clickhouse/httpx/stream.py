@@ -30,7 +30,12 @@ def _insert(client, source, table, format_name, body):
     settings=INSERT_SETTINGS,
 )
 def load_parquet_file(connection, source, table):
-    """Send a Parquet file as it is in the body of one INSERT."""
+    """Send a Parquet file as it is in the body of one INSERT; nothing in this process decodes it.
+
+    The server does not stream: it holds the whole file in memory, up to twice its size, before it reads the first row.
+    Ended before all is sent, it leaves no row; from then on the server finishes it alone. It stores blocks of about a
+    million rows, each partition by itself, and keeps those if it fails later.
+    """
     with open(source, "rb") as file:
         _insert(connection, source, table, "Parquet", file)
 
@@ -65,7 +70,11 @@ def _taken(sink):
     settings=INSERT_SETTINGS,
 )
 def load_arrow_stream(connection, source, table):
-    """Send the record batches of a Parquet file as one Arrow stream, in the chunked body of one INSERT."""
+    """Send the record batches of a Parquet file as one Arrow stream, in the chunked body of one INSERT.
+
+    The server decodes while the client sends. It stores blocks of about a million rows, each partition by itself: those
+    stay when it is ended half way.
+    """
     _insert(connection, source, table, "ArrowStream", _encoded(source))
 
 
@@ -77,7 +86,11 @@ def load_arrow_stream(connection, source, table):
     settings=PARQUET,
 )
 def unload_parquet(connection, table, destination):
-    """Have the server write the table as one Parquet file, and keep what comes as it is."""
+    """Have the server write the table as one Parquet file, and keep what comes as it is.
+
+    Nothing in this process decodes it: the server encodes, with a million rows in each row group, in zstd. A UUID is 16
+    bytes, in the order of its text. The file takes its name when the server has said to its end that all is well.
+    """
     query, path = f"SELECT * FROM {identifier(table)} FORMAT Parquet", os.path.join(destination, "rows.parquet")
     plain = {"Accept-Encoding": "identity"}
     with connection.stream("POST", "/", params=PARQUET, content=query, headers=plain) as response:

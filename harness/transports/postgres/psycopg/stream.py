@@ -1,11 +1,11 @@
 """Streams of CSV and binary rows through psycopg: https://www.postgresql.org/docs/current/sql-copy.html"""
 
 from harness.registry import transport
-from harness.transports.parts import batches, write_part
+from harness.transports.parts import batches, gathered, write_part
 from harness.transports.postgres.psycopg.client import types_of
 
-BLOCK_BYTES = 8 << 20  # of CSV that is parsed at a time
-CHUNK_ROWS = 65_536
+BLOCK_BYTES = 2 << 20  # of CSV that is parsed at a time
+CHUNK_ROWS = 65_536  # of polars, and of a row group
 
 
 def _copy_csv(table, columns):
@@ -103,7 +103,7 @@ def _parsed(block, columns):
     requires=["pyarrow.csv", "pyarrow.parquet", "psycopg"],
 )
 def unload_copy_csv(connection, table, destination):
-    """Parse what COPY ... TO STDOUT sends as CSV with pyarrow.csv, 8 MB at a time, and write it as Parquet.
+    """Parse what COPY ... TO STDOUT sends as CSV with pyarrow.csv, 2 MB at a time, and write it as Parquet.
 
     Text crosses the wire. The server is asked for the types, and to write times of UTC in ISO 8601; a uuid, a numeric
     and any type not listed here stay texts. `""` is the empty text and nothing a null, as the server means them; dates
@@ -127,5 +127,5 @@ def unload_copy_csv(connection, table, destination):
     columns = {name: types.get(kind, pa.string()) for name, kind in types_of(connection, table).items()}
     statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT (FORMAT csv)").format(sql.Identifier(table))
     with connection.cursor().copy(statement) as copy:
-        parsed = (_parsed(block, columns).combine_chunks().to_batches() for block in _blocks(copy))
-        write_part(destination, "rows", (batch for some in parsed for batch in some))
+        parsed = (batch for block in _blocks(copy) for batch in _parsed(block, columns).to_batches())
+        write_part(destination, "rows", map(pa.concat_batches, gathered(parsed, CHUNK_ROWS)))

@@ -1,0 +1,110 @@
+"""Streams of one process, and tables on real servers that tests give them."""
+
+import datetime as dt
+import math
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from harness import registry
+from harness.check import sums
+from harness.datasets import store
+from harness.lab.embedded import EmbeddedLab
+from harness.model import Operation, Transport
+from harness.systems import SYSTEMS
+from tests.calls import call
+
+STREAMS = [
+    entry for entry in registry.select("postgres.*,clickhouse.*") if entry.function.__module__.endswith(".stream")
+]
+LOADS = [entry for entry in STREAMS if entry.operation is Operation.LOAD]
+UNLOADS = [entry for entry in STREAMS if entry.operation is Operation.UNLOAD]
+SPEC = store.specification("analytics_metrics")
+UUIDS = [None, *(str(uuid.UUID(int=number)) for number in (0, 7, 2**128 - 1))]
+TEXTS = [
+    None, "", r"\N", "NULL", "NaN", 'say "x"', '"', '""', "a,b", ",", "l\nm", "l\r\nm", "\n", "\r", r"\.", "\\.\n",
+    "\t", " x ", "'", "é😀", "\\", "%s", "true", "2025-01-01", "x" * 70_000,
+]  # fmt: skip
+FLOATS = [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, 1e-310, 1.7976931348623157e308, 0.1, 2.0**53 + 2]
+DATES = [None, dt.date(1900, 1, 1), dt.date(1969, 12, 31), dt.date(2299, 12, 31)]
+TIMES = [None, dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.datetime(2025, 3, 30, 2, 30)]
+# Column -> its kind, its type in Arrow, in Postgres and in ClickHouse, and values.
+HOSTILE = {
+    "select": ("uuid", pa.string(), "uuid", "UUID", UUIDS),
+    "text, mostly": ("text", pa.string(), "text", "String", TEXTS),
+    "größe": ("float64", pa.float64(), "double precision", "Float64", FLOATS),
+    "Day": ("date", pa.date32(), "date", "Date32", DATES),
+    "sure": ("boolean", pa.bool_(), "boolean", "Bool", [None, True, False]),
+    "small": ("int16", pa.int16(), "smallint", "Int16", [None, 0, -(2**15), 2**15 - 1]),
+    "number of": ("int32", pa.int32(), "integer", "Int32", [None, 0, -(2**31), 2**31 - 1]),
+    "large": ("int64", pa.int64(), "bigint", "Int64", [None, 0, -(2**63), 2**63 - 1, 2**53 + 1]),
+    "at": ("timestamp", pa.timestamp("us"), "timestamp", "DateTime64(6)", TIMES),
+    "then": ("timestamp_tz", pa.timestamp("us", "UTC"), "timestamptz", "DateTime64(6, 'UTC')", TIMES),
+}
+KINDS = {name: kind for name, (kind, *_) in HOSTILE.items()}
+
+
+def every(entries: list[Transport]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.id)
+
+
+def hostile(rows: int = 400) -> pa.Table:
+    """Each column goes round its values, so that they stand beside one another in many ways."""
+    columns = {
+        name: pa.array([values[row % len(values)] for row in range(rows)], of)
+        for name, (_, of, _, _, values) in HOSTILE.items()
+    }
+    return pa.table(columns)
+
+
+class Server:
+    """A system's reference client, and tables that it has made."""
+
+    def __init__(self, system: str, lab: EmbeddedLab) -> None:
+        self._system, self.lab, self._made = SYSTEMS[system], lab, list[str]()
+        self.connection = self._system.client.open_connection(lab.endpoints)
+        self._system.client.ensure_namespace(self.connection)
+        self._quote = {"postgres": '"', "clickhouse": "`"}[system]
+
+    def make(self, name: str, definition: str) -> str:
+        self._system.client.create(self.connection, name, definition)
+        self._made.append(name)
+        return name
+
+    def of_dataset(self, name: str = "of streams", profile: str = "keyed") -> str:
+        return self.make(name, self._system.tables.definition(SPEC, profile))
+
+    def of_hostile(self, name: str = "of hostile streams") -> str:
+        columns = []
+        for column, (_, _, postgres, clickhouse, _) in HOSTILE.items():
+            of = postgres if self._quote == '"' else f"Nullable({clickhouse})"
+            columns.append(f"{self._quote}{column}{self._quote} {of}")
+        engine = "" if self._quote == '"' else " ENGINE = MergeTree ORDER BY tuple()"
+        return self.make(name, f"CREATE TABLE {{table}} ({', '.join(columns)}){engine}")
+
+    def fill(self, table: str, source: Path) -> None:
+        """Load a Parquet file by the way that is tested most."""
+        name = "postgres.pgpq.load_copy_binary_stream" if self._quote == '"' else "clickhouse.httpx.load_parquet_file"
+        call(registry.one(name), self.lab, str(source), table)
+
+    def sums(self, table: str, kinds: dict[str, str] = SPEC.kinds) -> sums.Sums:
+        return self._system.sums.sums(self.connection, table, kinds)
+
+    def discard(self) -> None:
+        for name in self._made:
+            self._system.client.drop(self.connection, name)
+        self.connection.close()
+
+
+@contextmanager
+def opened(system: str, lab: EmbeddedLab) -> Iterator[Server]:
+    """Yield a server; its tables are dropped at the end."""
+    made = Server(system, lab)
+    try:
+        yield made
+    finally:
+        made.discard()

@@ -1,0 +1,116 @@
+"""Streams of one process take as much memory for many rows as for few, each in a process of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from harness.check import sums, unloaded
+from harness.datasets import store
+from harness.lab.embedded import EmbeddedLab
+from harness.model import Operation, Transport
+from harness.systems import SYSTEMS
+from tests.streams import SPEC, STREAMS, Server, every, opened
+
+pytestmark = pytest.mark.long
+
+MEMORY = """
+import importlib, json, sys, threading, time
+from harness import registry
+from harness.worker.measure import read_memory
+name, uri, patched, *arguments = sys.argv[1:]
+entry = registry.one(name)
+for module in entry.requires:
+    importlib.import_module(module)
+for constant, value in json.loads(patched).items():
+    setattr(sys.modules[entry.function.__module__], constant, value)
+with registry.connect_of(entry)(uri) as connection:
+    entry.function(connection, *arguments[2:])
+    before, samples, ended = read_memory().rss, [], threading.Event()
+    def sample():
+        while not ended.wait(0.01):
+            samples.append(read_memory().rss)
+    thread = threading.Thread(target=sample)
+    thread.start()
+    entry.function(connection, *arguments[:2])
+    ended.set()
+    thread.join()
+print(max(samples) - before)
+"""
+
+
+ROWS = 2_000  # of the warm-up
+# Constants of modules whose memory reaches its height only behind more rows than these.
+SMALLER = {
+    "clickhouse.clickhouse_connect": {"INSERT_ROWS": 100_000},
+    "clickhouse.chdb": {
+        "LOAD_SETTINGS": {
+            "storage_file_read_method": "pread",
+            "input_format_parquet_memory_high_watermark": "4000000",
+            "min_insert_block_size_bytes": "4000000",
+        },
+        "UNLOAD_SETTINGS": {"output_format_parquet_row_group_size": "20000"},
+    },
+}
+FEW, MANY = 300_000, 1_200_000
+MOST_GROWTH = 80 << 20  # half of what the rows take by which they differ
+
+
+@pytest.fixture
+def server(entry: Transport, embedded_lab: EmbeddedLab) -> Iterator[Server]:
+    with opened(entry.system, embedded_lab) as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "unloaded").mkdir()
+    return tmp_path / "unloaded"
+
+
+@pytest.fixture
+def files(dataset_folder: Path) -> dict[int, Path]:
+    """Datasets in row groups of 20,000 rows, of which some readers hold several."""
+    made = {}
+    for rows in (ROWS, FEW, MANY):
+        made[rows] = dataset_folder / f"streams-{rows}.parquet"
+        if not made[rows].exists():
+            built = parquet.ParquetFile(store.ensure(dataset_folder, SPEC.name, rows, 7).path)
+            with parquet.ParquetWriter(made[rows], built.schema_arrow) as writer:
+                for batch in built.iter_batches(20_000):
+                    writer.write_batch(batch)
+    return made
+
+
+def peak(entry: Transport, server: Server, rows: int, files: dict[int, Path], folder: Path) -> int:
+    """Return by how much a process of its own grew while it moved so many rows, after 2,000 as a warm-up."""
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, server.lab.endpoints[entry.endpoint])
+    arguments = []
+    for number, size in enumerate((rows, ROWS)):
+        table = server.of_dataset(f"streams {number}", "heap" if entry.system == "postgres" else "keyed")
+        if entry.operation is Operation.LOAD:
+            arguments += [str(files[size]), table]
+        else:
+            server.fill(table, files[size])
+            (folder / f"{rows} {size}").mkdir()
+            arguments += [table, str(folder / f"{rows} {size}")]
+    patched = json.dumps(SMALLER.get(f"{entry.system}.{entry.client}", {}))
+    command = (sys.executable, "-c", MEMORY, entry.id, uri, patched, *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    is_load = entry.operation is Operation.LOAD
+    found = server.sums("streams 0") if is_load else unloaded.summed(arguments[1], SPEC.kinds)[0]
+    assert sums.differences(sums.of_parquet(files[rows], SPEC.kinds), found) == []
+    return int(done.stdout.splitlines()[-1])
+
+
+@every(STREAMS)
+def test_four_times_the_rows_take_no_more_memory(
+    entry: Transport, server: Server, files: dict[int, Path], folder: Path
+) -> None:
+    few, many = (peak(entry, server, rows, files, folder) for rows in (FEW, MANY))
+    assert many - few < MOST_GROWTH
