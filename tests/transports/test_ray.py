@@ -118,7 +118,8 @@ def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # for good: Ray keeps the first one of a process
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", "0")  # by default it takes 30 seconds to end
-    monkeypatch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", "120")  # by default 30, on a busy machine too few
+    # Else the first server that the head forks for a client dies at once, now and then (grpcio 1.85).
+    monkeypatch.setenv("GRPC_ENABLE_FORK_SUPPORT", "0")
     port = free_port()
     with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"]
