@@ -15,7 +15,7 @@ from harness.suites.suite import AnswersWanted
 from tests.report.cases import suite
 from tests.report.test_answers import every
 
-NAMES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
+NAMES = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
 ANSWERED = replace(suite(), answers=AnswersWanted(experiment="matrix", usual=["postgres.usual.*"]))
 
 

@@ -7,7 +7,7 @@ from harness.model import Case, Run, Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
 from harness.run import runner
-from harness.run.rigs.rig import Checked
+from harness.run.rigs.rig import Checked, NothingLeft
 from harness.worker.contracts.parquet import ParquetJob
 from tests.made_up import MadeUp
 
@@ -38,7 +38,7 @@ def greedy(connection, files):
 NUMBERS = (*OF_MEASUREMENT, "rows_per_s", "cpu_seconds")
 
 
-class Rig:
+class Rig(NothingLeft):
     """Everything that a rig offers; writes down what it is asked, and says or raises what a test wants."""
 
     lab_name, secrets, headline = "local", ("postgresql://user:geheim99@host/db",), ""
