@@ -73,7 +73,7 @@ def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, em
 def test_many_rows_are_compared_by_sums_without_a_copy_of_them(
     system: str, tables: Tables, embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("harness.lab.tables.SUMMED_ROWS", 2_000)
+    monkeypatch.setattr(tables, "_summed_above", 2_000)
     monkeypatch.setattr(SYSTEMS[system].client, "fetch", None)
     table, _ = tables.for_read(system)
     assert tables.differences_in_table(system, table) == []
