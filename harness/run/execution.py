@@ -191,7 +191,7 @@ def _sample(pid: int, samples: list[Sample]) -> None:
 def _end(process: subprocess.Popen[bytes]) -> bool:
     """End the process and everything it started; reap it and close the pipes; return whether it had ended itself."""
     try:
-        process.wait(timeout=1.0)  # Python takes a while to end on a busy machine
+        process.wait(timeout=0.5)  # Python takes a while to end on a busy machine
         ended_itself = True
     except subprocess.TimeoutExpired:
         ended_itself = False
