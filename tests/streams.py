@@ -18,11 +18,9 @@ from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
 from tests.calls import call
 
-STREAMS = [
-    entry for entry in registry.select("postgres.*,clickhouse.*") if entry.function.__module__.endswith(".stream")
-]
-LOADS = [entry for entry in STREAMS if entry.operation is Operation.LOAD]
-UNLOADS = [entry for entry in STREAMS if entry.operation is Operation.UNLOAD]
+_OURS = [entry for entry in registry.select("*.*load_*") if entry.function.__module__.endswith(".stream")]
+LOADS = [entry for entry in _OURS if entry.operation is Operation.LOAD]
+UNLOADS = [entry for entry in _OURS if entry.operation is Operation.UNLOAD]
 SPEC = store.specification("analytics_metrics")
 UUIDS = [None, *(str(uuid.UUID(int=number)) for number in (0, 7, 2**128 - 1))]
 TEXTS = [

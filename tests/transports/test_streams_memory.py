@@ -14,7 +14,7 @@ from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
-from tests.streams import SPEC, STREAMS, Server, every, opened
+from tests.streams import LOADS, SPEC, UNLOADS, Server, every, opened
 
 pytestmark = pytest.mark.long
 
@@ -108,7 +108,7 @@ def peak(entry: Transport, server: Server, rows: int, files: dict[int, Path], fo
     return int(done.stdout.splitlines()[-1])
 
 
-@every(STREAMS)
+@every(LOADS + UNLOADS)
 def test_four_times_the_rows_take_no_more_memory(
     entry: Transport, server: Server, files: dict[int, Path], folder: Path
 ) -> None:
