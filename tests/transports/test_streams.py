@@ -13,6 +13,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.model import Transport
 from harness.transports.clickhouse.clickhouse_connect import stream as of_clickhouse_connect
 from harness.transports.parts import gathered
+from harness.transports.postgres.adbc import stream as of_adbc
 from harness.transports.postgres.psycopg import stream as of_psycopg
 from tests.calls import call
 from tests.streams import KINDS, LOADS, SPEC, UNLOADS, Server, every, hostile, opened
@@ -49,6 +50,7 @@ def _in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make of few rows as many pieces as of many."""
     monkeypatch.setattr(of_clickhouse_connect, "INSERT_ROWS", 700)
     monkeypatch.setattr(of_clickhouse_connect, "GROUP_ROWS", 100)
+    monkeypatch.setattr(of_adbc, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(of_psycopg, "CHUNK_ROWS", 150)
     monkeypatch.setattr(of_psycopg, "BLOCK_BYTES", 10_000)
 

@@ -6,6 +6,8 @@ from harness.transports.postgres.adbc.client import is_uuid
 from harness.transports.postgres.binary_copy import as_the_table
 from harness.transports.postgres.sql import identifier
 
+BATCH_BYTES = 8 << 20
+
 
 def _as_the_server_has_it(connection, source, table):
     """Return a Parquet file as a stream of Arrow, with 16 bytes for each uuid and days for each date."""
@@ -45,10 +47,13 @@ def load_ingest(connection, source, table):
 def unload_stream(connection, table, destination):
     """Write the table as Parquet, record batch by record batch as the driver makes them (fetch_record_batch).
 
-    The driver wraps the query in COPY ... TO STDOUT (FORMAT binary), and makes a batch of every 16 MB. A uuid comes as
-    16 bytes. One statement: the rows of one moment.
+    The driver wraps the query in COPY ... TO STDOUT (FORMAT binary), and makes a batch, here a row group, of every 8
+    MiB; by default of every 16. A uuid comes as 16 bytes. One statement: the rows of one moment.
     """
-    with connection.cursor() as cursor:
+    from adbc_driver_postgresql import StatementOptions
+
+    hint = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
+    with connection.cursor(adbc_stmt_kwargs=hint) as cursor:
         cursor.execute(f"SELECT * FROM {identifier(table)}")
         write_part(destination, "rows", cursor.fetch_record_batch())
     connection.rollback()  # ends the transaction of the query
