@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,6 +62,10 @@ class ClusterRig(DatabaseRig):
     unloaded: Path
     engines: Path
     meanwhile: Meanwhile = field(default_factory=Meanwhile)
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        return [*super().secrets, *self.settings.endpoints_of_workers.values()]
 
     def facts(self) -> dict[str, Any]:
         return {**super().facts(), "workers": f"a cluster of {self.named.engine}" if self.named else "of this machine"}
