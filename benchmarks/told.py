@@ -7,7 +7,6 @@ else differs. LAB_FAULT_PLACE is the folder where they meet the campaign, LAB_FA
 import os
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ def tell(phase: str) -> None:
 def parent() -> None:
     """Be `lab`, with phases told by the rig and by the writing of the report."""
     from harness import cli
+    from harness.lab import interpreters
     from harness.report import writing
-    from harness.run import ahead, runner
     from harness.run.rigs.databases import DatabaseRig
 
     def told(method: str, phase: str) -> None:
@@ -51,8 +50,7 @@ def parent() -> None:
 
     writing.write = telling
     command = (sys.executable, __file__, "worker")
-    runner.execute = partial(runner.execute, command=command)
-    ahead.getting_ready = partial(ahead.getting_ready, command=command)
+    interpreters.command_of = lambda entry: command
     cli.main()
 
 

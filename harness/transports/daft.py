@@ -3,6 +3,7 @@
 Daft on Ray: https://docs.daft.ai/en/stable/distributed/ray/, sinks: https://docs.daft.ai/en/stable/connectors/custom/
 """
 
+import logging
 import os
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def daft_on_ray(workers, packages):
     with ExitStack() as stack:
         options = {"address": workers.address} if workers.address else of_our_own(stack, 0)
         stack.callback(ray.shutdown)  # before its files go
-        ray.init(**options, log_to_driver=False, logging_level="ERROR")
+        ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
         if not workers.address:
             _start_nodes(stack, workers.number)
         refuse_others(["daft", "ray", *packages], on_every_node(versions, ["daft", "ray", *packages]))
