@@ -105,14 +105,18 @@ def of_files(files: Iterable[str | Path], kinds: Mapping[str, str], made: Canoni
     from pyarrow import parquet
 
     require(kinds)
-    groups = [(file, group) for file in files for group in range(parquet.read_metadata(file).num_row_groups)]
+    about = {file: parquet.read_metadata(file) for file in files}
+    groups = [(file, group) for file, metadata in about.items() for group in range(metadata.num_row_groups)]
     one = partial(_of_group, kinds=dict(kinds), made=made)
-    nothing = Sums(0, dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0), 0)
-    if sum(parquet.read_metadata(file).num_rows for file in {file for file, _ in groups}) < _ALONE_ROWS:
-        return reduce(add, map(one, groups), nothing)
+    if sum(metadata.num_rows for metadata in about.values()) < _ALONE_ROWS:
+        return reduce(add, map(one, groups), _nothing(kinds))
     # Forked children could wait for ever for a lock that a thread of this process held (of polars, of Arrow).
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
-        return reduce(add, processes.map(one, groups, chunksize=4), nothing)
+        return reduce(add, processes.map(one, groups, chunksize=4), _nothing(kinds))
+
+
+def _nothing(kinds: Mapping[str, str]) -> Sums:
+    return Sums(0, dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0), 0)
 
 
 def _of_group(where: tuple[str | Path, int], kinds: dict[str, str], made: Canonical) -> Sums:
@@ -143,7 +147,7 @@ def of_ipc(path: str | Path, kinds: Mapping[str, str]) -> Sums:
 def of_batches(batches: Iterable[pa.RecordBatch], kinds: Mapping[str, str]) -> Sums:
     """Sum what comes in pieces; see `of_table`."""
     require(kinds)
-    total = Sums(0, dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0), 0)
+    total = _nothing(kinds)
     for batch in batches:
         total += of_batch(batch, kinds)
     return total
@@ -188,6 +192,9 @@ def _octets(column: pa.Array, kind: str) -> npt.NDArray[np.uint8]:
     import pyarrow.compute as pc
 
     rows = len(column)
+    if kind == "uuid" and pa.types.is_fixed_size_binary(column.type):
+        octets = (bytes(16) if value is None else value for value in column.to_pylist())
+        return np.frombuffer(b"".join(octets), np.uint8).reshape(rows, 16)
     if kind == "uuid":
         texts = ("0" * 32 if text is None else text for text in column.to_pylist())
         return np.frombuffer(b"".join(uuid.UUID(text).bytes for text in texts), np.uint8).reshape(rows, 16)

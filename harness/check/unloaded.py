@@ -5,7 +5,6 @@ Types are free: whatever holds the same values is right. They are recorded like 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -76,14 +75,10 @@ def _column(column: Any, kind: str) -> Any:
     if of.is_dictionary(column.type):
         column = column.dictionary_decode()
     if kind == "uuid" and column.type not in _TEXTS:
-        return pa.array(map(_uuid_text, column.to_pylist()), pa.string())
+        return column.cast(pa.binary(16))
     if kind == "date" and of.is_timestamp(column.type):
         days = column.cast(pa.date32(), safe=False)
         if not days.cast(column.type).equals(column):
             raise NotConvertible("expected days, found times of day")
         return days
     return column.cast(_TYPES[kind])
-
-
-def _uuid_text(octets: bytes | None) -> str | None:
-    return None if octets is None else str(uuid.UUID(bytes=octets))

@@ -15,7 +15,7 @@ def reason_unavailable(
 
     `no_s3` is why there is no S3 server, where there is none; `named` is the cluster that a person has named.
     """
-    if reason := cluster.of_another_engine(entry, named) or not_installed(entry.requires, lab.name):
+    if reason := cluster.of_another_engine(entry, named) or missing_package(entry, lab.name):
         return reason
     if entry.engine == "spark" and (reason := cluster.no_java()):
         return reason
@@ -33,6 +33,6 @@ def reason_unavailable(
     return no_s3 if "s3" in entry.needs else None
 
 
-def missing_package(entry: Transport) -> str | None:
-    """Return which Python packages a transport needs that are not installed, as a reason, or None."""
-    return not_installed(entry.requires)
+def missing_package(entry: Transport, lab: str = "") -> str | None:
+    """Return which Python packages a transport needs that are not installed, as a reason, or None; see `packages`."""
+    return not_installed(entry.requires, lab)

@@ -5,31 +5,32 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import psutil
-
+from harness.machine.connections import Connections
 from harness.machine.marked import Usage, processes
 from harness.systems.system import System
 
 _END_SECONDS = 10.0
 _LOOK_SECONDS = 0.5  # between two looks at the memory of processes: one takes some milliseconds a process
 _KILL_SECONDS = 0.002
-_FIND_STEPS = 20  # after so many looks processes are found anew, which takes longer than a look
 _CHANGE_SECONDS = 0.05
 # What of an engine's processes drives and works not, by a word of its command line: to kill it would end the program.
 _DRIVERS = ("org.apache.spark.deploy.SparkSubmit",)
 
 
 class Beside(threading.Thread):
-    """A thread beside a run: `step` again and again until it returns True or the run is over."""
+    """A thread beside a run: `step` again and again until it returns True or the run is over.
 
-    def __init__(self, seconds: float) -> None:
+    `connection` is its own to a database, which it closes at its end.
+    """
+
+    def __init__(self, seconds: float, connection: Any = None) -> None:
         super().__init__(daemon=True)
         self._seconds, self._over, self.error = seconds, threading.Event(), ""
+        self._connection = connection
 
     def step(self) -> bool:
         """Do it once; True when it is done for good."""
@@ -47,6 +48,9 @@ class Beside(threading.Thread):
         self._over.set()
         if self.is_alive():
             self.join(_END_SECONDS)
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 class Looking(Beside):
@@ -68,19 +72,13 @@ class Killing(Beside):
     """
 
     def __init__(self, system: System, endpoints: dict[str, str], mark: str, moment: str) -> None:
-        super().__init__(_KILL_SECONDS)
-        self._mark, self._moment, self.killed = mark, moment, 0
-        self._pids: list[int] = []
-        self._steps = 0
-        ports = {urlsplit(endpoints[address.name]).port or address.port for address in system.addresses}
-        self._ports, self._connection = ports, system.client.open_connection(endpoints)
+        super().__init__(_KILL_SECONDS, system.client.open_connection(endpoints))
+        self._moment, self.killed = moment, 0
+        self._connections = Connections(mark, system.ports(endpoints), _DRIVERS)
         self._watch = system.meanwhile.watch(self._connection)
 
     def step(self) -> bool:
-        if self._steps % _FIND_STEPS == 0:
-            self._pids = processes(self._mark)
-        self._steps += 1
-        writing, committed = self._watch.look(_owners(self._pids, self._ports))
+        writing, committed = self._watch.look(self._connections.owners())
         for pid in writing if self._moment == "before" else committed:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -90,10 +88,6 @@ class Killing(Beside):
             return True
         return False
 
-    def finish(self) -> None:
-        super().finish()
-        self._connection.close()
-
 
 class Changing(Beside):
     """Somebody who changes a table while it is read, from when the folder `begins` has its first file.
@@ -102,8 +96,7 @@ class Changing(Beside):
     """
 
     def __init__(self, system: System, endpoints: dict[str, str], what: tuple[str, str, str], begins: Path) -> None:
-        super().__init__(_CHANGE_SECONDS)
-        self._connection = system.client.open_connection(endpoints)
+        super().__init__(_CHANGE_SECONDS, system.client.open_connection(endpoints))
         self._change: Callable[..., Any] = system.meanwhile.change
         self._what, self._begins, self.steps = what, begins, 0
 
@@ -112,21 +105,3 @@ class Changing(Beside):
             self._change(self._connection, *self._what, self.steps)
             self.steps += 1
         return False
-
-    def finish(self) -> None:
-        super().finish()
-        self._connection.close()
-
-
-def _owners(pids: list[int], ports: set[int]) -> Mapping[int, int]:
-    """Return which of these processes has a connection to one of the ports, by the connection's own port."""
-    found: dict[int, int] = {}
-    for pid in pids:
-        try:
-            process = psutil.Process(pid)
-            connections = process.net_connections("tcp")
-            if connections and not any(word in process.cmdline() for word in _DRIVERS):
-                found |= {c.laddr.port: pid for c in connections if c.raddr and c.raddr.port in ports}
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return found

@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import psutil
 
@@ -86,8 +85,7 @@ class Reference:
     def __init__(self, system: System, endpoints: dict[str, str], patience: float) -> None:
         self._system, self._client, self._endpoints, self._patience = system.name, system.client, endpoints, patience
         self._connection: Any = None
-        ports = {urlsplit(endpoints[address.name]).port or address.port for address in system.addresses}
-        self._sockets = partial(_sockets, ports)
+        self._sockets = partial(_sockets, system.ports(endpoints))
         self._of_others = set(self._sockets())
 
     def ask(

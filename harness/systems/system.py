@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import urlsplit
 
 from harness.address import Address
 from harness.model import Server, SharedFolder
@@ -47,6 +48,10 @@ class System:
     def endpoints(self) -> tuple[str, ...]:
         """Names of the addresses; a lab has this database when it has all of them."""
         return tuple(address.name for address in self.addresses)
+
+    def ports(self, endpoints: Mapping[str, str]) -> set[int]:
+        """Return the ports of the server at these addresses, by their names."""
+        return {urlsplit(endpoints[address.name]).port or address.port for address in self.addresses}
 
     @property
     def client(self) -> Client:

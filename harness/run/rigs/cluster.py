@@ -40,18 +40,29 @@ _PARTS = (Operation.LOAD, Operation.UNLOAD)
 class Meanwhile:
     """What goes on beside the run under way, and what was made for it."""
 
-    threads: list[Beside] = field(default_factory=list)
     mark: str = ""
     limit: memory_limit.MemoryLimit | None = None
+    looking: Looking | None = None
+    killing: Killing | None = None
+    changing: Changing | None = None
+
+    @property
+    def _threads(self) -> list[Beside]:
+        return [thread for thread in (self.looking, self.killing, self.changing) if thread]
+
+    def start(self) -> None:
+        """Begin what is to go on."""
+        for thread in self._threads:
+            thread.start()
 
     def finish(self) -> None:
         """End what goes on."""
-        for thread in self.threads:
+        for thread in self._threads:
             thread.finish()
 
-    def of(self, kind: type[Beside]) -> Beside | None:
-        """Return the thread of a kind, if there is one."""
-        return next((thread for thread in self.threads if isinstance(thread, kind)), None)
+    def forget(self) -> None:
+        """Be ready for the next run."""
+        self.mark, self.limit, self.looking, self.killing, self.changing = "", None, None, None, None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +79,8 @@ class ClusterRig(DatabaseRig):
         return [*super().secrets, *self.settings.endpoints_of_workers.values()]
 
     def facts(self) -> dict[str, Any]:
-        return {**super().facts(), "workers": f"a cluster of {self.named.engine}" if self.named else "of this machine"}
+        workers = f"a cluster of {self.named.engine}" if self.named else "of this machine"
+        return {**super().facts(), "workers": workers, "memory_limit": memory_limit.kind()}
 
     def room(self, case: Case) -> int:
         return 0 if case.transport.operation is Operation.LOAD else super().room(case)
@@ -82,7 +94,7 @@ class ClusterRig(DatabaseRig):
         self.settle_engines()
         job = super().prepare(case)
         entry, beside = case.transport, self.meanwhile
-        beside.mark, beside.threads, beside.limit = uuid.uuid4().hex, [], None
+        beside.mark = uuid.uuid4().hex
         if megabytes := case.parameters.get(LIMIT):
             beside.limit = memory_limit.make(int(megabytes) * 1_000_000)
         job = replace(job, mark=beside.mark, limit=beside.limit)
@@ -91,16 +103,15 @@ class ClusterRig(DatabaseRig):
             number = int(case.parameters.get("workers", 1))
             workers = cluster.workers(self.settings, entry, number, job.addresses.uri, str(self.engines))
             job = replace(job, addresses=replace(job.addresses, workers=workers))
-            beside.threads.append(Looking(beside.mark))
+            beside.looking = Looking(beside.mark)
         system = SYSTEMS.get(entry.system)
         if system and (moment := case.parameters.get("kill")):
             job = replace(job, warmup_table="")  # nobody is to be killed in it
-            beside.threads.append(Killing(system, self.lab.endpoints, beside.mark, str(moment)))
+            beside.killing = Killing(system, self.lab.endpoints, beside.mark, str(moment))
         if system and "change" in case.parameters:
             what = (job.table, job.warmup_table, self._of(case).spec.month)
-            beside.threads.append(Changing(system, self.lab.endpoints, what, Path(job.warmup_destination)))
-        for thread in beside.threads:
-            thread.start()
+            beside.changing = Changing(system, self.lab.endpoints, what, Path(job.warmup_destination))
+        beside.start()
         return job
 
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
@@ -147,8 +158,7 @@ class ClusterRig(DatabaseRig):
     def _moments(self, tables: Tables) -> list[Sums]:
         """Return what the table summed up to at every moment of the run."""
         moments = [tables.expected_sums]
-        changing = self.meanwhile.of(Changing)
-        if isinstance(changing, Changing):
+        if changing := self.meanwhile.changing:
             added = tables.sums_of_first_and_last_month
             for step in range(changing.steps):
                 moments.append(moments[-1] + added[step % 2])
@@ -156,21 +166,20 @@ class ClusterRig(DatabaseRig):
 
     def _require_meanwhile(self) -> None:
         """Raise LabError where what was to happen meanwhile has not."""
-        for thread in self.meanwhile.threads:
-            if isinstance(thread, Killing) and not thread.killed:
-                raise LabError(f"expected a worker to be killed, found none that had written; {thread.error}")
-            if isinstance(thread, Changing) and not thread.steps:
-                raise LabError(f"expected the table to be changed while it was read, found no change; {thread.error}")
+        killing, changing = self.meanwhile.killing, self.meanwhile.changing
+        if killing and not killing.killed:
+            raise LabError(f"expected a worker to be killed, found none that had written; {killing.error}")
+        if changing and not changing.steps:
+            raise LabError(f"expected the table to be changed while it was read, found no change; {changing.error}")
 
     def _of_processes(self) -> Numbers:
-        looking = self.meanwhile.of(Looking)
-        if not isinstance(looking, Looking) or not looking.usage.processes:
+        looking = self.meanwhile.looking
+        if not looking or not looking.usage.processes:
             return {}
         return {"workers_peak_rss_bytes": looking.usage.peak_rss_bytes, "worker_processes": looking.usage.processes}
 
     def _killed(self) -> Numbers:
-        killing = self.meanwhile.of(Killing)
-        return {"killed": int(bool(killing.killed))} if isinstance(killing, Killing) else {}
+        return {"killed": int(bool(self.meanwhile.killing.killed))} if self.meanwhile.killing else {}
 
     def left(self, case: Case, job: DatabaseJob) -> Numbers:
         """Return how many rows a load left that failed after a worker was killed."""
@@ -188,7 +197,7 @@ class ClusterRig(DatabaseRig):
             marked.end(self.meanwhile.mark)
         if self.meanwhile.limit:
             memory_limit.remove(self.meanwhile.limit)
-        self.meanwhile.threads, self.meanwhile.mark, self.meanwhile.limit = [], "", None
+        self.meanwhile.forget()
         for folder in (self.unloaded, self.engines):
             shutil.rmtree(folder, ignore_errors=True)
 

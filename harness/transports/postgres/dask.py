@@ -19,7 +19,7 @@ from harness.transports.postgres.partitions import (
     staging_of,
 )
 from harness.transports.postgres.sql import identifier
-from harness.transports.postgres.to_sql import insert_by_copy, uuid_types
+from harness.transports.postgres.to_sql import insert_by_copy, url_of, uuid_types
 
 CHUNK = "32 MiB"  # of Dask's own estimate of a partition in memory
 
@@ -82,7 +82,7 @@ def _append(source, table, uri, **options):
     import dask.dataframe as dd
 
     frame = dd.read_parquet(source, split_row_groups=True)
-    frame.to_sql(table, _url(uri), if_exists="append", index=False, parallel=True, **options)
+    frame.to_sql(table, url_of(uri), if_exists="append", index=False, parallel=True, **options)
 
 
 @transport(
@@ -157,7 +157,7 @@ def unload_read_sql_table(connection, table, destination):
     _, _, there = connection
     columns = _columns(there, table)
     frame = dd.read_sql_table(
-        table, _url(there), _dividing(columns), bytes_per_chunk=CHUNK, parse_dates=_dates(columns)
+        table, url_of(there), _dividing(columns), bytes_per_chunk=CHUNK, parse_dates=_dates(columns)
     )
     frame.to_parquet(destination)
 
@@ -184,7 +184,7 @@ def unload_read_sql_query(connection, table, destination):
     with _engine(here) as engine:
         divisions = _divisions(engine, table)
     query = sa.select(*columns, ctid)
-    frame = dd.read_sql_query(query, _url(there), ctid, divisions=divisions, parse_dates=_dates(columns))
+    frame = dd.read_sql_query(query, url_of(there), ctid, divisions=divisions, parse_dates=_dates(columns))
     frame.to_parquet(destination, write_index=False)
 
 
@@ -228,18 +228,11 @@ def _unload(client, uri, queries, snapshot, destination):
     done(client, read, range(len(queries)), queries)
 
 
-def _url(uri):
-    """Return the address as SQLAlchemy has it."""
-    import sqlalchemy as sa
-
-    return sa.make_url(uri).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
-
-
 @contextmanager
 def _engine(uri):
     import sqlalchemy as sa
 
-    engine = sa.create_engine(_url(uri))
+    engine = sa.create_engine(url_of(uri))
     try:
         yield engine
     finally:

@@ -6,6 +6,13 @@ import io
 from harness.transports.postgres.sql import identifier
 
 
+def url_of(uri):
+    """Return the address of a server as SQLAlchemy has it, which else takes psycopg2."""
+    import sqlalchemy as sa
+
+    return sa.make_url(uri).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
 def uuid_types(engine, table):
     """Ask the server which columns are uuid and return the type that takes text for each (one round trip)."""
     import sqlalchemy as sa

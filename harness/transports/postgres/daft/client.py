@@ -5,6 +5,7 @@ from functools import partial
 from harness.transports.daft import sink_of
 from harness.transports.postgres.binary_copy import copy_batches
 from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.to_sql import url_of
 
 
 def copy_sink(uri, table):
@@ -19,16 +20,11 @@ def _copied(uri, table, batches):
         return copy_batches(connection, table, batches)
 
 
-def of_sqlalchemy(uri):
-    """Return the address for SQLAlchemy, which else takes psycopg2."""
-    return uri.replace("postgresql://", "postgresql+psycopg://", 1)
-
-
 def types_of_sqlalchemy(uri, table):
     """Ask the server for the types of a table's columns, by name; uuids are texts to Daft."""
     import sqlalchemy as sa
 
-    engine = sa.create_engine(of_sqlalchemy(uri))
+    engine = sa.create_engine(url_of(uri))
     types = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns(table)}
     engine.dispose()
     for of in types.values():
@@ -47,7 +43,7 @@ def read_by_sqlalchemy(uri, table, of_workers="", **partitions):
     import sqlalchemy as sa
 
     def opened():
-        return sa.create_engine(of_sqlalchemy(of_workers or uri)).connect()
+        return sa.create_engine(url_of(of_workers or uri)).connect()
 
     texts = [name for name, of in types_of_sqlalchemy(uri, table).items() if isinstance(of, sa.UUID)]
     hints = dict.fromkeys(texts, daft.DataType.string())

@@ -3,13 +3,9 @@
 from contextlib import contextmanager
 
 from harness.registry import transport
-from harness.transports.postgres.daft.client import (
-    copy_sink,
-    of_sqlalchemy,
-    read_by_sqlalchemy,
-    types_of_sqlalchemy,
-)
+from harness.transports.postgres.daft.client import copy_sink, read_by_sqlalchemy, types_of_sqlalchemy
 from harness.transports.postgres.sql import identifier
+from harness.transports.postgres.to_sql import url_of
 
 
 @contextmanager
@@ -28,7 +24,7 @@ def load_write_sql(connection, source, table):
     import daft
 
     types = types_of_sqlalchemy(connection, table)
-    daft.read_parquet(source).write_sql(table, of_sqlalchemy(connection), column_types=types)
+    daft.read_parquet(source).write_sql(table, url_of(connection), column_types=types)
 
 
 @transport(

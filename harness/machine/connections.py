@@ -1,0 +1,65 @@
+"""Which of the processes that carry a mark are connected to a server; Linux only (proc_pid_net(5)).
+
+A look takes well under a millisecond as long as no new connection is there: only the owner of one is looked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+
+import psutil
+
+from harness.machine.marked import processes
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_ESTABLISHED = "01"
+
+
+class Connections:
+    """Connections to some ports of processes with a mark; not of a process whose command has a word of `not_of`."""
+
+    def __init__(self, mark: str, ports: Collection[int], not_of: Collection[str] = ()) -> None:
+        self._mark, self._ports, self._not_of = mark, ports, not_of
+        self._owners: dict[str, int | None] = {}  # by the inode of a socket; None is somebody else
+
+    def owners(self) -> Mapping[int, int]:
+        """Return the process of each connection that is open now, by the connection's own port."""
+        open_ = dict(_established(self._ports))
+        if open_.keys() - self._owners.keys():
+            found = self._found()
+            self._owners |= {inode: found.get(inode) for inode in open_.keys() - self._owners.keys()}
+        return {port: pid for inode, port in open_.items() if (pid := self._owners[inode]) is not None}
+
+    def _found(self) -> dict[str, int]:
+        """Return the process of every socket that a process with the mark has."""
+        return {inode: pid for pid in processes(self._mark) if self._counts(pid) for inode in _sockets_of(pid)}
+
+    def _counts(self, pid: int) -> bool:
+        try:
+            return not any(word in psutil.Process(pid).cmdline() for word in self._not_of)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            return False
+
+
+def _established(ports: Collection[int]) -> Iterator[tuple[str, int]]:
+    """Yield the inode and the own port of each connection to one of the ports."""
+    for table in _TABLES:
+        with suppress(FileNotFoundError), open(table) as file:  # a kernel without IPv6 has one of them
+            next(file)
+            for line in file:
+                _, here, there, state, *more = line.split()
+                if state == _ESTABLISHED and int(there.rpartition(":")[2], 16) in ports:
+                    yield more[5], int(here.rpartition(":")[2], 16)
+
+
+def _sockets_of(pid: int) -> Iterator[str]:
+    """Yield the inodes of a process's sockets."""
+    folder = f"/proc/{pid}/fd"
+    with suppress(OSError):  # it has ended
+        for name in os.listdir(folder):
+            with suppress(OSError):  # this one is closed already
+                target = os.readlink(f"{folder}/{name}")
+                if target.startswith("socket:["):
+                    yield target[len("socket:[") : -1]
