@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.machine.connections import Connections
+from harness.machine.connections import Connection, Connections
 from harness.machine.marked import Usage, processes
 from harness.systems.system import System
 
 _END_SECONDS = 10.0
 _LOOK_SECONDS = 0.5  # between two looks at the memory of processes: one takes some milliseconds a process
-_KILL_SECONDS = 0.002
+_KILL_SECONDS = 0.0005
 _CHANGE_SECONDS = 0.05
 # What of an engine's processes drives and works not, by a word of its command line: to kill it would end the program.
 _DRIVERS = ("org.apache.spark.deploy.SparkSubmit",)
@@ -68,25 +68,47 @@ class Looking(Beside):
 class Killing(Beside):
     """Kills one of the processes that carry a mark, before or after it has committed what it wrote to a database.
 
-    `killed` is its number, 0 as long as none was.
+    One that is to be killed after it has committed must not tell its engine before: it is stopped while it is looked
+    at, and goes on for half a millisecond between two looks. `killed` is its number, 0 as long as none was.
     """
 
     def __init__(self, system: System, endpoints: dict[str, str], mark: str, moment: str) -> None:
         super().__init__(_KILL_SECONDS, system.client.open_connection(endpoints))
         self._moment, self.killed = moment, 0
+        self._told: list[int] = []  # who has committed and read the answer
         self._connections = Connections(mark, system.ports(endpoints), _DRIVERS)
         self._watch = system.meanwhile.watch(self._connection)
 
     def step(self) -> bool:
-        writing, committed = self._watch.look(self._connections.owners())
-        for pid in writing if self._moment == "before" else committed:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            self.killed = pid
-            return True
+        opened = self._connections.now()
+        stopped = {one.pid for one in opened} if self._moment == "after" else set()
+        for pid in stopped:
+            _sent(pid, signal.SIGSTOP)
+        try:
+            opened = self._connections.now() if stopped else opened
+            writing, committed = self._watch.look(opened)
+            found = writing if self._moment == "before" else self._of_committed(writing, committed, opened)
+            self.killed = next((pid for pid in found if _sent(pid, signal.SIGKILL)), 0)
+        finally:
+            for pid in stopped - {self.killed}:
+                _sent(pid, signal.SIGCONT)
+        return bool(self.killed)
+
+    def _of_committed(self, writing: list[int], committed: list[int], opened: Sequence[Connection]) -> list[int]:
+        """Return whom to kill: who has not read the server's answer yet, or at last who has and may have told of it."""
+        unread = {one.pid for one in opened if one.unread}
+        self._told += [pid for pid in committed if pid not in unread]
+        certain = [pid for pid in committed if pid in unread]
+        return certain or ([] if writing else self._told)
+
+
+def _sent(pid: int, number: signal.Signals) -> bool:
+    """Send a signal to a process and say whether it was still there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
         return False
+    return True
 
 
 class Changing(Beside):

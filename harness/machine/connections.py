@@ -6,8 +6,9 @@ A look takes well under a millisecond as long as no new connection is there: onl
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 import psutil
 
@@ -17,6 +18,15 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _ESTABLISHED = "01"
 
 
+@dataclass(frozen=True)
+class Connection:
+    """A connection that is open: its own port, its process, and whether the server has said what is still unread."""
+
+    port: int
+    pid: int
+    unread: bool
+
+
 class Connections:
     """Connections to some ports of processes with a mark; not of a process whose command has a word of `not_of`."""
 
@@ -24,13 +34,14 @@ class Connections:
         self._mark, self._ports, self._not_of = mark, ports, not_of
         self._owners: dict[str, int | None] = {}  # by the inode of a socket; None is somebody else
 
-    def owners(self) -> Mapping[int, int]:
-        """Return the process of each connection that is open now, by the connection's own port."""
-        open_ = dict(_established(self._ports))
-        if open_.keys() - self._owners.keys():
+    def now(self) -> list[Connection]:
+        """Return those that are open now."""
+        opened = list(_established(self._ports))
+        if new := {inode for inode, _, _ in opened} - self._owners.keys():
             found = self._found()
-            self._owners |= {inode: found.get(inode) for inode in open_.keys() - self._owners.keys()}
-        return {port: pid for inode, port in open_.items() if (pid := self._owners[inode]) is not None}
+            self._owners |= {inode: found.get(inode) for inode in new}
+        owned = ((port, self._owners[inode], unread) for inode, port, unread in opened)
+        return [Connection(port, pid, unread) for port, pid, unread in owned if pid is not None]
 
     def _found(self) -> dict[str, int]:
         """Return the process of every socket that a process with the mark has."""
@@ -43,15 +54,16 @@ class Connections:
             return False
 
 
-def _established(ports: Collection[int]) -> Iterator[tuple[str, int]]:
-    """Yield the inode and the own port of each connection to one of the ports."""
+def _established(ports: Collection[int]) -> Iterator[tuple[str, int, bool]]:
+    """Yield of each connection to one of the ports its inode, its own port and whether it has something to read."""
     for table in _TABLES:
         with suppress(FileNotFoundError), open(table) as file:  # a kernel without IPv6 has one of them
             next(file)
             for line in file:
                 _, here, there, state, *more = line.split()
                 if state == _ESTABLISHED and int(there.rpartition(":")[2], 16) in ports:
-                    yield more[5], int(here.rpartition(":")[2], 16)
+                    queued = int(more[0].rpartition(":")[2], 16)  # tx_queue:rx_queue
+                    yield more[5], int(here.rpartition(":")[2], 16), queued > 0
 
 
 def _sockets_of(pid: int) -> Iterator[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.datasets.hostile.kind import Own
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
+    from harness.machine.connections import Connection
 
 
 @dataclass(frozen=True)
@@ -191,10 +192,10 @@ class SumsOfTables(Protocol):
 class Watch(Protocol):
     """Who writes to the lab's namespace, as far as the server tells."""
 
-    def look(self, owners: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    def look(self, opened: Sequence[Connection]) -> tuple[list[int], list[int]]:
         """Return the processes that have written and not committed, and those that have just committed.
 
-        `owners` are the processes of interest by the TCP ports of their connections to the server.
+        `opened` are the connections to the server that processes of interest have.
         """
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from harness.machine.connections import Connections
+from harness.machine.connections import Connection, Connections
 from harness.machine.marked import VARIABLE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -22,7 +22,7 @@ def test_of_all_who_are_connected_those_with_the_mark_are_told():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         marked, another = Connections("one", {port}), Connections("one", {port}, ["-c"])
-        assert marked.owners() == {}
+        assert marked.now() == []
         for mark in ("one", "two"):
             started = subprocess.Popen(
                 [sys.executable, "-c", CONNECTED, str(port)],
@@ -35,7 +35,11 @@ def test_of_all_who_are_connected_those_with_the_mark_are_told():
                 assert started.stdout
                 assert started.stdin
                 own = int(started.stdout.readline())
-                assert marked.owners() == ({own: started.pid} if mark == "one" else {})
-                assert another.owners() == {}
-                started.stdin.close()
-        assert marked.owners() == {}
+                assert marked.now() == ([Connection(own, started.pid, False)] if mark == "one" else [])
+                assert another.now() == []
+                accepted, _ = server.accept()
+                with accepted:
+                    accepted.sendall(b"an answer")
+                    assert [one.unread for one in marked.now()] == ([True] if mark == "one" else [])
+                    started.stdin.close()
+        assert marked.now() == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.model import NAMESPACE
@@ -11,6 +11,8 @@ from harness.transports.clickhouse.sql import identifier, literal
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
+    from harness.machine.connections import Connection
+
 _PATIENT_LOOKS = 20
 PROFILE = "keyed"  # no key of ClickHouse refuses a row
 
@@ -18,8 +20,8 @@ PROFILE = "keyed"  # no key of ClickHouse refuses a row
 class Rows:
     """The rows that others see, and the connections that were open when there were fewer.
 
-    ClickHouse tells of no transactions. The first who closes its connection when rows have appeared has brought them;
-    where nobody does, all who were connected then may have.
+    ClickHouse tells of no transactions. When rows have appeared, they are of whom the server has answered since, and of
+    whom has closed its connection; where there is nobody, all who were connected then may have brought them.
     """
 
     def __init__(self, client: Client) -> None:
@@ -31,14 +33,16 @@ class Rows:
         asked = f"SELECT sum(rows) FROM system.parts WHERE active AND database = '{NAMESPACE}'"
         return int(client.query(asked).result_rows[0][0])
 
-    def look(self, owners: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    def look(self, opened: Sequence[Connection]) -> tuple[list[int], list[int]]:
         """See `harness.systems.system.Watch`; whoever is connected is taken to write."""
+        owners = {one.port: one.pid for one in opened}
         if not self._looks and self._count(self._client) <= self._rows:
-            self._owners = dict(owners)
+            self._owners = owners
             return list(owners.values()), []
         self._looks += 1
+        answered = [one.pid for one in opened if one.unread and one.port in self._owners]
         closed = [pid for port, pid in self._owners.items() if port not in owners]
-        return [], closed or (list(self._owners.values()) if self._looks > _PATIENT_LOOKS else [])
+        return [], answered or closed or (list(self._owners.values()) if self._looks > _PATIENT_LOOKS else [])
 
 
 def watch(client: Client) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.systems.postgres.client import query
@@ -10,6 +10,8 @@ from harness.transports.postgres.sql import identifier
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
+
+    from harness.machine.connections import Connection as Opened
 
 PROFILE = "heap"  # a key would refuse rows that come again
 _PAGES = 5  # whose rows one change moves
@@ -22,8 +24,9 @@ class Transactions:
         self._connection = connection
         self._open: dict[str, int] = {}  # the process of each transaction that has written
 
-    def look(self, owners: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    def look(self, opened: Sequence[Opened]) -> tuple[list[int], list[int]]:
         """See `harness.systems.system.Watch`."""
+        owners = {one.port: one.pid for one in opened}
         statement = (
             "SELECT backend_xid::text, client_port FROM pg_stat_activity WHERE backend_xid IS NOT NULL "
             "AND datname = current_database() AND pid <> pg_backend_pid() AND client_port > 0"

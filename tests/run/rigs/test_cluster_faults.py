@@ -1,0 +1,154 @@
+"""A program, a scheduler or a server that dies while workers load: a row that says so, and nothing is left."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.machine.marked import VARIABLE
+from harness.model import NAMESPACE, Experiment, Status
+from harness.results.row import Row
+from harness.run import runner
+from harness.run.plan import Plan
+from harness.run.rigs.cluster import ClusterRig
+from harness.run.suite_run import RunRequest, open_run
+from harness.settings import Settings
+from harness.systems.postgres import client as postgres
+from tests.run.test_faults import server_at
+
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(400)]
+
+ROWS = 1_000_000  # enough to load for seconds
+WAY, LIMIT_SECONDS = "postgres.dask.load_copy", 90.0
+REQUEST = RunRequest(
+    Plan(
+        "cluster",
+        "a size",
+        WAY,
+        (Experiment("engines", WAY, "analytics_metrics", {"rows": [ROWS], "workers": [2]}),),
+        2,
+        1,
+        LIMIT_SECONDS,
+    ),
+    "cluster",
+    "embedded",
+)
+
+
+def below(*words: str) -> list[psutil.Process]:
+    """Processes below this one whose command line has all the words."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = " ".join(process.cmdline())
+        except psutil.NoSuchProcess:
+            continue
+        if all(word in command for word in words):
+            found.append(process)
+    return found
+
+
+def loading(words: tuple[str, ...], uri: str) -> bool:
+    """Whether one of the workers is connected to the server."""
+    port = int(uri.rpartition(":")[2].partition("/")[0])
+    for process in below(*words):
+        try:
+            if any(c.raddr and c.raddr.port == port for c in process.net_connections("tcp")):
+                return True
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return False
+
+
+def marked_by_anyone() -> list[str]:
+    """The commands of all processes that some run of ours has marked."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.ppid() and process.environ().get(VARIABLE) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return found
+
+
+def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str], psutil.Process]) -> list[Row]:
+    """Load twice; while the workers of the first load are connected, kill the victim, which is told the address."""
+    rows: list[Row] = []
+    killed: list[int] = []
+    with open_run(settings, REQUEST, print) as suite_run:
+        rig = suite_run.session.rig
+        assert isinstance(rig, ClusterRig)
+        uri = rig.lab.endpoints["postgres"]
+
+        def kill() -> None:
+            deadline = time.monotonic() + 60
+            while not loading(words, uri) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(0.3)
+            killed.append(victim(uri).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        runner.perform(suite_run.session, suite_run.todo, rows.append)
+        thread.join()
+        assert len(killed) == 1
+        connection = postgres.open_connection(rig.lab.endpoints)
+        tables = postgres.query(
+            connection, f"SELECT relname FROM pg_class WHERE relnamespace = '{NAMESPACE}'::regnamespace"
+        )
+        connection.close()
+        assert not [name for (name,) in tables if "once" in name or "ledger" in name or "staging" in name]
+    assert marked_by_anyone() == []
+    return rows
+
+
+def test_a_program_that_dies_with_its_scheduler_leaves_a_row_and_no_worker(settings: Settings) -> None:
+    first, second = two_loads(settings, ("spawn_main",), lambda _: below("harness.worker")[0])
+    assert (first.status, first.error) == (Status.KILLED, "the worker was killed by SIGKILL")
+    assert first.seconds is None
+    assert second.status is Status.OK, second.error
+
+
+def test_a_server_that_dies_leaves_a_row_and_no_worker(settings: Settings) -> None:
+    first, second = two_loads(settings, ("spawn_main",), server_at)
+    assert first.status is Status.ERROR
+    assert first.error.startswith("the postgres server died during this run and was restarted")
+    assert second.status is Status.OK, second.error
+
+
+@contextmanager
+def cluster_of_a_person(folder: Path) -> Iterator[str]:
+    """A scheduler of Dask with two workers, which nobody starts again; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    python = [sys.executable, "-m"]
+    scheduler = [*python, "distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"]
+    worker = [*python, "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    with ExitStack() as stack:
+        for command in (scheduler, worker, worker):
+            started = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+            stack.callback(started.wait)
+            stack.callback(started.kill)
+            time.sleep(2)
+        yield address
+
+
+def test_a_scheduler_of_a_cluster_that_dies_leaves_a_row(settings: Settings, tmp_path: Path) -> None:
+    with cluster_of_a_person(tmp_path) as address:
+        named = settings.model_copy(update={"cluster_address": address})
+        first, second = two_loads(named, ("dask_worker",), lambda _: below("dask_scheduler")[0])
+    assert first.status is Status.ERROR, first
+    assert second.status is Status.ERROR, second
+    assert first.seconds is None
+    assert second.seconds is None
