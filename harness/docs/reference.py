@@ -52,12 +52,12 @@ def results() -> str:
     for path in sorted((ROOT / "results" / "reference").iterdir()):
         suite, run, summaries = of(path.name)
         runs = sum(case.n for case in summaries)
+        published = f"\n\nPublished figures: {suite.citation}; {suite.conditions}." if suite.citation else ""
         parts.append(
             f"## {path.name}: {suite.title}\n\n{markdown.conditions(run.environment)}\n\n"
             f"{len(summaries):,} cases, {runs:,} ok runs: "
             f"[the whole report](../results/reference/{path.name}/report.md), "
-            f"[runs.csv](../results/reference/{path.name}/runs.csv).\n\n"
-            f"Published figures: {suite.citation}; {suite.conditions}.\n"
+            f"[runs.csv](../results/reference/{path.name}/runs.csv).{published}\n"
         )
     return "\n".join(parts)
 

@@ -106,6 +106,10 @@ CASES = {
         replace(LINES, x="parameter:rows", log=True),
         [row("a", seconds=1.0, parameters=f"rows={count}") for count in (4096, 122_880, 300_000)],
     ),
+    "logarithmic rates, whose ticks are long": (
+        replace(LINES, x="parameter:workers", y="rows_per_s", log=True),
+        [row("a", seconds=20 / count, rows=10**7, parameters=f"workers={count}") for count in (1, 2, 4)],
+    ),
     "scatter": (replace(SCATTER, colour="payload"), ways(50)),
     "scatter of one point": (SCATTER, ways(1)),
     "scatter on linear axes": (replace(SCATTER, log=False), ways(12)),

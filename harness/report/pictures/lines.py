@@ -22,7 +22,8 @@ from harness.report.style import Look
 from harness.suites.suite import Picture, PublishedFigure
 
 _HEIGHT = 4.3  # inches of the axes
-_LEFT, _RIGHT = 0.85, 0.3  # inches beside them
+_LEFT, _RIGHT = 0.85, 0.3  # inches beside them, at least
+_NAME = 0.4  # inches of the left ones for the name of the axis and the marks of its ticks
 _BETWEEN = 0.12  # inches between the labels of categories
 
 
@@ -73,8 +74,10 @@ def lines(
     labels = _in_lines(names)
     legend = [*_legend(picture, points, drawable, looks, dashes, found), *map(entry, bounds)]
     most = max((label.count("\n") + 1 for label in labels), default=1)
-    drawn = sheet(picture.title, second, legend, _LEFT, _RIGHT, _HEIGHT, most)
-    _scales(drawn.axes, found, what, along, picture.log, labels, [y for bound in bounds for _, y in bound.points])
+    limits = [y for bound in bounds for _, y in bound.points]
+    left = _left([*limits, *(mark.y for line in found for mark in line.marks)], what) if picture.log else _LEFT
+    drawn = sheet(picture.title, second, legend, left, _RIGHT, _HEIGHT, most)
+    _scales(drawn.axes, found, what, along, picture.log, labels, limits)
     for line in found:
         _line(drawn, drawn.axes, line)
     for bound in bounds:
@@ -85,6 +88,11 @@ def lines(
         for line in found:
             _line(drawn, small, line, small=True)
     return drawn
+
+
+def _left(heights: Sequence[float], what: Quantity) -> float:
+    """Return the inches left of a logarithmic axis: each of its ticks has a unit and is as long as a mark's text."""
+    return max(_LEFT, _NAME + max((width(scales.tick(y, what), style.TEXT) for y in heights), default=0.0))
 
 
 def _categories(points: Sequence[CaseMark]) -> tuple[str, ...]:

@@ -52,11 +52,11 @@ def logarithmic(axes: Axes, side: Side, values: Iterable[float], what: Quantity,
     axis.set_major_locator(_locator(low, high, known[0] <= 0, marked))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, what)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, what)))
     axis.set_label_text(what.name)
 
 
-def _tick(value: float, what: Quantity) -> str:
+def tick(value: float, what: Quantity) -> str:
     """Return the text of a tick: a parameter as it is, and rows without the word, which stands at the axis."""
     return text(value, what.unit).removesuffix(" rows") if what.unit else f"{value:,.15g}"
 
