@@ -69,13 +69,13 @@ def loading(words: tuple[str, ...], uri: str) -> bool:
     return False
 
 
-def marked_by_anyone() -> list[str]:
-    """The commands of all processes that some run of ours has marked."""
-    found = []
+def marked() -> set[tuple[int, str]]:
+    """All processes that some run of the lab has marked: their ids and commands."""
+    found = set()
     for process in psutil.process_iter():
         try:
             if process.ppid() and process.environ().get(VARIABLE) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(process.cmdline()))
+                found.add((process.pid, " ".join(process.cmdline())))
         except psutil.Error:
             continue
     return found
@@ -84,6 +84,7 @@ def marked_by_anyone() -> list[str]:
 def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str], psutil.Process]) -> list[Row]:
     """Load twice; while the workers of the first load are connected, kill the victim, which is told the address."""
     rows: list[Row] = []
+    of_others = marked()
     killed: list[int] = []
     with open_run(settings, REQUEST, print) as suite_run:
         rig = suite_run.session.rig
@@ -109,7 +110,7 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
         )
         connection.close()
         assert not [name for (name,) in tables if "once" in name or "ledger" in name or "staging" in name]
-    assert marked_by_anyone() == []
+    assert marked() - of_others == set()
     return rows
 
 
