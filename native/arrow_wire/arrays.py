@@ -1,0 +1,79 @@
+"""Arrow arrays of pyarrow as the compiled library reads them: addresses and sizes of their buffers."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from arrow_wire.library import Array, Buffer
+
+NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY = range(11)
+
+
+@dataclass
+class Described:
+    """The structure of an array, and what has to stay alive as long as it is used."""
+
+    structure: Array
+    keeps: list[Any] = field(default_factory=list)
+
+
+def described(array: pa.Array) -> Described:
+    """Return the structure of an array and of all below it. Raises TypeError for a layout that nobody here reads."""
+    made = Described(Array(), [array])
+    if isinstance(array, pa.ExtensionArray):
+        return described(array.storage)
+    layout, width, children = _layout(array)
+    structure = made.structure
+    structure.layout, structure.width = layout, width
+    structure.length, structure.offset = len(array), array.offset
+    buffers = array.buffers()
+    if layout != NOTHING:
+        structure.validity = _buffer(buffers[0])
+    if layout in (BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, DICTIONARY):
+        structure.values = _buffer(buffers[1])
+    if layout in (TEXT32, TEXT64):
+        structure.data = _buffer(buffers[2])
+    if layout == VIEW:
+        more = (Buffer * max(1, len(buffers) - 2))(*map(_buffer, buffers[2:]))
+        structure.more, structure.more_count = more, len(buffers) - 2
+        made.keeps.append(more)
+    if children:
+        below = [described(child) for child in children]
+        structure.children = (Array * len(below))(*(one.structure for one in below))
+        structure.child_count = len(below)
+        made.keeps += [structure.children, *below]
+    return made
+
+
+def _buffer(buffer: pa.Buffer | None) -> Buffer:
+    return Buffer(buffer.address, buffer.size) if buffer is not None else Buffer(None, 0)
+
+
+def _layout(array: pa.Array) -> tuple[int, int, list[pa.Array]]:
+    """Return the layout of an array, the width of its values and its children, which begin where their buffers do."""
+    kind = array.type
+    if pa.types.is_null(kind):
+        return NOTHING, 0, []
+    if pa.types.is_boolean(kind):
+        return BITS, 0, []
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return TEXT32, 0, []
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return TEXT64, 0, []
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return VIEW, 16, []
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return LIST32, 0, [array.values]
+    if pa.types.is_large_list(kind):
+        return LIST64, 0, [array.values]
+    if pa.types.is_fixed_size_list(kind):
+        return LIST_FIXED, kind.list_size, [array.values]
+    if pa.types.is_struct(kind):
+        return FIELDS, 0, [array.field(i) for i in range(kind.num_fields)]
+    if pa.types.is_dictionary(kind):
+        return DICTIONARY, kind.index_type.byte_width, [array.dictionary]
+    try:
+        return FIXED, kind.byte_width, []
+    except ValueError:
+        raise TypeError(f"expected an array of a known layout, found {kind}") from None

@@ -1,0 +1,108 @@
+//! Arrow arrays as this library reads them: buffers with their sizes, so that every access is checked against them.
+//!
+//! Layouts: https://arrow.apache.org/docs/format/Columnar.html. The Arrow C data interface has no sizes of buffers, which
+//! is why Python hands over a description of its own (`arrow_wire/arrays.py`).
+
+const std = @import("std");
+
+/// Bytes somebody else owns.
+pub const Buffer = extern struct {
+    address: ?[*]const u8 = null,
+    size: usize = 0,
+
+    pub fn bytes(self: Buffer) []const u8 {
+        return if (self.address) |address| address[0..self.size] else &.{};
+    }
+};
+
+/// How the values of an array lie in its buffers.
+pub const Layout = enum(u32) {
+    nothing = 0, // all null, no buffers
+    bits = 1, // one bit a value
+    fixed = 2, // `width` bytes a value
+    text32 = 3, // offsets of 32 bits into `data`
+    text64 = 4, // offsets of 64 bits into `data`
+    view = 5, // 16 bytes a value, which refer to `more`
+    list32 = 6, // offsets of 32 bits into the child
+    list64 = 7,
+    list_fixed = 8, // `width` values of the child a value
+    fields = 9, // a struct: one child a field
+    dictionary = 10, // `width` bytes of an index (`signed` or not) into the child
+};
+
+pub const Array = extern struct {
+    layout: Layout,
+    width: u32,
+    length: usize,
+    offset: usize,
+    validity: Buffer,
+    values: Buffer,
+    data: Buffer,
+    more: ?[*]const Buffer,
+    more_count: usize,
+    children: ?[*]const Array,
+    child_count: usize,
+
+    pub fn isNull(self: *const Array, row: usize) bool {
+        if (self.layout == .nothing) return true;
+        if (self.validity.address == null) return false;
+        const place = self.offset + row;
+        return self.validity.bytes()[place >> 3] >> @intCast(place & 7) & 1 == 0;
+    }
+
+    pub fn hasNulls(self: *const Array) bool {
+        return self.layout == .nothing or self.validity.address != null;
+    }
+
+    pub fn bit(self: *const Array, row: usize) bool {
+        const place = self.offset + row;
+        return self.values.bytes()[place >> 3] >> @intCast(place & 7) & 1 == 1;
+    }
+
+    /// A number of the array's own width, which is the size of T.
+    pub inline fn fixed(self: *const Array, comptime T: type, row: usize) T {
+        const size = @divExact(@bitSizeOf(T), 8);
+        return @bitCast(self.values.bytes()[(self.offset + row) * size ..][0..size].*);
+    }
+
+    /// The bytes of a fixed-size binary value.
+    pub fn wide(self: *const Array, row: usize) []const u8 {
+        return self.values.bytes()[(self.offset + row) * self.width ..][0..self.width];
+    }
+
+    pub fn child(self: *const Array, number: usize) *const Array {
+        return &self.children.?[0..self.child_count][number];
+    }
+
+    /// The bytes of a text or binary value in any of its layouts.
+    pub inline fn text(self: *const Array, comptime layout: Layout, row: usize) []const u8 {
+        switch (layout) {
+            .text32, .text64 => {
+                const T = if (layout == .text32) i32 else i64;
+                const first: usize = @intCast(self.fixed(T, row));
+                const end: usize = @intCast(self.fixed(T, row + 1));
+                return self.data.bytes()[first..end];
+            },
+            .view => {
+                const view = self.values.bytes()[(self.offset + row) * 16 ..][0..16];
+                const size: usize = std.mem.readInt(u32, view[0..4], .little);
+                if (size <= 12) return view[4..][0..size];
+                const number = std.mem.readInt(u32, view[8..12], .little);
+                const first: usize = std.mem.readInt(u32, view[12..16], .little);
+                return self.more.?[0..self.more_count][number].bytes()[first..][0..size];
+            },
+            .fixed => return self.wide(row),
+            else => unreachable,
+        }
+    }
+
+    /// The first row of the child and the row behind the last one that belong to a list.
+    pub fn range(self: *const Array, row: usize) [2]usize {
+        return switch (self.layout) {
+            .list32 => .{ @intCast(self.fixed(i32, row)), @intCast(self.fixed(i32, row + 1)) },
+            .list64 => .{ @intCast(self.fixed(i64, row)), @intCast(self.fixed(i64, row + 1)) },
+            .list_fixed => .{ (self.offset + row) * self.width, (self.offset + row + 1) * self.width },
+            else => unreachable,
+        };
+    }
+};
