@@ -53,27 +53,40 @@ def _buffer(buffer: pa.Buffer | None) -> Buffer:
 def _layout(array: pa.Array) -> tuple[int, int, list[pa.Array]]:
     """Return the layout of an array, the width of its values and its children, which begin where their buffers do."""
     kind = array.type
-    if pa.types.is_null(kind):
-        return NOTHING, 0, []
-    if pa.types.is_boolean(kind):
-        return BITS, 0, []
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return TEXT32, 0, []
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return TEXT64, 0, []
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        return VIEW, 16, []
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
-        return LIST32, 0, [array.values]
-    if pa.types.is_large_list(kind):
-        return LIST64, 0, [array.values]
+    layout, width = layout_of(kind)
+    if layout in (LIST32, LIST64, LIST_FIXED):
+        return layout, width, [array.values]
+    if layout == FIELDS:
+        return layout, width, [array.field(i) for i in range(kind.num_fields)]
+    return layout, width, [array.dictionary] if layout == DICTIONARY else []
+
+
+def layout_of(kind: pa.DataType) -> tuple[int, int]:
+    """Return the layout of a type's arrays and the width of their values. Raises TypeError for one not known here."""
+    for is_one, layout in _LAYOUTS:
+        if is_one(kind):
+            return layout, 0
     if pa.types.is_fixed_size_list(kind):
-        return LIST_FIXED, kind.list_size, [array.values]
-    if pa.types.is_struct(kind):
-        return FIELDS, 0, [array.field(i) for i in range(kind.num_fields)]
+        return LIST_FIXED, kind.list_size
     if pa.types.is_dictionary(kind):
-        return DICTIONARY, kind.index_type.byte_width, [array.dictionary]
+        return DICTIONARY, kind.index_type.byte_width
     try:
-        return FIXED, kind.byte_width, []
+        return FIXED, kind.byte_width
     except ValueError:
         raise TypeError(f"expected an array of a known layout, found {kind}") from None
+
+
+_LAYOUTS = (
+    (pa.types.is_null, NOTHING),
+    (pa.types.is_boolean, BITS),
+    (pa.types.is_string, TEXT32),
+    (pa.types.is_binary, TEXT32),
+    (pa.types.is_large_string, TEXT64),
+    (pa.types.is_large_binary, TEXT64),
+    (pa.types.is_string_view, VIEW),
+    (pa.types.is_binary_view, VIEW),
+    (pa.types.is_list, LIST32),
+    (pa.types.is_map, LIST32),
+    (pa.types.is_large_list, LIST64),
+    (pa.types.is_struct, FIELDS),
+)

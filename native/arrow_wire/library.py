@@ -1,7 +1,7 @@
 """The compiled library, and its structures and functions as ctypes sees them: `src/library.zig` has the same ones."""
 
 import ctypes
-from ctypes import POINTER, Structure, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, Structure, c_bool, c_int64, c_size_t, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +33,26 @@ Array._fields_ = [
 ]
 
 
+class Shape(Structure):
+    """What a column to write into is to look like: `builders.Shape`."""
+
+
+Shape._fields_ = [
+    ("layout", c_uint32),
+    ("width", c_uint32),
+    ("children", POINTER(Shape)),
+    ("child_count", c_size_t),
+]
+
+
+class ArrowArray(Structure):
+    """An array of the Arrow C data interface, which pyarrow imports."""
+
+    _fields_ = [(name, c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")] + [
+        (name, c_void_p) for name in ("buffers", "children", "dictionary", "release", "private_data")
+    ]
+
+
 class Column(Structure):
     """A column for Postgres: its array, and the number of its encoder."""
 
@@ -57,4 +77,10 @@ def library() -> ctypes.CDLL:
     loaded.arrow_wire_postgres_encode.argtypes = [
         POINTER(Column), c_size_t, c_void_p, c_size_t, c_size_t, c_void_p, c_size_t, POINTER(Progress),
     ]  # fmt: skip
+    loaded.arrow_wire_columns_new.restype = c_void_p
+    loaded.arrow_wire_columns_new.argtypes = [POINTER(Shape), c_size_t]
+    loaded.arrow_wire_columns_take.restype = c_bool
+    loaded.arrow_wire_columns_take.argtypes = [c_void_p, c_size_t, POINTER(ArrowArray)]
+    loaded.arrow_wire_columns_free.restype = None
+    loaded.arrow_wire_columns_free.argtypes = [c_void_p]
     return loaded

@@ -4,6 +4,10 @@ const std = @import("std");
 const arrow = @import("arrow.zig");
 const postgres_encode = @import("postgres_encode.zig");
 
+comptime {
+    _ = @import("columns.zig"); // which exports its own
+}
+
 /// Encode rows for COPY (FORMAT binary); see `postgres_encode.encode`. `order` may be null: rows as they stand.
 export fn arrow_wire_postgres_encode(
     columns: [*]const postgres_encode.Column,

@@ -1,0 +1,51 @@
+"""Columns of Arrow that the compiled library writes into: `src/builders.zig`."""
+
+from collections.abc import Iterable
+from ctypes import addressof, byref
+
+import pyarrow as pa
+
+from arrow_wire.arrays import FIELDS, LIST32, LIST64, LIST_FIXED, layout_of
+from arrow_wire.library import ArrowArray, Shape, library
+
+
+class Columns:
+    """The columns of one result: a decoder fills them, `take` hands over what they hold."""
+
+    def __init__(self, types: Iterable[pa.DataType]) -> None:
+        self._types = list(types)
+        self._shapes = (Shape * len(self._types))(*map(_shape, self._types))
+        self.address = library().arrow_wire_columns_new(self._shapes, len(self._types))
+        if not self.address:
+            raise MemoryError(f"no memory for {len(self._types)} columns")
+        self._free = library().arrow_wire_columns_free  # kept, as at the interpreter's end globals are gone
+
+    def take(self) -> list[pa.Array]:
+        """Return an array a column, without a copy; the columns are empty then, and can be filled again."""
+        arrays = []
+        for number, kind in enumerate(self._types):
+            made = ArrowArray()
+            if not library().arrow_wire_columns_take(self.address, number, byref(made)):
+                raise MemoryError(f"no memory for an array of {kind}")
+            arrays.append(pa.Array._import_from_c(addressof(made), kind))
+        return arrays
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self._free(self.address)
+            self.address = None
+
+
+def _shape(kind: pa.DataType) -> Shape:
+    """Return the shape of a type's columns; an extension's are those of its storage."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _shape(kind.storage_type)
+    layout, width = layout_of(kind)
+    below: list[pa.DataType] = []
+    if layout == FIELDS:
+        below = [kind.field(i).type for i in range(kind.num_fields)]
+    elif layout in (LIST32, LIST64, LIST_FIXED):
+        entries = pa.struct([kind.key_field.with_nullable(False), kind.item_field]) if pa.types.is_map(kind) else None
+        below = [entries or kind.value_type]
+    children = (Shape * len(below))(*map(_shape, below))
+    return Shape(layout, width, children, len(below))

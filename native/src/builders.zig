@@ -1,0 +1,244 @@
+//! Columns of Arrow to write into, in memory of their own that Python then takes over without a copy (`exported.zig`).
+//!
+//! Memory comes in pages straight from the system: what was never written costs nothing, and a buffer that grows is
+//! moved by moving its pages. All of it is zero at first. A decoder adds the rows of a block, which gives it slices of
+//! just the right size to fill: nothing can be written beside them.
+
+const std = @import("std");
+const arrow = @import("arrow.zig");
+const Layout = arrow.Layout;
+
+pub const Error = error{ OutOfMemory, TooLarge };
+pub const objects = std.heap.smp_allocator;
+const pages = std.heap.page_allocator;
+const page: std.mem.Alignment = .fromByteUnits(std.heap.page_size_min);
+const first_bytes = 1 << 16; // of a buffer
+const block_bytes = 1 << 22; // of a buffer that views refer to, where no text is longer
+const most_offset32 = std.math.maxInt(i32);
+
+/// A buffer that grows.
+pub const Bytes = struct {
+    memory: []align(std.heap.page_size_min) u8 = &.{},
+    used: usize = 0,
+
+    /// Return `size` bytes behind those in use, which they belong to from now on. Another call may move all of them.
+    pub fn more(self: *Bytes, size: usize) Error![]u8 {
+        const used = std.math.add(usize, self.used, size) catch return error.TooLarge;
+        if (used > self.memory.len) try self.grow(used);
+        defer self.used = used;
+        return self.memory[self.used..used];
+    }
+
+    fn grow(self: *Bytes, needed: usize) Error!void {
+        const wanted = @max(needed, 2 * self.memory.len, first_bytes);
+        const address = std.heap.pageSize();
+        const size = std.mem.alignForward(usize, wanted, address);
+        if (self.memory.len > 0) {
+            if (pages.rawRemap(self.memory, page, size, @returnAddress())) |moved| {
+                self.memory = @alignCast(moved[0..size]);
+                return;
+            }
+        }
+        const made = pages.rawAlloc(size, page, @returnAddress()) orelse return error.OutOfMemory;
+        const memory: []align(std.heap.page_size_min) u8 = @alignCast(made[0..size]);
+        @memcpy(memory[0..self.used], self.memory[0..self.used]);
+        self.free();
+        self.memory = memory;
+    }
+
+    /// Give the memory back; the buffer can be used again, and is empty.
+    pub fn deinit(self: *Bytes) void {
+        self.free();
+        self.* = .{};
+    }
+
+    fn free(self: *Bytes) void {
+        if (self.memory.len > 0) pages.rawFree(self.memory, page, @returnAddress());
+    }
+};
+
+/// What a column is to look like: Python describes it, and knows its Arrow type.
+pub const Shape = extern struct {
+    layout: Layout,
+    width: u32, // bytes of a `fixed` value, values of a `list_fixed`
+    children: ?[*]const Shape,
+    child_count: usize,
+};
+
+/// A column that grows row by row. `nothing`, `bits`, `fixed`, `text32`, `text64`, `view`, the lists and `fields`.
+pub const Column = struct {
+    layout: Layout,
+    width: u32,
+    length: usize = 0,
+    nulls: usize = 0,
+    validity: Bytes = .{}, // empty as long as there is no null
+    values: Bytes = .{},
+    blocks: std.ArrayList(Bytes) = .empty, // one of them, or several where views refer to them
+    children: []Column,
+
+    pub fn init(shape: *const Shape) Error!Column {
+        const count = shape.child_count;
+        const children = try objects.alloc(Column, count);
+        errdefer objects.free(children);
+        for (children, 0..) |*child, i| {
+            errdefer for (children[0..i]) |*made| made.deinit();
+            child.* = try init(&shape.children.?[0..count][i]);
+        }
+        return .{ .layout = shape.layout, .width = shape.width, .children = children };
+    }
+
+    pub fn deinit(self: *Column) void {
+        self.validity.deinit();
+        self.values.deinit();
+        for (self.blocks.items) |*block| block.deinit();
+        self.blocks.deinit(objects);
+        for (self.children) |*child| child.deinit();
+        objects.free(self.children);
+    }
+
+    /// Add rows, all valid, and return the bytes of their values, zeros: of `fixed` numbers, views, or ends of lists.
+    /// The rows of a list and of a struct are added apart from those of its children; `bits` come by `setBit`.
+    pub fn add(self: *Column, count: usize) Error![]u8 {
+        const length = std.math.add(usize, self.length, count) catch return error.TooLarge;
+        if (self.nulls > 0) try self.lengthen(length);
+        self.length = length;
+        switch (self.layout) {
+            .nothing, .fields, .list_fixed => return &.{},
+            .bits => {
+                _ = try self.values.more((length + 7) / 8 - self.values.used);
+                return &.{};
+            },
+            .fixed, .view => {},
+            .text32, .text64, .list32, .list64 => {
+                if (self.values.used == 0) _ = try self.values.more(self.slot());
+            },
+            .dictionary => unreachable, // Python puts indices and labels together
+        }
+        return self.values.more(std.math.mul(usize, count, self.slot()) catch return error.TooLarge);
+    }
+
+    /// Bytes of a row in `values`.
+    fn slot(self: *const Column) usize {
+        return switch (self.layout) {
+            .fixed => self.width,
+            .view => 16,
+            .text32, .list32 => 4,
+            .text64, .list64 => 8,
+            else => 0,
+        };
+    }
+
+    fn lengthen(self: *Column, length: usize) Error!void {
+        @memset(try self.validity.more((length + 7) / 8 - self.validity.used), 0xff);
+    }
+
+    /// Make a row null that was added before. Only once a row.
+    pub fn setNull(self: *Column, row: usize) Error!void {
+        if (self.layout == .nothing) return;
+        self.nulls += 1;
+        if (self.validity.used == 0) try self.lengthen(self.length);
+        self.validity.memory[0..self.validity.used][row >> 3] &= ~(@as(u8, 1) << @intCast(row & 7));
+    }
+
+    /// Make a row of `bits` true that was added before.
+    pub fn setBit(self: *Column, row: usize) void {
+        self.values.memory[0..self.values.used][row >> 3] |= @as(u8, 1) << @intCast(row & 7);
+    }
+
+    /// Add rows of texts or binary values which have so many bytes in all, or fewer; what is returned takes them.
+    pub fn texts(self: *Column, count: usize, total: usize) Error!Texts {
+        const slots = try self.add(count);
+        const views = self.layout == .view;
+        const blocks = &self.blocks;
+        if (blocks.items.len == 0 or (views and total > blocks.items[blocks.items.len - 1].memory.len -
+            blocks.items[blocks.items.len - 1].used))
+        {
+            try blocks.append(objects, .{});
+            if (views) { // which stays where it is: all of its memory at once
+                const block = &blocks.items[blocks.items.len - 1];
+                _ = try block.more(@max(total, block_bytes));
+                block.used = 0;
+            }
+        }
+        const block = &blocks.items[blocks.items.len - 1];
+        const first = block.used;
+        const end = std.math.add(usize, first, total) catch return error.TooLarge;
+        if (self.layout != .text64 and end > most_offset32) return error.TooLarge;
+        return .{
+            .layout = self.layout,
+            .slots = slots,
+            .block = block,
+            .room = try block.more(total),
+            .first = first,
+            .number = @intCast(blocks.items.len - 1),
+        };
+    }
+
+    /// End the list that stands `row` rows after the first one of `ends`, which `add` returned, at the child's length.
+    pub fn endList(self: *const Column, ends: []u8, row: usize) Error!void {
+        const length = self.children[0].length;
+        switch (self.layout) {
+            .list32 => {
+                const end = std.math.cast(i32, length) orelse return error.TooLarge;
+                std.mem.writeInt(i32, ends[4 * row ..][0..4], end, .little);
+            },
+            .list64 => std.mem.writeInt(i64, ends[8 * row ..][0..8], @intCast(length), .little),
+            else => unreachable,
+        }
+    }
+};
+
+/// Takes the texts of some rows of a column, one after the other, and in the end `finish`. Nothing else may be added
+/// to the column meanwhile.
+pub const Texts = struct {
+    layout: Layout,
+    slots: []u8,
+    block: *Bytes,
+    room: []u8,
+    first: usize, // where `room` begins in its block
+    number: u32, // of the block
+    used: usize = 0,
+    row: usize = 0,
+
+    /// Add a text, or nothing for a null.
+    pub inline fn put(self: *Texts, bytes: []const u8) void {
+        if (self.layout == .view and bytes.len <= 12) {
+            const view = self.slots[16 * self.row ..][0..16];
+            std.mem.writeInt(u32, view[0..4], @intCast(bytes.len), .little);
+            @memcpy(view[4..][0..bytes.len], bytes);
+            self.row += 1;
+        } else {
+            @memcpy(self.space(bytes.len), bytes);
+            self.took(bytes.len);
+        }
+    }
+
+    /// Return the room of a text of this size, to fill before `took` adds it.
+    pub inline fn space(self: *Texts, size: usize) []u8 {
+        return self.room[self.used..][0..size];
+    }
+
+    /// Add a text of this size, which stands in `space` by now; of a view, more than 12 bytes.
+    pub inline fn took(self: *Texts, size: usize) void {
+        const first = self.first + self.used;
+        self.used += size;
+        switch (self.layout) {
+            .text64 => std.mem.writeInt(u64, self.slots[8 * self.row ..][0..8], first + size, .little),
+            .text32 => std.mem.writeInt(u32, self.slots[4 * self.row ..][0..4], @intCast(first + size), .little),
+            .view => {
+                const view = self.slots[16 * self.row ..][0..16];
+                std.mem.writeInt(u32, view[0..4], @intCast(size), .little);
+                @memcpy(view[4..8], self.room[self.used - size ..][0..4]);
+                std.mem.writeInt(u32, view[8..12], self.number, .little);
+                std.mem.writeInt(u32, view[12..16], @intCast(first), .little);
+            },
+            else => unreachable,
+        }
+        self.row += 1;
+    }
+
+    /// Give back the room that no text took.
+    pub fn finish(self: *Texts) void {
+        self.block.used = self.first + self.used;
+    }
+};

@@ -1,0 +1,42 @@
+//! The columns of one table or result, which Python makes, a decoder fills and Python takes over.
+
+const std = @import("std");
+const builders = @import("builders.zig");
+const exported = @import("exported.zig");
+
+pub const Columns = struct {
+    all: []builders.Column,
+
+    pub fn init(shapes: []const builders.Shape) builders.Error!*Columns {
+        const columns = try builders.objects.create(Columns);
+        errdefer builders.objects.destroy(columns);
+        columns.all = try builders.objects.alloc(builders.Column, shapes.len);
+        errdefer builders.objects.free(columns.all);
+        for (columns.all, shapes, 0..) |*column, *shape, i| {
+            errdefer for (columns.all[0..i]) |*made| made.deinit();
+            column.* = try builders.Column.init(shape);
+        }
+        return columns;
+    }
+
+    pub fn deinit(self: *Columns) void {
+        for (self.all) |*column| column.deinit();
+        builders.objects.free(self.all);
+        builders.objects.destroy(self);
+    }
+};
+
+/// Return columns without rows of these shapes, or null where there is no memory.
+export fn arrow_wire_columns_new(shapes: [*]const builders.Shape, count: usize) ?*Columns {
+    return Columns.init(shapes[0..count]) catch null;
+}
+
+/// Hand over what a column holds, which is empty from then on; false where there is no memory.
+export fn arrow_wire_columns_take(columns: *Columns, number: usize, out: *exported.ArrowArray) bool {
+    exported.exported(&columns.all[number], out) catch return false;
+    return true;
+}
+
+export fn arrow_wire_columns_free(columns: *Columns) void {
+    columns.deinit();
+}
