@@ -1,7 +1,7 @@
 """The compiled library, and its structures and functions as ctypes sees them: `src/library.zig` has the same ones."""
 
 import ctypes
-from ctypes import POINTER, Structure, c_bool, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, Structure, c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -54,15 +54,36 @@ class ArrowArray(Structure):
 
 
 class Column(Structure):
-    """A column for Postgres: its array, and the number of its encoder."""
+    """A column on its way to Postgres: `postgres_column.Column`."""
 
-    _fields_ = [("array", POINTER(Array)), ("encoder", c_uint32)]
+
+Column._fields_ = [
+    ("array", POINTER(Array)),
+    ("item", POINTER(Column)),
+    ("encoder", c_uint32),
+    ("oid", c_uint32),
+    ("multiply", c_int64),
+    ("divide", c_int64),
+    ("shift", c_int64),
+    ("low", c_int64),
+    ("high", c_int64),
+    ("digits", c_int32),
+    ("scale", c_int32),
+    ("array_scale", c_int32),
+]
 
 
 class Progress(Structure):
     """Where encoding came to: `postgres_encode.Progress`."""
 
-    _fields_ = [("row", c_size_t), ("written", c_size_t), ("needs", c_size_t), ("wrong", c_int64)]
+    _fields_ = [
+        ("row", c_size_t),
+        ("written", c_size_t),
+        ("needs", c_size_t),
+        ("reason", c_uint32),
+        ("column", c_uint32),
+        ("wrong", c_size_t),
+    ]
 
 
 @cache
@@ -77,6 +98,8 @@ def library() -> ctypes.CDLL:
     loaded.arrow_wire_postgres_encode.argtypes = [
         POINTER(Column), c_size_t, c_void_p, c_size_t, c_size_t, c_void_p, c_size_t, POINTER(Progress),
     ]  # fmt: skip
+    loaded.arrow_wire_postgres_encoder.restype = c_int32
+    loaded.arrow_wire_postgres_encoder.argtypes = [c_char_p, c_size_t]
     loaded.arrow_wire_columns_new.restype = c_void_p
     loaded.arrow_wire_columns_new.argtypes = [POINTER(Shape), c_size_t]
     loaded.arrow_wire_columns_take.restype = c_bool

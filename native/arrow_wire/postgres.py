@@ -1,36 +1,147 @@
-"""Rows of Arrow arrays as Postgres' binary COPY, and back."""
+"""Rows of Arrow arrays as Postgres' binary COPY: https://www.postgresql.org/docs/current/sql-copy.html"""
 
-from ctypes import POINTER, byref, cast, pointer
 from collections.abc import Iterator, Sequence
+from ctypes import byref, pointer
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from arrow_wire import arrays
-from arrow_wire.library import Array, Column, Progress, library
+from arrow_wire import arrays, library
+from arrow_wire.postgres_recipes import Recipe, recipe
+from arrow_wire.postgres_types import ServerType
 
+HEADER, TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"  # of the whole COPY
 BLOCK_BYTES = 1 << 17
+_SHOWN = 60  # characters of a value in a message
+# Why a value has no form in the server's type: `postgres_column.Error`, from 1 on.
+_REASONS = (
+    "",
+    "a value that the type can hold",
+    "no more digits and parts of a second than the type has a place for (round it first)",
+    "a text of the type's form",
+    "lists that make a rectangle without missing lists, which is what an array is",
+    "at most 1 GB and 6 dimensions",
+    "an array whose buffers are as long as it says",
+)
+
+
+class Unsupported(TypeError):
+    """A pair of types that nothing here converts."""
 
 
 class Encoder:
-    """Encodes the rows of some arrays, one a column of the table, in the order in which they stand or in another."""
+    """Encodes rows of some arrays, one a column of the table, in the order in which they stand or in another.
 
-    def __init__(self, columns: Sequence[tuple[pa.Array, int]]) -> None:
-        self._described = [arrays.described(array) for array, _ in columns]
-        self._columns = (Column * len(columns))(
-            *(Column(pointer(made.structure), number) for made, (_, number) in zip(self._described, columns))
-        )
+    `names` are for messages. Several threads may encode different rows at a time. Raises Unsupported for a type that
+    does not fit its column, ValueError where a cast would change a value: column, row, what was expected and found.
+    """
 
-    def blocks(self, order: np.ndarray | None, first: int, end: int) -> Iterator[memoryview]:
-        """Yield the rows from `first` to `end` of that order as bytes, which are overwritten by the next ones."""
-        out, progress = np.empty(BLOCK_BYTES, np.uint8), Progress(row=first)
+    def __init__(self, names: Sequence[str], columns: Sequence[pa.Array], types: Sequence[ServerType]) -> None:
+        self._names, self._types = names, types
+        self._arrays: list[pa.Array] = []
+        self._keeps: list[Any] = []
+        lines = []
+        for name, array, into in zip(names, columns, types, strict=True):
+            found = recipe(array.type, into)
+            if found is None:
+                raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}; cast it')
+            array = _cast(name, array, found.cast, into) if found.cast is not None else array
+            self._arrays.append(array)
+            lines.append(self._line(arrays.described(array), found))
+        self._columns = (library.Column * len(lines))(*lines)
+
+    def _line(self, described: arrays.Described, found: Recipe) -> library.Column:
+        self._keeps.append(described)
+        return self._filled(described.structure, found)
+
+    def _filled(self, structure: library.Array, found: Recipe) -> library.Column:
+        item = None
+        if found.item is not None and structure.child_count:
+            item = pointer(self._filled(structure.children[0], found.item))
+            self._keeps.append(item)
+        low, high = found.limits
+        return library.Column(
+            pointer(structure), item, _number(found.encoder), found.oid, found.multiply, found.divide, found.shift,
+            low, high, found.digits, found.scale, found.array_scale,
+        )  # fmt: skip
+
+    def blocks(self, order: "np.ndarray[Any, Any] | None", first: int, end: int) -> Iterator[memoryview]:
+        """Yield rows `first` to `end`, of an order (uint64) or as they stand, as bytes that the next ones overwrite.
+
+        Raises ValueError for a value that its column cannot hold: which, where, and what was expected.
+        """
+        assert order is None or (order.dtype == np.uint64 and order.flags.c_contiguous and end <= len(order))
+        out, progress = np.empty(BLOCK_BYTES, np.uint8), library.Progress(row=first)
         while progress.row < end:
-            library().arrow_wire_postgres_encode(
+            library.library().arrow_wire_postgres_encode(
                 self._columns, len(self._columns), None if order is None else order.ctypes.data,
                 0 if order is None else len(order), end, out.ctypes.data, len(out), byref(progress),
-            )
-            if progress.wrong >= 0:
-                raise ValueError(f"column {progress.wrong}")
+            )  # fmt: skip
+            if progress.reason:
+                raise ValueError(self._complaint(progress))
             if progress.needs:
                 out = np.empty(progress.needs, np.uint8)
-            yield out.data[: progress.written]
+            elif progress.written:
+                yield out.data[: progress.written]
+
+    def _complaint(self, progress: library.Progress) -> str:
+        number, row = progress.column, progress.wrong
+        return _complaint(self._names[number], row, self._arrays[number], self._types[number], progress.reason)
+
+
+@cache
+def _number(name: str) -> int:
+    """Return the number of an encoder."""
+    text = name.encode()
+    found: int = library.library().arrow_wire_postgres_encoder(text, len(text))
+    if found < 0:
+        raise Unsupported(f"expected an encoder {name}, found none")
+    return found
+
+
+def _complaint(name: str, row: int, array: pa.Array, into: ServerType, reason: int) -> str:
+    try:
+        value = repr(array[row].as_py()) if row < len(array) and reason != len(_REASONS) - 1 else "a damaged array"
+    except ValueError:  # a time that Python's own types do not hold
+        value = str(array[row])
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
+    return f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {shown}'
+
+
+def _cast(name: str, array: pa.Array, kind: pa.DataType, into: ServerType) -> pa.Array:
+    """Return the array as another type. Raises ValueError with the first row whose value would change."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    try:
+        return _exact(array, kind)
+    except NotImplementedError as error:
+        raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}: {error}') from None
+    except ValueError:
+        row = _first_wrong(array, kind)
+        raise ValueError(_complaint(name, row, array, into, 1)) from None
+
+
+def _exact(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    made = array.cast(kind)
+    numbers = pa.types.is_boolean(kind) and pa.types.is_primitive(array.type)
+    if numbers and pc.any(pc.not_equal(made.cast(array.type), array)).as_py():
+        raise ValueError("some values are more than a boolean")
+    return made
+
+
+def _first_wrong(array: pa.Array, kind: pa.DataType) -> int:
+    """Return the first row that cannot be cast, halving what is left each time."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _exact(array.slice(low, middle - low), kind)
+            low = middle
+        except ValueError:
+            high = middle
+    return low

@@ -30,6 +30,9 @@ pub const Layout = enum(u32) {
     dictionary = 10, // `width` bytes of an index (`signed` or not) into the child
 };
 
+/// Buffers that are smaller than the array says, or offsets and indices that point beside them.
+pub const Damaged = error{Damaged};
+
 pub const Array = extern struct {
     layout: Layout,
     width: u32,
@@ -42,6 +45,33 @@ pub const Array = extern struct {
     more_count: usize,
     children: ?[*]const Array,
     child_count: usize,
+
+    /// Compare the sizes of the buffers, of this array and all below it, with its length. After that `isNull`, `bit`,
+    /// `fixed` and `wide` of a row below `length` stay inside them.
+    pub fn check(self: *const Array) Damaged!void {
+        const end = std.math.add(usize, self.offset, self.length) catch return error.Damaged;
+        if (end > 1 << 56) return error.Damaged;
+        const width: usize = switch (self.layout) {
+            .nothing, .fields, .list_fixed, .bits => 0,
+            .fixed, .dictionary => self.width,
+            .text32, .list32 => 4,
+            .text64, .list64 => 8,
+            .view => 16,
+        };
+        const values = switch (self.layout) {
+            .text32, .text64, .list32, .list64 => if (self.length == 0) 0 else (end + 1) * width,
+            .bits => (end + 7) / 8,
+            else => std.math.mul(usize, end, width) catch return error.Damaged,
+        };
+        if (self.values.bytes().len < values) return error.Damaged;
+        if (self.validity.address != null and self.validity.size < (end + 7) / 8) return error.Damaged;
+        const children = if (self.children) |all| all[0..self.child_count] else &.{};
+        for (children) |*below| try below.check();
+        switch (self.layout) {
+            .list32, .list64, .list_fixed, .dictionary => if (children.len != 1) return error.Damaged,
+            else => {},
+        }
+    }
 
     pub fn isNull(self: *const Array, row: usize) bool {
         if (self.layout == .nothing) return true;
@@ -94,6 +124,57 @@ pub const Array = extern struct {
             .fixed => return self.wide(row),
             else => unreachable,
         }
+    }
+
+    /// As `text`, where offsets may be wrong.
+    pub inline fn bytes(self: *const Array, comptime layout: Layout, row: usize) Damaged![]const u8 {
+        switch (layout) {
+            .text32, .text64 => {
+                const T = if (layout == .text32) u32 else u64; // a negative offset is too large
+                const first: usize = self.fixed(T, row);
+                const end: usize = self.fixed(T, row + 1);
+                const data = self.data.bytes();
+                if (first > end or end > data.len) return error.Damaged;
+                return data[first..end];
+            },
+            .view => {
+                const view = self.values.bytes()[(self.offset + row) * 16 ..][0..16];
+                const size: usize = std.mem.readInt(u32, view[0..4], .little);
+                if (size <= 12) return view[4..][0..size];
+                const number = std.mem.readInt(u32, view[8..12], .little);
+                const first: usize = std.mem.readInt(u32, view[12..16], .little);
+                if (number >= self.more_count) return error.Damaged;
+                const data = self.more.?[number].bytes();
+                if (first > data.len or size > data.len - first) return error.Damaged;
+                return data[first..][0..size];
+            },
+            .fixed => return self.wide(row),
+            else => comptime unreachable,
+        }
+    }
+
+    /// The rows of the child that belong to a list: the first one and the one behind the last.
+    pub fn items(self: *const Array, row: usize) Damaged![2]usize {
+        const first, const end = switch (self.layout) {
+            .list32 => .{ @as(usize, self.fixed(u32, row)), @as(usize, self.fixed(u32, row + 1)) },
+            .list64 => .{ @as(usize, self.fixed(u64, row)), @as(usize, self.fixed(u64, row + 1)) },
+            .list_fixed => .{ (self.offset + row) * self.width, (self.offset + row + 1) * self.width },
+            else => return error.Damaged,
+        };
+        if (first > end or end > self.child(0).length) return error.Damaged;
+        return .{ first, end };
+    }
+
+    /// The row of the child that a row of a `dictionary` refers to.
+    pub fn index(self: *const Array, row: usize) Damaged!usize {
+        const found: u64 = switch (self.width) {
+            1 => self.fixed(u8, row),
+            2 => self.fixed(u16, row),
+            4 => self.fixed(u32, row),
+            8 => self.fixed(u64, row),
+            else => return error.Damaged,
+        };
+        return if (found < self.child(0).length) @intCast(found) else error.Damaged;
     }
 
     /// The first row of the child and the row behind the last one that belong to a list.

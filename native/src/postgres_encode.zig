@@ -5,153 +5,235 @@
 //! taken in any order, are loaded from memory at the same time.
 
 const std = @import("std");
-const arrow = @import("arrow.zig");
-const Array = arrow.Array;
+const postgres = @import("postgres_column.zig");
+const values = @import("postgres_values.zig");
+const numeric = @import("postgres_numeric.zig");
+const network = @import("postgres_network.zig");
+const Array = @import("postgres_array.zig").Array;
+const Column = postgres.Column;
+const Error = postgres.Error;
 
-/// One column: its array, and which of the encoders below it takes.
-pub const Column = extern struct {
-    array: *const Array,
-    encoder: u32,
-};
-
-/// Where encoding came to. `wrong` is a column number where a value has no form in the server's type, else -1;
-/// `needs` is how many bytes the next row takes, where the buffer is too small for it alone, else 0.
+/// Where encoding came to. Where a value has no form in the server's type, `reason` is the number of the error,
+/// `column` and `wrong` say where, else `reason` is 0; `needs` is how many bytes the next row takes where the buffer is
+/// too small for it alone, else 0.
 pub const Progress = extern struct {
     row: usize = 0,
     written: usize = 0,
     needs: usize = 0,
-    wrong: i64 = -1,
+    reason: u32 = 0,
+    column: u32 = 0,
+    wrong: usize = 0,
 };
 
-pub const block_rows = 512;
+const block_rows = 512;
 const header = 2; // bytes of a row before its first value: the number of its columns
 
-const Block = struct {
-    order: ?[]const u64, // the rows to take, or all of them as they stand
+/// The rows to take: these numbers, or all of them as they stand from one on.
+const Rows = struct {
+    order: ?[]const u64,
     first: usize,
-    count: usize,
 
-    inline fn row(self: Block, i: usize) usize {
-        return if (self.order) |order| order[self.first + i] else self.first + i;
+    inline fn row(self: Rows, i: usize) usize {
+        return if (self.order) |order| order[i] else self.first + i;
     }
 };
 
-const most = (1 << 30) - 1; // bytes of a value that Postgres can hold
-
-const Error = error{Wrong};
-
-/// What knows one type: `size` of a value, which is no null, and `put`, which fills a slice of that size.
 const Encoder = struct {
-    sizes: *const fn (array: *const Array, block: Block, sizes: []usize) Error!void,
-    values: *const fn (array: *const Array, block: Block, places: []usize, out: []u8) void,
+    name: []const u8,
+    sizes: *const fn (column: *const Column, rows: Rows, sizes: []usize, at: *usize) Error!void,
+    values: *const fn (column: *const Column, rows: Rows, places: []usize, out: []u8) void,
+    // One value alone, as an item of a list is taken.
+    isNull: *const fn (column: *const Column, row: usize) bool,
+    size: *const fn (column: *const Column, row: usize) Error!usize,
+    put: *const fn (column: *const Column, row: usize, out: []u8) usize,
 };
 
-fn encoder(comptime Type: type) Encoder {
+fn encoder(comptime name: []const u8, comptime Type: type) Encoder {
+    const isNull = if (@hasDecl(Type, "isNull")) Type.isNull else Column.isNull;
     const loops = struct {
-        fn sizes(array: *const Array, block: Block, of_rows: []usize) Error!void {
+        fn sizes(column: *const Column, rows: Rows, of_rows: []usize, at: *usize) Error!void {
+            if (@hasDecl(Type, "fixed") and !column.array.hasNulls()) {
+                for (of_rows) |*size| size.* += 4 + Type.fixed;
+                return;
+            }
             for (of_rows, 0..) |*size, i| {
-                const row = block.row(i);
-                size.* += 4 + if (array.isNull(row)) 0 else try Type.size(array, row);
+                const row = rows.row(i);
+                errdefer at.* = row;
+                size.* += 4 + if (isNull(column, row)) 0 else try Type.size(column, row);
             }
         }
 
-        fn values(array: *const Array, block: Block, places: []usize, out: []u8) void {
+        fn values(column: *const Column, rows: Rows, places: []usize, out: []u8) void {
             for (places, 0..) |*place, i| {
-                const row = block.row(i);
+                const row = rows.row(i);
                 const at = place.*;
-                if (array.isNull(row)) {
+                if (isNull(column, row)) {
                     std.mem.writeInt(i32, out[at..][0..4], -1, .big);
                     place.* = at + 4;
                 } else {
-                    const size = Type.put(array, row, out[at + 4 ..]);
+                    const size = Type.put(column, row, out[at + 4 ..]);
                     std.mem.writeInt(u32, out[at..][0..4], @intCast(size), .big);
                     place.* = at + 4 + size;
                 }
             }
         }
     };
-    return .{ .sizes = loops.sizes, .values = loops.values };
-}
-
-/// A number of the same width on both sides, moved to another epoch where it is a date or a time.
-fn Number(comptime T: type) type {
-    return struct {
-        const width = @divExact(@bitSizeOf(T), 8);
-
-        fn size(_: *const Array, _: usize) Error!usize {
-            return width;
-        }
-
-        fn put(array: *const Array, row: usize, out: []u8) usize {
-            std.mem.writeInt(T, out[0..width], array.fixed(T, row), .big);
-            return width;
-        }
+    return .{
+        .name = name,
+        .sizes = loops.sizes,
+        .values = loops.values,
+        .isNull = isNull,
+        .size = Type.size,
+        .put = Type.put,
     };
 }
 
-fn Text(comptime layout: arrow.Layout) type {
-    return struct {
-        fn size(array: *const Array, row: usize) Error!usize {
-            const length = array.text(layout, row).len;
-            return if (length <= most) length else error.Wrong;
-        }
-
-        fn put(array: *const Array, row: usize, out: []u8) usize {
-            const bytes = array.text(layout, row);
-            @memcpy(out[0..bytes.len], bytes);
-            return bytes.len;
-        }
+/// Encoders of texts, one for each layout, which ends their names.
+fn ofTexts(comptime name: []const u8, comptime Type: anytype, comptime rest: anytype) [3]Encoder {
+    return .{
+        encoder(name ++ "_text32", @call(.auto, Type, .{.text32} ++ rest)),
+        encoder(name ++ "_text64", @call(.auto, Type, .{.text64} ++ rest)),
+        encoder(name ++ "_view", @call(.auto, Type, .{.view} ++ rest)),
     };
 }
 
-/// The encoders by their numbers; `arrow_wire/postgres.py` says which types of Arrow and of the server each is for.
+/// Encoders of integers of other widths; the same width is first.
+fn ofIntegers(comptime name: []const u8, comptime To: type) [8]Encoder {
+    const all = .{ i8, i16, i32, i64, u8, u16, u32, u64 };
+    var made: [8]Encoder = undefined;
+    for (&made, all) |*one, From| {
+        one.* = encoder(name ++ "_" ++ @typeName(From), if (From == To) values.Same(To) else values.Integer(From, To));
+    }
+    return made;
+}
+
+/// The encoders; `arrow_wire/postgres_types.py` says by their names for which types of Arrow and of the server each is.
 const encoders = [_]Encoder{
-    encoder(Number(i16)),
-    encoder(Number(i32)),
-    encoder(Number(i64)),
-    encoder(Text(.text32)),
-    encoder(Text(.text64)),
-    encoder(Text(.view)),
-};
+    encoder("array", Array),
+    encoder("bool", values.Boolean),
+    encoder("float4_f32", values.Same(u32)),
+    encoder("float4_f64", values.Float(f64, f32)),
+    encoder("float8_f32", values.Float(f32, f64)),
+    encoder("float8_f64", values.Same(u64)),
+    encoder("moment4_i32", values.Moment(i32, i32)),
+    encoder("moment4_i64", values.Moment(i64, i32)),
+    encoder("moment8_i32", values.Moment(i32, i64)),
+    encoder("moment8_i64", values.Moment(i64, i64)),
+    encoder("interval_duration", values.Duration),
+    encoder("interval_interval", values.Interval),
+    encoder("bytes_fixed", values.Bytes(.fixed, "")),
+    encoder("uuid16_fixed", values.UuidBytes(.fixed)),
+    encoder("numeric_d32", numeric.Decimal(i32)),
+    encoder("numeric_d64", numeric.Decimal(i64)),
+    encoder("numeric_d128", numeric.Decimal(i128)),
+    encoder("numeric_d256", numeric.Decimal(i256)),
+    encoder("numeric_f32", numeric.Shortest(f32)),
+    encoder("numeric_f64", numeric.Shortest(f64)),
+    encoder("numeric_i8", numeric.Whole(i8)),
+    encoder("numeric_i16", numeric.Whole(i16)),
+    encoder("numeric_i32", numeric.Whole(i32)),
+    encoder("numeric_i64", numeric.Whole(i64)),
+    encoder("numeric_u8", numeric.Whole(u8)),
+    encoder("numeric_u16", numeric.Whole(u16)),
+    encoder("numeric_u32", numeric.Whole(u32)),
+    encoder("numeric_u64", numeric.Whole(u64)),
+} ++ ofIntegers("int2", i16) ++ ofIntegers("int4", i32) ++ ofIntegers("int8", i64) ++
+    ofTexts("bytes", values.Bytes, .{""}) ++ ofTexts("jsonb", values.Bytes, .{"\x01"}) ++
+    ofTexts("label", values.Label, .{""}) ++ ofTexts("jsonb_label", values.Label, .{"\x01"}) ++
+    ofTexts("uuid", values.UuidText, .{}) ++ ofTexts("uuid16", values.UuidBytes, .{}) ++
+    ofTexts("inet", network.Address, .{0}) ++ ofTexts("cidr", network.Address, .{1}) ++
+    ofTexts("macaddr", network.Mac, .{6}) ++ ofTexts("macaddr8", network.Mac, .{8});
+
+pub fn encoderOf(column: *const Column) *const Encoder {
+    return &encoders[column.encoder];
+}
+
+pub fn isList(column: *const Column) bool {
+    return column.encoder == 0;
+}
+
+/// Return the number of the encoder of this name, or -1 where there is none.
+pub fn numbered(name: []const u8) i32 {
+    for (encoders, 0..) |one, i| {
+        if (std.mem.eql(u8, one.name, name)) return @intCast(i);
+    }
+    return -1;
+}
 
 /// Encode rows from `progress.row` up to `end` into `out`, as many as fit.
 pub fn encode(columns: []const Column, order: ?[]const u64, end: usize, out: []u8, progress: *Progress) void {
     progress.* = .{ .row = progress.row };
-    while (progress.row < end) {
-        var sizes: [block_rows]usize = undefined;
-        var places: [block_rows]usize = undefined;
-        const block: Block = .{ .order = order, .first = progress.row, .count = @min(block_rows, end - progress.row) };
-        @memset(sizes[0..block.count], header);
-        for (columns, 0..) |column, number| {
-            encoders[column.encoder].sizes(column.array, block, sizes[0..block.count]) catch {
-                progress.wrong = @intCast(number);
-                return;
-            };
-        }
-        const rows = fitting(sizes[0..block.count], places[0..block.count], progress.written, out.len);
-        if (rows == 0) {
-            if (progress.written == 0) progress.needs = sizes[0];
-            return;
-        }
-        const last = places[rows - 1] + sizes[rows - 1];
-        for (places[0..rows]) |*place| {
-            std.mem.writeInt(u16, out[place.*..][0..2], @intCast(columns.len), .big);
-            place.* += header;
-        }
-        for (columns) |column| {
-            encoders[column.encoder].values(column.array, block, places[0..rows], out);
-        }
-        progress.written = last;
-        progress.row += rows;
-        if (rows < block.count) return;
+    var at: usize = 0;
+    var number: u32 = 0;
+    encodeBlocks(columns, order, end, out, progress, &number, &at) catch |reason| {
+        progress.reason = postgres.number(reason);
+        progress.column = number;
+        progress.wrong = at;
+    };
+}
+
+fn encodeBlocks(
+    columns: []const Column,
+    order: ?[]const u64,
+    end: usize,
+    out: []u8,
+    progress: *Progress,
+    number: *u32,
+    at: *usize,
+) Error!void {
+    var length: usize = std.math.maxInt(usize);
+    for (columns, 0..) |column, i| {
+        number.* = @intCast(i);
+        try column.array.check();
+        length = @min(length, column.array.length);
     }
+    if (order == null and end > length) return error.Damaged;
+    while (progress.row < end) {
+        const count = @min(block_rows, end - progress.row);
+        if (order) |all| for (all[progress.row..][0..count]) |row| if (row >= length) return error.Damaged;
+        if (try encodeBlock(columns, order, count, out, progress, number, at) < count) return;
+    }
+}
+
+/// Encode the next rows; return how many of them fit.
+fn encodeBlock(
+    columns: []const Column,
+    order: ?[]const u64,
+    count: usize,
+    out: []u8,
+    progress: *Progress,
+    number: *u32,
+    at: *usize,
+) Error!usize {
+    var sizes: [block_rows]usize = undefined;
+    var places: [block_rows]usize = undefined;
+    const numbers = if (order) |all| all[progress.row..][0..count] else null;
+    const rows: Rows = .{ .order = numbers, .first = progress.row };
+    @memset(sizes[0..count], header);
+    for (columns, 0..) |*column, i| {
+        number.* = @intCast(i);
+        try encoderOf(column).sizes(column, rows, sizes[0..count], at);
+    }
+    const fit = fitting(sizes[0..count], places[0..count], progress.written, out.len);
+    if (fit == 0) {
+        if (progress.written == 0) progress.needs = sizes[0];
+        return 0;
+    }
+    for (places[0..fit]) |*place| {
+        std.mem.writeInt(u16, out[place.*..][0..2], @intCast(columns.len), .big);
+        place.* += header;
+    }
+    for (columns) |*column| encoderOf(column).values(column, rows, places[0..fit], out);
+    progress.written = places[fit - 1];
+    progress.row += fit;
+    return fit;
 }
 
 /// Set where each row begins, from `start` on; return how many of them end before `limit`.
 fn fitting(sizes: []const usize, places: []usize, start: usize, limit: usize) usize {
     var place = start;
     for (sizes, places, 0..) |size, *at, row| {
-        if (place + size > limit) return row;
+        if (size > limit or place > limit - size) return row;
         at.* = place;
         place += size;
     }

@@ -9,6 +9,7 @@ The server runs with its default settings, because they are what is measured. Th
 | listen_addresses        | 127.0.0.1 | nothing outside this machine may connect                                |
 | port                    | a free one| several labs stand side by side                                         |
 | unix_socket_directories | (none)    | the port is the only door                                               |
+| max_prepared_transactions | 16   | ways over several connections commit in two phases; 0 allows none       |
 | initdb --auth           | scram-sha-256 | initdb's own default is trust                                       |
 | initdb --encoding, --locale-provider, --builtin-locale | UTF8, builtin, C.UTF-8 | same order of text on every system |
 | lc_*                    | C         | messages in English, whatever the caller's locale                       |
@@ -153,7 +154,8 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
     single = [f"{programs}/postgres", "--single", "-F", "-D", str(data), "-c", "exit_on_error=on", "postgres"]
     server = [f"{programs}/postgres", "-D", str(data)]
-    for setting in ("listen_addresses=127.0.0.1", f"port={ports[0]}", "unix_socket_directories="):
+    settings = "listen_addresses=127.0.0.1", f"port={ports[0]}", "unix_socket_directories=", "max_prepared_transactions=16"
+    for setting in settings:
         server += ["-c", setting]
     return Task(
         folder=str(folder),
