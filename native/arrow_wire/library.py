@@ -86,6 +86,32 @@ class Progress(Structure):
     ]
 
 
+class ReadColumn(Structure):
+    """How a column of Postgres is decoded: `postgres_fields.Column`."""
+
+
+ReadColumn._fields_ = [
+    ("item", POINTER(ReadColumn)),
+    ("decoder", c_uint32),
+    ("scale", c_int32),
+    ("multiply", c_int64),
+    ("shift", c_int64),
+]
+
+
+class ReadProgress(Structure):
+    """Where decoding came to: `postgres_decode.Progress`."""
+
+    _fields_ = [
+        ("position", c_size_t),
+        ("rows", c_size_t),
+        ("end", c_uint32),
+        ("reason", c_uint32),
+        ("column", c_uint32),
+        ("row", c_size_t),
+    ]
+
+
 @cache
 def library() -> ctypes.CDLL:
     """Return the library. Raises ImportError where it was not compiled."""
@@ -100,6 +126,14 @@ def library() -> ctypes.CDLL:
     ]  # fmt: skip
     loaded.arrow_wire_postgres_encoder.restype = c_int32
     loaded.arrow_wire_postgres_encoder.argtypes = [c_char_p, c_size_t]
+    loaded.arrow_wire_postgres_keys.restype = c_bool
+    loaded.arrow_wire_postgres_keys.argtypes = [POINTER(Column), c_void_p, c_size_t]
+    loaded.arrow_wire_postgres_decoder.restype = c_int32
+    loaded.arrow_wire_postgres_decoder.argtypes = [c_char_p, c_size_t]
+    loaded.arrow_wire_postgres_decode.restype = None
+    loaded.arrow_wire_postgres_decode.argtypes = [
+        POINTER(ReadColumn), c_size_t, c_void_p, c_uint32, c_void_p, c_size_t, c_size_t, POINTER(ReadProgress),
+    ]  # fmt: skip
     loaded.arrow_wire_columns_new.restype = c_void_p
     loaded.arrow_wire_columns_new.argtypes = [POINTER(Shape), c_size_t]
     loaded.arrow_wire_columns_take.restype = c_bool

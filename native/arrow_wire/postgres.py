@@ -87,6 +87,13 @@ class Encoder:
             elif progress.written:
                 yield out.data[: progress.written]
 
+    def keys(self, column: int) -> "np.ndarray[Any, Any]":
+        """Return a number for every row by which the rows are in the server's order of a column, or nearly."""
+        keys = np.empty(len(self._arrays[column]), np.int64)
+        if not library.library().arrow_wire_postgres_keys(byref(self._columns[column]), keys.ctypes.data, len(keys)):
+            raise ValueError(f'column "{self._names[column]}": expected {_REASONS[-1]}')
+        return keys
+
     def _complaint(self, progress: library.Progress) -> str:
         number, row = progress.column, progress.wrong
         return _complaint(self._names[number], row, self._arrays[number], self._types[number], progress.reason)

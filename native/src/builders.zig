@@ -186,6 +186,34 @@ pub const Column = struct {
             else => unreachable,
         }
     }
+
+    /// Add lists of the same length, whose items come behind those of the lists before them.
+    pub fn addLists(self: *Column, count: usize, length: usize) Error!void {
+        const before = self.length;
+        const ends = try self.add(count);
+        var end: usize = if (before == 0) 0 else self.endOf(before - 1);
+        for (0..count) |row| {
+            end += length;
+            switch (self.layout) {
+                .list32 => {
+                    const number = std.math.cast(i32, end) orelse return error.TooLarge;
+                    std.mem.writeInt(i32, ends[4 * row ..][0..4], number, .little);
+                },
+                .list64 => std.mem.writeInt(i64, ends[8 * row ..][0..8], @intCast(end), .little),
+                else => unreachable,
+            }
+        }
+    }
+
+    /// Where a list or text ends, which was added before.
+    fn endOf(self: *const Column, row: usize) usize {
+        const values = self.values.memory[0..self.values.used];
+        return switch (self.layout) {
+            .list32, .text32 => std.mem.readInt(u32, values[4 * (row + 1) ..][0..4], .little),
+            .list64, .text64 => @intCast(std.mem.readInt(u64, values[8 * (row + 1) ..][0..8], .little)),
+            else => unreachable,
+        };
+    }
 };
 
 /// Takes the texts of some rows of a column, one after the other, and in the end `finish`. Nothing else may be added

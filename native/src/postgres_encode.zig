@@ -42,6 +42,7 @@ const Encoder = struct {
     name: []const u8,
     sizes: *const fn (column: *const Column, rows: Rows, sizes: []usize, at: *usize) Error!void,
     values: *const fn (column: *const Column, rows: Rows, places: []usize, out: []u8) void,
+    keys: *const fn (column: *const Column, keys: []i64) void,
     // One value alone, as an item of a list is taken.
     isNull: *const fn (column: *const Column, row: usize) bool,
     size: *const fn (column: *const Column, row: usize) Error!usize,
@@ -77,11 +78,18 @@ fn encoder(comptime name: []const u8, comptime Type: type) Encoder {
                 }
             }
         }
+
+        fn keys(column: *const Column, out: []i64) void {
+            for (out, 0..) |*key, row| {
+                key.* = if (!@hasDecl(Type, "key") or isNull(column, row)) 0 else Type.key(column, row);
+            }
+        }
     };
     return .{
         .name = name,
         .sizes = loops.sizes,
         .values = loops.values,
+        .keys = loops.keys,
         .isNull = isNull,
         .size = Type.size,
         .put = Type.put,
@@ -158,6 +166,13 @@ pub fn numbered(name: []const u8) i32 {
         if (std.mem.eql(u8, one.name, name)) return @intCast(i);
     }
     return -1;
+}
+
+/// Set a number for every row of a column by which the rows are in the server's order, or nearly.
+pub fn keys(column: *const Column, out: []i64) Error!void {
+    try column.array.check();
+    if (out.len > column.array.length) return error.Damaged;
+    encoderOf(column).keys(column, out);
 }
 
 /// Encode rows from `progress.row` up to `end` into `out`, as many as fit.

@@ -1,5 +1,6 @@
 //! Values as Postgres sends and receives them, one type each: `size` of a value, which is no null, and `put`, which fills
 //! the beginning of a slice with it and says with how many bytes. `put` comes after `size` of the same value.
+//! `key` is a number by which values are in the server's order, or nearly.
 
 const std = @import("std");
 const arrow = @import("arrow.zig");
@@ -17,6 +18,10 @@ pub fn Same(comptime T: type) type {
             return width;
         }
 
+        pub fn key(column: *const Column, row: usize) i64 {
+            return if (@typeInfo(T).int.signedness == .signed) column.array.fixed(T, row) else 0;
+        }
+
         pub fn put(column: *const Column, row: usize, out: []u8) usize {
             std.mem.writeInt(T, out[0..width], column.array.fixed(T, row), .big);
             return width;
@@ -31,6 +36,10 @@ pub fn Integer(comptime From: type, comptime To: type) type {
         pub fn size(column: *const Column, row: usize) Error!usize {
             _ = std.math.cast(To, column.array.fixed(From, row)) orelse return error.Range;
             return width;
+        }
+
+        pub fn key(column: *const Column, row: usize) i64 {
+            return std.math.cast(i64, column.array.fixed(From, row)) orelse std.math.maxInt(i64);
         }
 
         pub fn put(column: *const Column, row: usize, out: []u8) usize {
@@ -93,6 +102,10 @@ pub fn Moment(comptime From: type, comptime To: type) type {
             return width;
         }
 
+        pub fn key(column: *const Column, row: usize) i64 {
+            return column.array.fixed(From, row);
+        }
+
         pub fn put(column: *const Column, row: usize, out: []u8) usize {
             std.mem.writeInt(To, out[0..width], of(column, row) catch 0, .big);
             return width;
@@ -140,6 +153,14 @@ pub fn Bytes(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
             return if (length < postgres.most_bytes) prefix.len + length else error.TooLong;
         }
 
+        pub fn key(column: *const Column, row: usize) i64 {
+            const value = column.array.bytes(layout, row) catch return 0;
+            var begin: [8]u8 = @splat(0);
+            const size_of_key = @min(8, value.len);
+            @memcpy(begin[0..size_of_key], value[0..size_of_key]);
+            return first(&begin);
+        }
+
         pub fn put(column: *const Column, row: usize, out: []u8) usize {
             const value = column.array.bytes(layout, row) catch return 0;
             @memcpy(out[0..prefix.len], prefix);
@@ -147,6 +168,11 @@ pub fn Bytes(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
             return prefix.len + value.len;
         }
     };
+}
+
+/// The first bytes of a value as a number in their order.
+fn first(bytes: *const [8]u8) i64 {
+    return @bitCast(std.mem.readInt(u64, bytes, .big) ^ 1 << 63);
 }
 
 /// A label of a dictionary whose labels have this layout. A label may be null too.
@@ -183,6 +209,11 @@ pub fn UuidBytes(comptime layout: arrow.Layout) type {
             return if ((try column.array.bytes(layout, row)).len == 16) 16 else error.Malformed;
         }
 
+        pub fn key(column: *const Column, row: usize) i64 {
+            const value = column.array.bytes(layout, row) catch return 0;
+            return if (value.len == 16) first(value[0..8]) else 0;
+        }
+
         pub fn put(column: *const Column, row: usize, out: []u8) usize {
             @memcpy(out[0..16], (column.array.bytes(layout, row) catch return 0)[0..16]);
             return 16;
@@ -198,6 +229,12 @@ pub fn UuidText(comptime layout: arrow.Layout) type {
             if (text.len != 36) return error.Malformed;
             _ = uuid(text[0..36]) orelse return error.Malformed;
             return 16;
+        }
+
+        pub fn key(column: *const Column, row: usize) i64 {
+            const text = column.array.bytes(layout, row) catch return 0;
+            const value = if (text.len == 36) uuid(text[0..36]) else null;
+            return if (value) |found| first(found[0..8]) else 0;
         }
 
         pub fn put(column: *const Column, row: usize, out: []u8) usize {

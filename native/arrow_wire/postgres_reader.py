@@ -1,0 +1,180 @@
+"""Rows of Postgres, as they arrive, into Arrow arrays: messages DataRow of the protocol, or those of a binary COPY."""
+
+from collections.abc import Sequence
+from ctypes import byref, c_char, pointer
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from arrow_wire import library
+from arrow_wire.columns import Columns
+from arrow_wire.postgres_types import EPOCH_DAYS, EPOCH_MICROSECONDS, MICROSECONDS_A_DAY, TEXTS, ServerType
+
+MESSAGES, COPY = 0, 1  # what stands around the values of a row
+MORE, OTHER, FULL, _WRONG = range(4)  # why decoding ended: `postgres_decode.End`
+_DIGITS_128, _DIGITS_256 = 38, 76
+# Why a value has no form in Arrow's type: `postgres_fields.Error`, from 1 on.
+_REASONS = (
+    "",
+    "bytes of the type's form, found others",
+    "a finite value, found infinity or NaN; cast it on the server, or to text",
+    "a value that the type can hold, found one beyond; cast it on the server, or to text",
+    "an interval without months, which have no length, found one with; cast it on the server, or to text",
+    "arrays of this depth, found another",
+    "less text in one array",
+    "memory, found none",
+)
+
+
+@dataclass(frozen=True)
+class Style:
+    """What Arrow types the columns are to have, where there is a choice.
+
+    `text` is the type of texts; `uuid` that of uuids (the same one, or `pa.uuid()`); `binary` of bytea; `date` is
+    date32 or timestamp[us]; no decimal has more than `digits`: such a column, and a numeric without a limit, comes as
+    the server's text, which is exact. An interval is a duration.
+    """
+
+    text: pa.DataType
+    uuid: pa.DataType
+    binary: pa.DataType
+    date: pa.DataType
+    digits: int = _DIGITS_256
+
+
+VIEWS = Style(pa.string_view(), pa.string_view(), pa.binary_view(), pa.date32())
+LARGE = Style(pa.large_string(), pa.large_string(), pa.large_binary(), pa.date32())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a column is read: its Arrow type, whether it is asked for as the server's text, and what decodes it."""
+
+    kind: pa.DataType
+    decoder: str
+    as_text: bool = False
+    multiply: int = 1
+    shift: int = 0
+    scale: int = 0
+    item: "Reading | None" = None
+
+
+def reading(found: ServerType, style: Style, depth: int = 1) -> Reading:
+    """Return how a column of this type is read; of an array, with so many dimensions.
+
+    What has no Arrow type of its own (inet, timetz, enums, types of extensions) comes as the server's text.
+    """
+    if found.item is not None:
+        item = reading(found.item, style)
+        if item.as_text and found.item.name not in {*TEXTS, "jsonb"}:
+            return _text(style)
+        made = replace(item, as_text=False, decoder="jsonb" if found.item.name == "jsonb" else item.decoder)
+        for _ in range(depth):
+            made = Reading(pa.large_list(made.kind), "array", item=made)
+        return made
+    if found.name == "numeric":
+        return _numeric(found, style)
+    if found.name == "uuid":
+        return Reading(style.uuid, "uuid" if isinstance(style.uuid, pa.UuidType) else "uuid_text")
+    if found.name == "bytea":
+        return Reading(style.binary, "bytes")
+    if found.name == "date" and style.date != pa.date32():
+        shift = EPOCH_DAYS * MICROSECONDS_A_DAY
+        return Reading(style.date, "moment4_i64", multiply=MICROSECONDS_A_DAY, shift=shift)
+    return _FIXED.get(found.name) or _text(style)
+
+
+def _text(style: Style) -> Reading:
+    return Reading(style.text, "bytes", as_text=True)
+
+
+def _numeric(found: ServerType, style: Style) -> Reading:
+    digits, scale = found.digits or (style.digits + 1, 0)
+    wide, places = max(digits, scale) + max(0, -scale), max(0, scale)  # (3, -2) has five digits, (2, 4) has four places
+    if wide > min(style.digits, _DIGITS_256):
+        return _text(style)
+    if wide <= _DIGITS_128:
+        return Reading(pa.decimal128(wide, places), "decimal128", scale=places)
+    return Reading(pa.decimal256(wide, places), "decimal256", scale=places)
+
+
+_FIXED = {
+    "bool": Reading(pa.bool_(), "bool"),
+    "int2": Reading(pa.int16(), "number2"),
+    "int4": Reading(pa.int32(), "number4"),
+    "int8": Reading(pa.int64(), "number8"),
+    "oid": Reading(pa.uint32(), "number4"),
+    "float4": Reading(pa.float32(), "number4"),
+    "float8": Reading(pa.float64(), "number8"),
+    "date": Reading(pa.date32(), "moment4_i32", shift=EPOCH_DAYS),
+    "timestamp": Reading(pa.timestamp("us"), "moment8_i64", shift=EPOCH_MICROSECONDS),
+    "timestamptz": Reading(pa.timestamp("us", "UTC"), "moment8_i64", shift=EPOCH_MICROSECONDS),
+    "time": Reading(pa.time64("us"), "time"),
+    "interval": Reading(pa.duration("us"), "duration"),
+}
+
+
+class WrongDepth(ValueError):
+    """An array has other dimensions than the column was said to have."""
+
+
+class Decoder:
+    """Decodes rows into columns that grow; `take` hands over what they hold and begins anew."""
+
+    def __init__(self, names: Sequence[str], readings: Sequence[Reading], framing: int = MESSAGES) -> None:
+        self._names, self._readings, self._framing = names, readings, framing
+        self._keeps: list[Any] = []
+        self._lines = (library.ReadColumn * len(readings))(*map(self._line, readings))
+        self._columns = Columns(one.kind for one in readings)
+        self._before = 0  # rows that were taken
+        self.rows = 0  # in the columns
+        self.end = MORE
+
+    def _line(self, found: Reading) -> library.ReadColumn:
+        item = pointer(self._line(found.item)) if found.item is not None else None
+        self._keeps.append(item)
+        return library.ReadColumn(item, _number(found.decoder), found.scale, found.multiply, found.shift)
+
+    def feed(self, buffer: memoryview, position: int, limit: int) -> int:
+        """Decode whole rows of a writable buffer from a position on, up to `limit` rows in the columns.
+
+        Return the position behind them; `end` says why it is there: the rest has to arrive (MORE), it is no row
+        (OTHER), or the columns are full (FULL). Raises ValueError for a value that has no form in its column's type
+        (which and where, counted from 0 in the order of arrival), WrongDepth for an array, MemoryError.
+        """
+        progress = library.ReadProgress(position=position, rows=self.rows)
+        first = (c_char * len(buffer)).from_buffer(buffer) if len(buffer) else None
+        library.library().arrow_wire_postgres_decode(
+            self._lines, len(self._lines), self._columns.address, self._framing, first, len(buffer), limit,
+            byref(progress),
+        )  # fmt: skip
+        self.rows, self.end = progress.rows, progress.end
+        if progress.end == _WRONG:
+            raise self._complaint(progress)
+        return int(progress.position)
+
+    def take(self) -> list[pa.Array]:
+        """Return the rows so far, an array a column."""
+        self._before += self.rows
+        self.rows = 0
+        return self._columns.take()
+
+    def _complaint(self, progress: library.ReadProgress) -> Exception:
+        reason = _REASONS[progress.reason]
+        if not self._names:
+            return ValueError(f"expected {reason}")
+        name, row = self._names[progress.column], self._before + progress.row
+        kind = {5: WrongDepth, 7: MemoryError}.get(progress.reason, ValueError)
+        return kind(f'column "{name}": row {row}: expected {reason}; {self._readings[progress.column].kind}')
+
+
+@cache
+def _number(name: str) -> int:
+    """Return the number of a decoder."""
+    text = name.encode()
+    found: int = library.library().arrow_wire_postgres_decoder(text, len(text))
+    if found < 0:
+        raise LookupError(f"expected a decoder {name}, found none")
+    return found
