@@ -47,7 +47,8 @@ class Encoder:
         for name, array, into in zip(names, columns, types, strict=True):
             found = recipe(array.type, into)
             if found is None:
-                raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}; cast it')
+                do = "make texts of them with str" if array.type == pa.uuid() else "cast it"
+                raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}; {do}')
             array = _cast(name, array, found.cast, into) if found.cast is not None else array
             self._arrays.append(array)
             lines.append(self._line(arrays.described(array), found))
@@ -112,8 +113,8 @@ def _number(name: str) -> int:
 def _complaint(name: str, row: int, array: pa.Array, into: ServerType, reason: int) -> str:
     try:
         value = repr(array[row].as_py()) if row < len(array) and reason != len(_REASONS) - 1 else "a damaged array"
-    except ValueError:  # a time that Python's own types do not hold
-        value = str(array[row])
+    except (OverflowError, ValueError):  # a time that Python's own types do not hold
+        value = " ".join(str(array.slice(row, 1)).split())
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
     return f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {shown}'
 

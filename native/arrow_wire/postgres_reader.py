@@ -145,7 +145,7 @@ class Decoder:
         (which and where, counted from 0 in the order of arrival), WrongDepth for an array, MemoryError.
         """
         progress = library.ReadProgress(position=position, rows=self.rows)
-        first = (c_char * len(buffer)).from_buffer(buffer) if len(buffer) else None
+        first = byref(c_char.from_buffer(buffer)) if len(buffer) else None
         library.library().arrow_wire_postgres_decode(
             self._lines, len(self._lines), self._columns.address, self._framing, first, len(buffer), limit,
             byref(progress),

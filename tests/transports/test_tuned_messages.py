@@ -63,8 +63,7 @@ def test_a_frame_without_proper_names_is_refused(system, frame, message, call):
         call(system, f"write_{library}", frame, "messages")
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("column", ["id", "text"])
+@pytest.mark.parametrize(("system", "column"), [("postgres", "text"), ("clickhouse", "id"), ("clickhouse", "text")])
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_uuid_objects_are_refused_and_their_column_named(system, column, library, call):
     objects = [uuid.UUID(int=number) for number in (0, 2**127)]
@@ -84,7 +83,7 @@ def test_a_boolean_column_of_nulls_alone_is_written(frame, call, tables):
 @pytest.mark.parametrize(
     ("system", "frame", "message"),
     [
-        ("postgres", {"number": ["a"]}, 'column "number": expected int32, found String: .*; convert the column first'),
+        ("postgres", {"number": ["1", "a"]}, "column \"number\": row 1: expected a value .* for int4, found 'a'"),
         (
             "clickhouse",
             {"number": ["a"]},
@@ -104,11 +103,17 @@ def test_a_column_that_does_not_fit_is_refused_with_what_fits(system, frame, mes
         call(system, "write_polars", pl.DataFrame(frame), "messages")
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_uuid_objects_are_written_as_uuids(library, call, tables):
+    objects = [uuid.UUID(int=number) for number in (0, 2**127)]
+    frame = pl.DataFrame({"id": pl.Series(objects, dtype=pl.Object)})
+    call("postgres", f"write_{library}", frame if library == "polars" else pd.DataFrame({"id": objects}), "messages")
+    with psycopg.connect(tables["postgres"]) as server:
+        assert server.execute("SELECT id FROM messages ORDER BY id").fetchall() == [(one,) for one in objects]
+
+
 def test_the_type_of_a_column_is_named_and_not_numbered(call):
-    found = '"now" is mood; '
-    with pytest.raises(Unsupported, match=found + "read a view that casts them, or read in another way"):
-        call("postgres", "read_polars", "moods")
-    with pytest.raises(Unsupported, match=found + "write in another way"):
-        call("postgres", "write_polars", pl.DataFrame({"now": ["good"]}), "moods")
+    with pytest.raises(Unsupported, match='column "now": expected what fits mood, found int64; cast it'):
+        call("postgres", "write_polars", pl.DataFrame({"now": [1]}), "moods")
     with pytest.raises(Unsupported, match='column "now": expected numbers, days, String or UUID, found Enum8'):
         call("clickhouse", "read_polars", "moods")

@@ -154,7 +154,12 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
     single = [f"{programs}/postgres", "--single", "-F", "-D", str(data), "-c", "exit_on_error=on", "postgres"]
     server = [f"{programs}/postgres", "-D", str(data)]
-    settings = "listen_addresses=127.0.0.1", f"port={ports[0]}", "unix_socket_directories=", "max_prepared_transactions=16"
+    settings = (
+        "listen_addresses=127.0.0.1",
+        f"port={ports[0]}",
+        "unix_socket_directories=",
+        "max_prepared_transactions=16",
+    )
     for setting in settings:
         server += ["-c", setting]
     return Task(

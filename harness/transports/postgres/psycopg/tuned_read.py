@@ -1,243 +1,171 @@
-"""Our own best way out of Postgres: every core gets a slice of the table, and a compiled loop decodes it as it arrives.
+"""Our own best way out of Postgres: every core gets a slice of the table, and `arrow_wire` decodes it as it arrives.
 
 psycopg opens the connections and runs the transaction. The rows are asked for over its idle sockets, in the server's
 own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html): only there can text columns be
 asked for as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
 """
 
-import mmap
 import os
+import queue
 import select
 import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from itertools import chain, pairwise
+from threading import Event
 from typing import Any
 
 from harness.registry import Unsupported, transport
-from harness.transports.postgres.psycopg.loops import (
-    BASE,
-    CONNECTIONS,
-    REQUIRES,
-    TEXT,
-    TYPES,
-    UUID,
-    compiled,
-    refuse_unknown,
-)
-from harness.transports.postgres.tables import LOCK_TIMEOUT
+from harness.transports.postgres.psycopg.described import columns_of
+from harness.transports.postgres.tables import LOCK_TIMEOUT, number_of_connections
 
+_REQUIRES = ["arrow_wire.postgres_reader", "psycopg", "pyarrow"]
 _WAY: Any = {"path": "SELECT in slices", "payload": "binary rows", "settings": {"jit": "off"}}
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
 _WAKE_UP = 1 << 18  # the kernel wakes us for no less: waking up for every packet costs more than decoding it
-_ROWS, _TEXT_BYTES = 1 << 19, 1 << 25  # room in a chunk, and in each of its text columns
-_SLACK = 48  # the loop moves whole words, beyond the end of a text, and makes 36 characters of the 16 bytes of a uuid
-_RAW = {"bool": "uint8", "date32": "int32", "timestamp[us]": "int64"}  # Arrow types as the loop leaves them
-_EPOCHS = {"date32": 10_957, "timestamp[us]": 946_684_800_000_000}  # the server counts from 2000, Arrow from 1970
-_PANDAS = {"string_view": "large_string", "date32": "timestamp[us]"}  # pandas has neither views nor dates
-# A line of a chunk's state: how, the addresses of values, nulls and texts, bytes of text so far and at most, views?
-_HOW, _VALUES, _NULLS, _DATA, _USED, _LIMIT, _VIEWS = range(7)
+_ROWS, _BYTES = 1 << 19, 1 << 26  # of a chunk of a frame
+_STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
+_SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
+_POLARS_DIGITS = 38  # of a decimal of polars
 
 
 @contextmanager
 def connect(uri):
-    """Yield a connection for each core, but two to eight; compile the loop, which is kept on disk for the next time."""
+    """Yield a connection for each core, but two to eight."""
     import psycopg
 
     with ExitStack() as stack:
         # Nothing is prepared: a table may change, and what was prepared would then be refused.
         settings: Any = {"autocommit": True, "client_encoding": "utf8", "prepare_threshold": None}
-        opened = (psycopg.connect(uri, **settings) for _ in range(CONNECTIONS))
+        opened = (psycopg.connect(uri, **settings) for _ in range(number_of_connections()))
         connections = [stack.enter_context(connection) for connection in opened]
         if connections[0].pgconn.ssl_in_use:
             raise Unsupported("rows are read off the socket itself, which TLS encrypts; sslmode=disable avoids it")
         if connections[0].info.parameter_status("server_encoding") == "SQL_ASCII":
             raise Unsupported("a database in SQL_ASCII does not know how its texts are encoded")
-        _loop()(_Chunk([]).state, 0, 0, 0, 0)
         yield connections
 
 
-@cache
-def _loop():
-    """Return `_decode` compiled; it runs without the interpreter lock and, as in C, is told addresses."""
-    return compiled(_decode, (_swap, _value, _text, _uuid), (1, 4, 8))
-
-
-def _decode(memory, state, position, end, row, rows):
-    """Decode messages of rows from address `position` on; return position, row and whether the chunk is full."""
-    octets, _, words = memory
-    while row < rows:
-        following = position + 1 + (_swap(words[position + 1]) >> 32)
-        if end - position < 5 or octets[position] != 68 or end < following:  # 68: D, DataRow
-            return position, row, False
-        at = position + 7
-        for number in range(len(state)):
-            at = _value(memory, state, number, at, row)
-            if at == 0:
-                return position, row, True
-        position, row = following, row + 1
-    return position, row, True
-
-
-def _swap(word):
-    """Return a word with its eight bytes in reverse: the server sends the highest first."""
-    word = (word & 0x00FF00FF00FF00FF) << 8 | word >> 8 & 0x00FF00FF00FF00FF
-    word = (word & 0x0000FFFF0000FFFF) << 16 | word >> 16 & 0x0000FFFF0000FFFF
-    return word << 32 | word >> 32 & 0xFFFFFFFF
-
-
-def _value(memory, state, number, at, row):
-    """Decode one value and return the address behind it, or 0 when the chunk has no room for its text."""
-    octets, _, words = memory
-    how = state[number, _HOW]
-    length = _swap(words[at]) >> 32
-    at += 4
-    if length < 0:
-        octets[state[number, _NULLS] + (row >> 3)] &= ~(1 << (row & 7))
-        if how >= UUID:
-            _text(memory, state, number, at, 0, row)
-        return at
-    if how < UUID:  # a whole word: what it says of the next rows is overwritten by them
-        words[state[number, _VALUES] + how * row] = _swap(words[at]) >> (64 - 8 * how)
-    elif state[number, _USED] + length + _SLACK > state[number, _LIMIT]:
-        return 0
-    elif how == UUID:
-        target = state[number, _DATA] + state[number, _USED]
-        _uuid(memory, at, target)
-        _text(memory, state, number, target, 36, row)
-    else:
-        _text(memory, state, number, at, length, row)
-    return at + length
-
-
-def _text(memory, state, number, source, length, row):
-    """Store a text: of up to 12 bytes in Arrow's string view itself, else in the column's data."""
-    words, used, views = memory[2], state[number, _USED], state[number, _VIEWS]
-    if length > 12 or not views:
-        target = state[number, _DATA] + used
-        for i in range(0, length, 8):
-            words[target + i] = words[source + i]
-        state[number, _USED] = used + length
-    if not views:
-        words[state[number, _VALUES] + 8 * row + 8] = used + length
-        return
-    first, second = words[source], used << 32
-    if length <= 12:
-        first &= (1 << 8 * length) - 1 if length < 8 else -1
-        last = words[source + 8] & (1 << 8 * max(length - 8, 0)) - 1
-        second = first >> 32 & 0xFFFFFFFF | last << 32
-    view = state[number, _VALUES] + 16 * row
-    words[view], words[view + 8] = length | first << 32, second
-
-
-def _uuid(memory, source, target):
-    """Write the 36 characters of a uuid: 32 hexadecimal digits, eight at a time, and four dashes."""
-    octets, ints, words = memory
-    for part in range(4):
-        number = _swap(words[source + 4 * part]) >> 32 & 0xFFFFFFFF
-        number = (number | number << 16) & 0x0000FFFF0000FFFF
-        number = (number | number << 8) & 0x00FF00FF00FF00FF
-        number = (number | number << 4) & 0x0F0F0F0F0F0F0F0F  # a digit in each byte
-        letters = number + 0x0606060606060606 >> 4 & 0x0101010101010101
-        words[target + (0, 9, 19, 28)[part]] = _swap(number + 0x3030303030303030 + 39 * letters)
-    ints[target + 14], ints[target + 24] = ints[target + 13], ints[target + 23]
-    for dash in (8, 13, 18, 23):
-        octets[target + dash] = 45
-
-
-class _Chunk:
-    """Buffers of Arrow arrays that rows are decoded into; what is never written takes no memory."""
-
-    def __init__(self, columns, message=0):
-        import numpy as np
-
-        self.columns, self.rows, self.buffers = columns, 0, []
-        self.state = np.zeros((len(columns), 7), np.int64)
-        limit, private = _TEXT_BYTES + message + _SLACK, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        for line, (how, _, wanted) in zip(self.state, columns, strict=True):
-            sizes = _ROWS * min(how, 16) + 8, _ROWS // 8, limit if how >= UUID else 1
-            self.buffers.append([np.frombuffer(mmap.mmap(-1, size, private), np.uint8) for size in sizes])
-            self.buffers[-1][1][:] = 255  # the loop clears the bits of nulls
-            line[:] = how, *(b.ctypes.data - BASE for b in self.buffers[-1]), 0, limit, wanted == "string_view"
-
-    def arrays(self):
-        """Return one Arrow array a column. Raises ArrowInvalid for a date or time out of Arrow's range: infinity."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        for line, (how, arrow, wanted), buffers in zip(self.state, self.columns, self.buffers, strict=True):
-            values, nulls, texts = (pa.py_buffer(buffer) for buffer in buffers)
-            parts = [nulls, values, texts.slice(0, line[_USED])] if how >= UUID else [nulls, values]
-            kind = pa.type_for_alias(wanted if how >= UUID else _RAW.get(arrow, arrow))
-            array = pa.Array.from_buffers(kind, self.rows, parts)
-            if arrow in _EPOCHS:  # in two steps, so that -infinity, the smallest number, overflows as infinity does
-                one, rest = (pa.scalar(number, array.type) for number in (1, _EPOCHS[arrow] + 1))
-                array = pc.add_checked(pc.subtract_checked(array, one), rest).view(arrow)
-            yield array.cast(wanted)
-
-
-def _request(statement, columns):
+def _request(statement, readings):
     """Return the messages Parse, Bind, Execute and Sync; Bind says of each column whether it comes in binary."""
-    formats = [how != TEXT for how, _, _ in columns]
+    formats = [not one.as_text for one in readings]
     bind = struct.pack(f"!xxhhh{len(formats)}h", 0, 0, len(formats), *formats)
     messages = (b"P", b"\0%b\0\0\0" % statement.encode()), (b"B", bind), (b"E", bytes(5)), (b"S", b"")
     return b"".join(kind + struct.pack("!i", 4 + len(content)) + content for kind, content in messages)
 
 
-def _fetch(connection, statement, columns):
-    """Ask for a slice over an idle connection's socket and decode it while it arrives; return its chunks as arrays."""
+def _fetch(connection, statement, columns, rows, size):
+    """Ask for a slice over an idle connection's socket; yield its rows, as they arrive, as lists of arrays."""
+    from arrow_wire.postgres_reader import Decoder
+    from psycopg import DatabaseError
+
+    names, readings = columns
     with socket.socket(fileno=os.dup(connection.pgconn.socket)) as wire:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_UP)
+        received = _Received(wire)
         try:
-            wire.sendall(_request(statement, columns))
-            chunks, failure = _chunks(wire, columns)
+            wire.sendall(_request(statement, readings))
+            yield from _chunks(received, Decoder(names, readings), rows, size)
+        except DatabaseError:  # of the server, which then was ready for the next query
+            raise
+        except ValueError:  # of a value; the rest of the slice is not wanted any more
+            connection.cancel_safe()
+            received.skip()
+            raise
         except BaseException:  # the rest of the slice may still be on its way, which nobody else can read
             connection.close()
             raise
-        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option is the connection's too
-    if failure:
-        raise failure
-    return [list(chunk.arrays()) for chunk in chunks]
+        finally:
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option is the connection's too
 
 
-def _chunks(wire, columns):
-    """Decode what arrives until the server is ready for the next query; return the chunks, and the error it sent."""
-    import numpy as np
+def _chunks(received, decoder, rows, size):
+    """Decode what arrives until the server is ready for the next query; yield lists of arrays, one a column.
+
+    A list has so many rows, or fewer where they come to so many bytes. Raises DatabaseError with what the server says.
+    """
+    from arrow_wire.postgres_reader import FULL
+
+    failure, taken = None, 0
+    while True:
+        before, received.begin = received.begin, decoder.feed(received.arrived, received.begin, rows)
+        taken += received.begin - before
+        if decoder.end == FULL or (taken >= size and decoder.rows):
+            yield decoder.take()
+            taken = 0
+            continue
+        kind, content = received.message()
+        if kind == b"E":
+            failure = _error(content)
+        if kind == b"Z":  # ReadyForQuery
+            if failure:
+                raise failure
+            yield decoder.take()
+            return
+
+
+class _Received:
+    """What has arrived of a connection and was not used yet: `arrived`, from `begin` on."""
+
+    def __init__(self, wire):
+        self._wire, self._buffer, self._end, self.begin = wire, memoryview(bytearray(_BUFFER)), 0, 0
+
+    @property
+    def arrived(self):
+        return self._buffer[: self._end]
+
+    def message(self):
+        """Return kind and content of the next message, if it is no row; else see to it that more of it arrives."""
+        rest = self._buffer[self.begin : self._end]
+        size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
+        if len(rest) < max(size, 6):
+            self._receive(rest, size)
+        elif rest[0] != ord("D"):
+            self.begin += size
+            return bytes(rest[:1]), bytes(rest[5:size])
+        return None, b""
+
+    def skip(self):
+        """Read on until the server is ready for the next query."""
+        kind = None
+        while kind != b"Z":
+            rest = self._buffer[self.begin : self._end]
+            size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
+            if rest[:1] == b"D" and len(rest) >= size:
+                self.begin += size
+            else:
+                kind, _ = self.message()
+
+    def _receive(self, rest, size):
+        """Move what is left to the beginning, with room for a message of this size, and receive more behind it."""
+        if max(size, 2 * len(rest)) > len(self._buffer):  # one long message
+            self._buffer = memoryview(bytearray(_BUFFER + max(size, 2 * len(rest))))
+        self._buffer[: len(rest)] = rest
+        self.begin, self._end = 0, len(rest)
+        while True:
+            select.select([self._wire], [], [], 0.002)  # after which less is fetched too: the end of a slice
+            with suppress(BlockingIOError):  # nothing came
+                if (size := self._wire.recv_into(self._buffer[self._end :])) == 0:
+                    raise ConnectionError("the server closed the connection")
+                self._end += size
+                return
+
+
+def _error(content):
+    """Return an ErrorResponse as an exception."""
     from psycopg import DatabaseError
 
-    chunks, failure, buffer, begin, end = [chunk := _Chunk(columns)], None, np.empty(_BUFFER, np.uint8), 0, 0
-    while True:
-        start = buffer.ctypes.data - BASE
-        position, chunk.rows, full = _loop()(chunk.state, start + begin, start + end, chunk.rows, _ROWS)
-        begin = position - start
-        size = 1 + int.from_bytes(buffer[begin + 1 : begin + 5].tobytes(), "big") if end - begin >= 5 else 5
-        if full:
-            chunks.append(chunk := _Chunk(columns, size))
-        elif end - begin < size:
-            rest = buffer[begin:end]
-            if 2 * len(rest) > len(buffer):  # one long message
-                buffer = np.empty(2 * len(buffer), np.uint8)
-            buffer[: len(rest)] = rest
-            begin, end = 0, len(rest)
-            select.select([wire], [], [], 0.002)  # after which less is fetched too: the end of a slice
-            with suppress(BlockingIOError):  # nothing came
-                end += wire.recv_into(buffer.data[end:-_SLACK])
-                if end == len(rest):
-                    raise failure or ConnectionError("the server closed the connection")
-        else:
-            kind, fields = chr(buffer[begin]), buffer[begin + 5 : begin + size].tobytes().split(b"\0")
-            begin += size
-            if kind == "E":  # C is the SQLSTATE, M the message
-                failure = DatabaseError(b": ".join(field[1:] for field in fields if field[:1] in (b"C", b"M")).decode())
-            if kind == "Z":  # ReadyForQuery
-                return chunks, failure
+    fields = content.split(b"\0")  # C is the SQLSTATE, M the message
+    return DatabaseError(b": ".join(field[1:] for field in fields if field[:1] in (b"C", b"M")).decode())
 
 
-def _read(connections, table, instead):
-    """Return the table as Arrow, all connections looking at one snapshot; `instead` has types to return for others."""
-    import pyarrow as pa
+@contextmanager
+def _slices(connections, table):
+    """Begin a transaction on as many connections as are worth it, all looking at one snapshot.
+
+    Yield them, a query for each, and the names, types and declared dimensions of the columns.
+    """
     from psycopg import Error, sql
 
     first, name = connections[0], sql.Identifier(table).as_string()
@@ -245,65 +173,147 @@ def _read(connections, table, instead):
     begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; {limit}"
     try:
         first.execute(begin)
-        described = first.execute(f"SELECT * FROM {name} LIMIT 0").description
-        refuse_unknown(first, described, "read a view that casts them, or read in another way")
-        columns = [(how, arrow, instead.get(arrow, arrow)) for how, arrow in (TYPES[c.type_code] for c in described)]
+        names, types = columns_of(first, f"SELECT * FROM {name}")
         asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int, pg_export_snapshot()"
         blocks, snapshot = first.execute(asked, [name]).fetchone()
-        used = connections[: max(1, blocks // 256)]
+        used = connections[: max(1, blocks // _SLICE_BLOCKS)]
         for other in used[1:]:
             other.execute(f"{begin}; SET TRANSACTION SNAPSHOT '{snapshot}'")
         cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]  # no table has more blocks
         ranges = [f" WHERE ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
         ranges = ranges if len(used) > 1 else [""]  # a view has no ctid
-        statements = [f"SELECT * FROM {name}{rows}" for rows in ranges]
-        with ThreadPoolExecutor(len(used)) as pool:
-            slices = list(pool.map(_fetch, used, statements, [columns] * len(used)))
+        yield used, [f"SELECT * FROM {name}{rows}" for rows in ranges], names, types, _depths(first, name, names, types)
         for connection in used:
             connection.execute("COMMIT")
     except BaseException:
         for connection in connections:
             with suppress(Error):  # a broken connection has no transaction left
-                connection.rollback()
+                connection.execute("ROLLBACK")
         raise
+
+
+def _depths(connection, table, names, types):
+    """Return how many dimensions the arrays of each column have: the most that the table holds now."""
+    from psycopg import sql
+
+    lists = [name for name, one in zip(names, types, strict=True) if one.item is not None]
+    if not lists:
+        return [1] * len(names)
+    asked = ", ".join(f"max(array_ndims({sql.Identifier(name).as_string()}))" for name in lists)
+    found = dict(zip(lists, connection.execute(f"SELECT {asked} FROM {table}").fetchone(), strict=True))
+    return [found.get(name) or 1 for name in names]
+
+
+def _readings(types, depths, style):
+    from arrow_wire.postgres_reader import reading
+
+    return [reading(one, style, depth) for one, depth in zip(types, depths, strict=True)]
+
+
+def _read(connections, table, style):
+    """Return the table as Arrow, in columns of this style; the rows are in the order in which it holds them."""
+    import pyarrow as pa
+
+    with _slices(connections, table) as (used, statements, names, types, depths):
+        columns = names, _readings(types, depths, style)
+
+        def fetch(connection, statement):
+            return list(_fetch(connection, statement, columns, _ROWS, _BYTES))
+
+        with ThreadPoolExecutor(len(used)) as pool:
+            slices = list(pool.map(fetch, used, statements))
     arrays = [pa.chunked_array(parts) for parts in zip(*chain(*slices), strict=True)]
-    return pa.table(arrays, [column.name for column in described])
+    return pa.table(arrays, names)
 
 
-@transport(
-    "read",
-    frame="polars",
-    requires=["polars", *REQUIRES],
-    lossy={"refused": "timestamps_tz decimals arrays enum json jsonb"},
-    **_WAY,
-)
+def _stream(connections, table, style):
+    """Yield the table as record batches, in the order in which they come over the connections.
+
+    Each connection is at most two batches ahead of whoever takes them.
+    """
+    import pyarrow as pa
+
+    with _slices(connections, table) as (used, statements, names, types, depths), ExitStack() as stack:
+        columns = names, _readings(types, depths, style)
+        arrived: queue.Queue[Any] = queue.Queue(len(used))
+        stopped = Event()
+
+        def put(item):
+            while not stopped.is_set():
+                with suppress(queue.Full):
+                    return arrived.put(item, timeout=0.1)
+
+        def fetch(connection, statement):
+            try:
+                for arrays in _fetch(connection, statement, columns, _STREAM_ROWS, _STREAM_BYTES):
+                    put(pa.record_batch(arrays, names))
+                    if stopped.is_set():
+                        return
+                put(None)
+            except BaseException as error:
+                put(error)
+
+        pool = stack.enter_context(ThreadPoolExecutor(len(used)))
+        stack.callback(stopped.set)
+        for connection, statement in zip(used, statements, strict=True):
+            pool.submit(fetch, connection, statement)
+        running = len(used)
+        while running:
+            item = arrived.get()
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                running -= 1
+            else:
+                yield item
+
+
+@transport("read", frame="polars", requires=["polars", *_REQUIRES], **_WAY)
 def read_polars_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into the frame's own memory.
 
-    All types come back exactly, a uuid as text; an infinite date is refused. A slice is a range of the table's blocks;
-    one snapshot makes of them what one query would give. `jit` is off: it takes longer than a slice saves by it.
+    A slice is a range of the table's blocks; one snapshot makes of them what one query would give. `jit` is off: it
+    takes longer than a slice saves by it. A uuid comes as a text, an interval as a duration of days of 24 hours, and as
+    the server's text what polars has no type for: JSON, network addresses, enums, a numeric without a limit or with
+    more than 38 digits. Refused, with column and row, is what no frame can hold: an infinite date or time, a numeric
+    NaN, an interval with months, 24:00. A table with arrays is asked first how many dimensions they have; where these
+    begin is lost.
     """
+    from dataclasses import replace
+
     import polars as pl
+    from arrow_wire.postgres_reader import VIEWS
 
-    return pl.from_arrow(_read(connections, table, {}), rechunk=False)
+    return pl.from_arrow(_read(connections, table, replace(VIEWS, digits=_POLARS_DIGITS)), rechunk=False)
 
 
-@transport(
-    "read",
-    frame="pandas",
-    requires=["pandas", *REQUIRES],
-    lossy={"refused": "far_dates timestamps_tz decimals arrays enum json jsonb"},
-    **_WAY,
-)
+@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], **_WAY)
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 
     As `read_polars_tuned`, but texts alone (dtype str) stay there: other columns are copied. A date becomes
     datetime64[us]; integers with nulls get pandas' nullable dtypes.
     """
+    from dataclasses import replace
+
     import pandas as pd
+    import pyarrow as pa
+    from arrow_wire.postgres_reader import LARGE
 
     dtypes = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
-    arrow = _read(connections, table, _PANDAS)
+    arrow = _read(connections, table, replace(LARGE, date=pa.timestamp("us")))
     made = [c.to_pandas(types_mapper=(lambda t: dtypes.get(str(t))) if c.null_count else None) for c in arrow.columns]
     return pd.DataFrame(dict(zip(arrow.column_names, made, strict=True)), copy=False)
+
+
+@transport("unload", requires=["pyarrow.parquet", *_REQUIRES], **_WAY)
+def unload_tuned(connections, table, destination):
+    """Read a slice of the table on every core and write the rows, as they arrive, as one Parquet file.
+
+    As `read_polars_tuned`, from which no more than a few batches of 65,536 rows are held at a time.
+    """
+    from arrow_wire.postgres_reader import LARGE
+
+    from harness.transports.parts import write_part
+
+    write_part(destination, "rows", _stream(connections, table, LARGE))
