@@ -17,7 +17,7 @@ from threading import Event
 from typing import Any
 
 from harness.registry import Unsupported, transport
-from harness.transports.postgres.psycopg.described import columns_of
+from harness.transports.postgres.psycopg.tuned import columns_of
 from harness.transports.postgres.tables import LOCK_TIMEOUT, number_of_connections
 
 _REQUIRES = ["arrow_wire.postgres_reader", "psycopg", "pyarrow"]
@@ -287,12 +287,12 @@ def read_polars_tuned(connections, table):
     return pl.from_arrow(_read(connections, table, replace(VIEWS, digits=_POLARS_DIGITS)), rechunk=False)
 
 
-@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], **_WAY)
+@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], lossy={"refused": "far_dates"}, **_WAY)
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 
     As `read_polars_tuned`, but texts alone (dtype str) stay there: other columns are copied. A date becomes
-    datetime64[us]; integers with nulls get pandas' nullable dtypes.
+    datetime64[us], which ends in the year 294247: one beyond is refused; integers with nulls get pandas' nullable dtypes.
     """
     from dataclasses import replace
 

@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from harness.registry import Unsupported, transport
-from harness.transports.postgres.psycopg.described import columns_of
-from harness.transports.postgres.psycopg.together import most_together, settle, together
+from harness.transports.postgres.psycopg.tuned import columns_of, most_together, settle, together
 from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, number_of_connections
 
 _REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]

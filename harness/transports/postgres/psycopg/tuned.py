@@ -1,8 +1,8 @@
-"""Transactions on several connections that end together: https://www.postgresql.org/docs/current/two-phase.html
+"""What the tuned ways share: names and types of columns, and transactions that end together.
 
-All but the first are prepared, then the first one commits, which decides, then the prepared ones do. Each is named
-after the first one's transaction, so that whoever finds one later can ask the server what became of that, and do the
-same.
+Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared ones
+do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one's transaction, so that
+whoever finds one later can ask the server what became of that, and do the same.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +10,18 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 PREFIX = "dataframe-io-lab"  # of the names of prepared transactions: prefix, transaction id of the first one, number
+
+
+def columns_of(connection, query):
+    """Return the names and the types of a query's columns; types that not every server has are asked for."""
+    from arrow_wire import postgres_types
+
+    cursor = connection.execute(f"{query} LIMIT 0")
+    result = cursor.pgresult
+    found = [(result.ftype(number), result.fmod(number)) for number in range(result.nfields)]
+    unknown = [oid for oid, _ in found if not postgres_types.known(oid)]
+    answer = connection.execute(postgres_types.question(unknown)).fetchall() if unknown else ()
+    return [column.name for column in cursor.description], postgres_types.types(found, answer)
 
 
 def most_together(connection):
