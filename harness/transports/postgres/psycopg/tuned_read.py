@@ -292,7 +292,8 @@ def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 
     As `read_polars_tuned`, but texts alone (dtype str) stay there: other columns are copied. A date becomes
-    datetime64[us], which ends in the year 294247: one beyond is refused; integers with nulls get pandas' nullable dtypes.
+    datetime64[us], which ends in the year 294247: one beyond is refused. Integers with nulls get pandas' nullable
+    dtypes.
     """
     from dataclasses import replace
 
