@@ -1,7 +1,7 @@
 """What the tuned ways share: names and types of columns, and transactions that end together.
 
 Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared
-ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one's transaction, so that
+ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one, so that
 whoever finds one later can ask the server what became of that, and do the same.
 """
 
