@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 LAB    := $(VENV)/bin/lab
 STAMP  := $(VENV)/.installed
+LOCKED := $(VENV)/.locked
 
 # Set on the command line, for example: make bench ROWS=1000000 PASSES=5 ONLY='postgres.*.write_*'
 SUITE  ?= matrix
@@ -29,14 +30,18 @@ help: ## Print this help
 
 install: $(STAMP) ## Create .venv from the lock file; does nothing when it is current
 
-# The stamp is newer than the lock files exactly when the environment is current. What only checks the lab is in
-# requirements-dev.lock: the images go without.
-$(STAMP): requirements.lock requirements-dev.lock pyproject.toml
+# The stamps are newer than the lock files and the sources of native/ exactly when the environment is current. What only
+# checks the lab is in requirements-dev.lock: the images go without.
+$(LOCKED): requirements.lock requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "expected Python >= 3.11, found $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement requirements.lock --requirement requirements-dev.lock
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMP): $(LOCKED) requirements-native.lock $(shell find native -name '*.py' -o -name '*.zig' -o -name '*.toml')
+	native/install $(VENV)/bin/python requirements-native.lock
 	@touch $@
 
 # Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
@@ -128,6 +133,7 @@ DIST ?= dist
 
 wheel: $(STAMP) ## Build the wheel, into dist/: the lab for machines without a clone
 	@$(VENV)/bin/python -m hatchling build --target wheel --directory "$(DIST)"
+	@native/install --wheel "$(DIST)" $(VENV)/bin/python requirements-native.lock
 
 benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of the lab, data generation
 	$(VENV)/bin/python -m benchmarks.harness
@@ -140,9 +146,10 @@ ENGINE_LOCK = $(COMPILE) --constraint requirements.lock --constraint requirement
   $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' requirements.lock)
 
 lock: $(STAMP) ## Resolve pyproject.toml into its locks again
-	$(COMPILE) --extra all --group build pyproject.toml --output-file requirements.lock
+	$(COMPILE) --extra all --group build --no-emit-package arrow-wire pyproject.toml --output-file requirements.lock
 	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(COMPILE) --group docs --output-file requirements-docs.lock
+	$(COMPILE) --group native --output-file requirements-native.lock
 	$(COMPILE) --group daft --output-file requirements-daft.lock
 	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
 	$(ENGINE_LOCK) --extra spark --output-file requirements-spark.lock

@@ -79,6 +79,19 @@ def test_what_builds_the_site_has_a_lock_of_its_own_and_is_nowhere_else():
         assert not names(groups["docs"]) & entries(other).keys()
 
 
+def test_what_compiles_the_library_has_a_lock_of_its_own_and_stays_nowhere():
+    of_native = entries("requirements-native.lock")
+    asked = tomllib.loads((ROOT / "native/pyproject.toml").read_text())
+    assert sorted(asked["build-system"]["requires"]) == sorted(PROJECT["dependency-groups"]["native"])
+    assert names(asked["build-system"]["requires"]) <= of_native.keys()
+    assert f"arrow-wire=={asked['project']['version']}" in PROJECT["project"]["optional-dependencies"]["tuned"]
+    for other in LOCKS:
+        assert not {"ziglang", "arrow-wire"} & entries(other).keys()
+    assert "/lab/native/install /opt/lab/bin/python /lab/requirements-native.lock" in (
+        ROOT / "images/harness/Dockerfile"
+    ).read_text()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("processor", SOURCES)
 def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_source(processor):
