@@ -1,12 +1,9 @@
 """Casts that Arrow does before anything is encoded: those between texts and numbers, which are rare."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from arrow_wire.clickhouse_types import Type
-
-_WHOLE = pa.decimal256(76, 0)
 
 
 def converted(array: pa.Array, target: Type) -> pa.Array:
@@ -46,9 +43,4 @@ def _of_texts(array: pa.Array, target: Type) -> pa.Array:
         return array.cast(pa.string()).cast(pa.decimal256(*map(int, target.literals)))
     if family in ("Float32", "Float64", "BFloat16"):
         return array.cast(pa.string()).cast(pa.float64())
-    if family.removeprefix("U").startswith("Int") and family[-1].isdigit():
-        texts = array.cast(pa.string())
-        if pc.any(pc.match_substring_regex(texts, "[^-+0-9]")).as_py():
-            raise ValueError("texts that are no whole numbers")
-        return texts.cast(_WHOLE)
     return array

@@ -19,11 +19,12 @@ from arrow_wire.library import Array, Buffer
 COPY = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4, 32: 5}
 ZEROS, BOOLEANS, FLOATS = 6, 7, 8
 INTEGERS = {64: 9, 128: 10, 256: 11}
-STRING, FIXED_STRING, UUID, IPV4, IPV6, ENUM = range(12, 36, 4)
-LIST, FIELDS, DICTIONARY, LOW_CARDINALITY, DOCUMENT = range(36, 41)
+STRING, FIXED_STRING, UUID, IPV4, IPV6, DIGITS, ENUM = range(12, 40, 4)
+LIST, FIELDS, DICTIONARY, LOW_CARDINALITY, DOCUMENT = range(40, 45)
 _TEXTS = {arrays.TEXT32: 0, arrays.TEXT64: 1, arrays.VIEW: 2, arrays.FIXED: 3}
 _TEXT_TYPES = {"String": STRING, "FixedString": FIXED_STRING, "UUID": UUID, "IPv4": IPV4, "IPv6": IPV6}
 _TEXT_TYPES |= {"Enum8": ENUM, "Enum16": ENUM, "Enum": ENUM}
+_TEXT_TYPES |= {f"{sign}Int{bits}": DIGITS for sign in ("", "U") for bits in (8, 16, 32, 64, 128, 256)}
 _WIDTHS = {"UUID": 16, "IPv4": 4, "IPv6": 16, "Enum8": 1, "Enum": 1, "Enum16": 2, "String": 1}
 
 
@@ -87,10 +88,10 @@ def _plain(target: Type, kind: pa.DataType, array: Array) -> Plan:
         return _above(DOCUMENT, array, [child], target.text)
     if kind == pa.null() and target.family not in ("Tuple", "JSON", "Object"):
         return _leaf(array, ZEROS, target.text, width=width_of(target))
-    if target.family in _TEXT_TYPES and (made := _of_text(target, kind, array)):
-        return made
     if number := clickhouse_numbers.number(target, kind):
         return _leaf(array, _number_encoder(number, target, kind), target.text, number)
+    if target.family in _TEXT_TYPES and (made := _of_text(target, kind, array)):
+        return made
     raise TypeError(f"expected values for {target.text}, found {kind}")
 
 
@@ -123,7 +124,10 @@ def _of_text(target: Type, kind: pa.DataType, array: Array) -> Plan | None:
     if target.family == "IPv6" and types.is_fixed_size_binary(kind) and kind.byte_width == 16:
         return _leaf(array, COPY[16], target.text)
     encoder = _TEXT_TYPES[target.family] + _TEXTS[array.layout]
+    if encoder in range(DIGITS, ENUM) and not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        return None
     made = _leaf(array, encoder, target.text, width=width_of(target))
+    made.node.source = int(target.family.startswith("Int"))
     if target.labels:
         labels = arrays.described(pa.array([label for label, _ in target.labels], pa.string()))
         numbers = pa.py_buffer(b"".join(number.to_bytes(2, "little", signed=True) for _, number in target.labels))

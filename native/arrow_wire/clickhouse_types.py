@@ -107,3 +107,17 @@ def _name(tokens, first, last):
 
 def _unescaped(text):
     return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), text, flags=re.DOTALL)
+
+
+def head(name: str, kind: str) -> bytes:
+    """Return the name and the type of a column as they stand in a block, each behind its size."""
+    return _sized(name) + _sized(kind)
+
+
+def _sized(text: str) -> bytes:
+    data, sizes = text.encode(), bytearray()
+    size = len(data)
+    while size >= 128:
+        sizes.append(size & 127 | 128)
+        size >>= 7
+    return bytes([*sizes, size]) + data

@@ -42,7 +42,7 @@ const encoders = [_]Encode{
     texts.strings(.text32).put,     texts.strings(.text64).put,     texts.strings(.view).put,
     texts.strings(.fixed).put,
 } ++ texts.inLayouts(texts.Padded) ++ texts.inLayouts(texts.Uuid) ++ texts.inLayouts(texts.Ip4) ++
-    texts.inLayouts(texts.Ip6) ++ [_]Encode{
+    texts.inLayouts(texts.Ip6) ++ texts.inLayouts(texts.Whole) ++ [_]Encode{
     texts.enums(.text32).put, texts.enums(.text64).put, texts.enums(.view).put, texts.enums(.fixed).put,
     list,                     fields,                   dictionary,             lowCardinality,
     document,

@@ -124,7 +124,7 @@ fn made(comptime layout: arrow.Layout, comptime Form: type) type {
             for (0..rows.count) |i| {
                 const row = rows.at(i);
                 const place = to[i * width ..][0..width];
-                if (reader.nulls.absent(row)) @memset(place, 0) else try Form.put((try reader.text(row)).bytes(), place);
+                if (reader.nulls.absent(row)) @memset(place, 0) else try Form.put((try reader.text(row)).bytes(), place, node);
             }
         }
     };
@@ -139,7 +139,7 @@ pub fn inLayouts(comptime Form: type) [4]*const fn (*const Node, Rows, *Out) Err
 
 /// FixedString: shorter texts are filled up with zeros.
 pub const Padded = struct {
-    fn put(text: []const u8, to: []u8) Error!void {
+    fn put(text: []const u8, to: []u8, _: *const Node) Error!void {
         if (text.len > to.len) return error.Range;
         @memcpy(to[0..text.len], text);
         @memset(to[text.len..], 0);
@@ -161,7 +161,7 @@ const digits: [256]u8 = table: {
 pub const Uuid = struct {
     const places: [16]u8 = .{ 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
 
-    fn put(text: []const u8, to: []u8) Error!void {
+    fn put(text: []const u8, to: []u8, _: *const Node) Error!void {
         if (text.len == 16) {
             for (0..16) |i| to[i ^ 7] = text[i];
             return;
@@ -171,16 +171,41 @@ pub const Uuid = struct {
         inline for (places, 0..) |place, i| {
             const high, const low = .{ digits[text[place]], digits[text[place + 1]] };
             seen |= high | low;
-            to[i ^ 7] = high << 4 | low & 15;
+            to[i ^ 7] = high << 4 | (low & 15);
         }
         const hyphens = text[8] == '-' and text[13] == '-' and text[18] == '-' and text[23] == '-';
         if (seen > 15 or !hyphens) return error.Form;
     }
 };
 
+/// Whole numbers of any width from their digits; `source` is 1 for signed ones.
+pub const Whole = struct {
+    fn put(text: []const u8, to: []u8, node: *const Node) Error!void {
+        const negative = text.len > 0 and text[0] == '-';
+        const shown = if (text.len > 0 and (negative or text[0] == '+')) text[1..] else text;
+        if (shown.len == 0) return error.Form;
+        var value: u256 = 0;
+        for (shown) |character| {
+            const digit = digits[character];
+            if (digit > 9) return error.Form;
+            const product = @mulWithOverflow(value, 10);
+            const sum = @addWithOverflow(product[0], digit);
+            if (product[1] | sum[1] != 0) return error.Range;
+            value = sum[0];
+        }
+        const bits: u9 = @intCast(@min(256, 8 * to.len));
+        const signed = node.source == 1;
+        const most = std.math.shr(u256, std.math.maxInt(u256), @as(u32, 256) - bits + @intFromBool(signed));
+        if (negative and !signed and value > 0) return error.Range;
+        if (value > most and !(negative and value == most + 1)) return error.Range;
+        const whole = if (negative) 0 -% value else value;
+        for (to, 0..) |*byte, i| byte.* = @truncate(std.math.shr(u256, whole, 8 * i));
+    }
+};
+
 /// IPv4: a number, so its last byte comes first.
 pub const Ip4 = struct {
-    fn put(text: []const u8, to: []u8) Error!void {
+    fn put(text: []const u8, to: []u8, _: *const Node) Error!void {
         const bytes = try parse(text);
         for (0..4) |i| to[i] = bytes[3 - i];
     }
@@ -209,7 +234,7 @@ fn number(text: []const u8, base: u8) Error!u32 {
 
 /// IPv6: 16 bytes as they are, or made of groups of digits; an IPv4 becomes ::ffff:a.b.c.d, as with the server.
 pub const Ip6 = struct {
-    fn put(text: []const u8, to: []u8) Error!void {
+    fn put(text: []const u8, to: []u8, _: *const Node) Error!void {
         @memset(to, 0);
         if (std.mem.indexOfScalar(u8, text, ':') == null) {
             @memset(to[10..12], 0xff);

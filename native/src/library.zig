@@ -9,6 +9,8 @@ const postgres_fields = @import("postgres_fields.zig");
 
 comptime {
     _ = columns; // which exports its own
+    _ = @import("clickhouse_decode.zig");
+    _ = @import("clickhouse_encode.zig");
     _ = @import("clickhouse_encode.zig");
 }
 
