@@ -10,7 +10,7 @@ import pyarrow as pa
 from arrow_wire.clickhouse_convert import converted
 from arrow_wire.clickhouse_library import Column, Result, functions
 from arrow_wire.clickhouse_plan import Plan, plan
-from arrow_wire.clickhouse_types import Type, head, parsed
+from arrow_wire.clickhouse_types import Type, head, innermost, parsed, takes_null
 from arrow_wire.library import Buffer
 
 _NULL, _RANGE, _INEXACT, _FORM, _DAMAGED, _MEMORY = range(1, 7)
@@ -18,8 +18,9 @@ _EXPECTED = {
     _NULL: "no null for {type}",
     _RANGE: "a value that {type} holds",
     _INEXACT: "a value that {type} holds exactly",
-    _FORM: "a value of {type}",
+    _FORM: "{form}",
 }
+_FORMS = {"UUID": "a UUID of 36 characters", "IPv4": "an address like 192.0.2.1", "IPv6": "an address like 2001:db8::1"}
 _SHOWN = 50  # characters of a value in a message
 
 
@@ -92,7 +93,9 @@ class Columns:
         row = int(rows[low])
         found = repr(array[row].as_py() if array.type != pa.null() else None)
         found = found if len(found) <= _SHOWN else found[:_SHOWN] + "..."
-        return ValueError(f'column "{name}", row {row}: expected {_EXPECTED[failure].format(type=target.text)}, found {found}')
+        form = _FORMS.get(innermost(target), f"a value of {target.text}")
+        expected = _EXPECTED[failure].format(type=target.text, form=form)
+        return ValueError(f'column "{name}": expected {expected} in row {row}, found {found}')
 
 
 def _encoded(columns: ctypes.Array, count: int, room: Room, rows: np.ndarray | range) -> Result:
@@ -113,7 +116,10 @@ def _taken(name: str, array: pa.Array, target: Type) -> pa.Array:
 
 
 def _planned(name: str, target: Type, array: pa.Array) -> Plan:
+    if array.null_count and not takes_null(target):
+        hint = "fill them or make the column Nullable"
+        raise TypeError(f'column "{name}": expected no null for {target.text}, found {array.null_count}; {hint}')
     try:
         return plan(target, array)
     except TypeError as error:
-        raise TypeError(f'column "{name}": {error}; cast it, or write in another way') from None
+        raise TypeError(f'column "{name}": {error}') from None

@@ -13,7 +13,7 @@ from pyarrow import types
 
 from arrow_wire import arrays, clickhouse_numbers
 from arrow_wire.clickhouse_library import WIDE, Node
-from arrow_wire.clickhouse_types import Type, quoted
+from arrow_wire.clickhouse_types import Type, innermost, quoted
 from arrow_wire.library import Array, Buffer
 
 COPY = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4, 32: 5}
@@ -43,6 +43,7 @@ def plan(target: Type, array: pa.Array) -> Plan:
     A Nullable column without a null is sent as one that is not, and a LowCardinality that is no dictionary in the frame
     as what it is made of: the server converts.
     """
+    _check_uuid(target, array.type)
     made = arrays.described(array)
     kind = _storage(array.type)
     if target.family == "Nullable" and not (array.null_count or kind == pa.null() or types.is_dictionary(kind)):
@@ -54,6 +55,12 @@ def plan(target: Type, array: pa.Array) -> Plan:
 
 def _storage(kind: pa.DataType) -> pa.DataType:
     return _storage(kind.storage_type) if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _check_uuid(target: Type, kind: pa.DataType) -> None:
+    """Raise TypeError for UUIDs that would become 16 bytes of a text."""
+    if isinstance(kind, pa.UuidType) and innermost(target) in ("String", "FixedString"):
+        raise TypeError(f"expected texts for {target.text}, found UUIDs; make texts of them with str")
 
 
 def _nullable(target: Type, kind: pa.DataType, array: Array) -> Plan:
@@ -92,7 +99,7 @@ def _plain(target: Type, kind: pa.DataType, array: Array) -> Plan:
         return _leaf(array, _number_encoder(number, target, kind), target.text, number)
     if target.family in _TEXT_TYPES and (made := _of_text(target, kind, array)):
         return made
-    raise TypeError(f"expected values for {target.text}, found {kind}")
+    raise TypeError(f"expected values for {target.text}, found {kind}; cast it first")
 
 
 def _number_encoder(number: clickhouse_numbers.Number, target: Type, kind: pa.DataType) -> int:
@@ -143,7 +150,7 @@ def _list(target: Type, kind: pa.DataType, array: Array) -> Plan:
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         items = kind.value_type
     else:
-        raise TypeError(f"expected lists for {target.text}, found {kind}")
+        raise TypeError(f"expected lists for {target.text}, found {kind}; make lists of it")
     if target.family == "Array":
         child = _nullable(target.inner[0], items, array.children[0])
         wire = target.text if child.wire == target.inner[0].text else f"Array({child.wire})"

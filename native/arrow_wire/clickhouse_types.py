@@ -42,6 +42,20 @@ def quoted(name: str) -> str:
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
+def takes_null(kind: Type) -> bool:
+    """Whether a column of a type can be null: it is Nullable, or one that is within."""
+    if kind.family in ("LowCardinality", "SimpleAggregateFunction"):
+        return takes_null(kind.inner[-1])
+    return kind.family == "Nullable"
+
+
+def innermost(kind: Type) -> str:
+    """Return the family of a type without what stands around it."""
+    while kind.family in ("Nullable", "LowCardinality", "Array"):
+        kind = kind.inner[-1]
+    return kind.family
+
+
 def _type(text, tokens, place):
     """Return the type that begins at a token, and the place behind it."""
     if place >= len(tokens) or tokens[place][0] != 1:
