@@ -85,6 +85,34 @@ fn Reader(comptime layout: arrow.Layout) type {
 
 const block = 128; // texts at a time
 
+/// Find the texts of some rows, and have what is to be read next loaded into the cache: rows in an order of their own
+/// stand far apart, and each load would be waited for. Return how many bytes the texts are.
+inline fn find(comptime layout: arrow.Layout, reader: *const Reader(layout), rows: Rows, done: usize, part: []Text) Error!usize {
+    if (rows.list) |list| {
+        const width: usize = switch (layout) {
+            .text32 => 4,
+            .text64 => 8,
+            .view => 16,
+            else => reader.array.width,
+        };
+        for (list[done..][0..part.len]) |row| {
+            const place = (reader.offset +% row) *% width;
+            if (place < reader.values.len) @prefetch(&reader.values[place], .{});
+        }
+    }
+    var total: usize = 0;
+    for (part, 0..) |*text, i| {
+        const row = rows.at(done + i);
+        text.* = if (reader.nulls.absent(row)) .{ .rest = &.{}, .size = 0 } else try reader.text(row);
+        if (rows.list != null and text.size > 0) {
+            @prefetch(text.rest.ptr, .{});
+            @prefetch(&text.rest[text.size - 1], .{});
+        }
+        total += text.size;
+    }
+    return total;
+}
+
 /// String: the size, in seven bits a byte, and the bytes.
 pub fn strings(comptime layout: arrow.Layout) type {
     return struct {
@@ -94,13 +122,10 @@ pub fn strings(comptime layout: arrow.Layout) type {
             var done: usize = 0;
             while (done < rows.count) {
                 const part = texts[0..@min(block, rows.count - done)];
-                var total: usize = 0;
-                for (part, 0..) |*text, i| {
-                    const row = rows.at(done + i);
-                    text.* = if (reader.nulls.absent(row)) .{ .rest = &.{}, .size = 0 } else try reader.text(row);
-                    total += text.size + shared.varintSize(text.size);
-                }
-                const to = try out.more(total + Text.move);
+                const total = try find(layout, &reader, rows, done, part);
+                var sizes: usize = 0;
+                for (part) |text| sizes += shared.varintSize(text.size);
+                const to = try out.more(total + sizes + Text.move);
                 var place: usize = 0;
                 for (part) |text| {
                     place = shared.putVarint(to, place, text.size);
@@ -121,10 +146,16 @@ fn made(comptime layout: arrow.Layout, comptime Form: type) type {
             const reader: Reader(layout) = .of(node.array);
             const width = node.width;
             const to = try out.more(rows.count * width);
-            for (0..rows.count) |i| {
-                const row = rows.at(i);
-                const place = to[i * width ..][0..width];
-                if (reader.nulls.absent(row)) @memset(place, 0) else try Form.put((try reader.text(row)).bytes(), place, node);
+            var texts: [block]Text = undefined;
+            var done: usize = 0;
+            while (done < rows.count) {
+                const part = texts[0..@min(block, rows.count - done)];
+                _ = try find(layout, &reader, rows, done, part);
+                for (part, done..) |text, i| {
+                    const place = to[i * width ..][0..width];
+                    if (reader.nulls.absent(rows.at(i))) @memset(place, 0) else try Form.put(text.bytes(), place, node);
+                }
+                done += part.len;
             }
         }
     };

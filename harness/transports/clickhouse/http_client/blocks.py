@@ -30,7 +30,9 @@ def joined(table):
     import pyarrow as pa
 
     arrays = []
-    for column in table.unify_dictionaries().columns:
+    for column in table.columns:
+        if column.num_chunks > 1:
+            column = column.unify_dictionaries()
         arrays.append(column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks))
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
