@@ -82,7 +82,9 @@ class Columns:
         if failure == _MEMORY:
             return MemoryError(f'column "{name}": no memory for a block of {len(rows)} rows')
         if failure == _DAMAGED:
-            return ValueError(f'column "{name}": expected an array that agrees with itself, found offsets beyond its end')
+            return ValueError(
+                f'column "{name}": expected an array that agrees with itself, found offsets beyond its end'
+            )
         low, high = 0, len(rows)  # the first row that fails ends before `high`
         while high - low > 1:
             middle = (low + high) // 2

@@ -131,7 +131,9 @@ def _of_text(target: Type, kind: pa.DataType, array: Array) -> Plan | None:
     if target.family == "IPv6" and types.is_fixed_size_binary(kind) and kind.byte_width == 16:
         return _leaf(array, COPY[16], target.text)
     encoder = _TEXT_TYPES[target.family] + _TEXTS[array.layout]
-    if encoder in range(DIGITS, ENUM) and not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+    if encoder in range(DIGITS, ENUM) and not (
+        types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    ):
         return None
     made = _leaf(array, encoder, target.text, width=width_of(target))
     made.node.source = int(target.family.startswith("Int"))

@@ -77,7 +77,9 @@ class Result:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def batches(result: Result, readinto: Callable[[memoryview], int], enough: int = sys.maxsize) -> Iterator[pa.RecordBatch]:
+def batches(
+    result: Result, readinto: Callable[[memoryview], int], enough: int = sys.maxsize
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a stream, in batches of at least `enough` rows; one batch without rows where it has none.
 
     `readinto` fills memory from its beginning and returns how many bytes it filled, 0 at the end of the stream.

@@ -90,27 +90,16 @@ pub fn index(array: *const Array, row: usize) Error!usize {
 
 /// Raise Damaged unless the buffers of an array, and of all below it, are as long as it says.
 pub fn check(array: *const Array) Error!void {
-    const end = std.math.add(usize, array.offset, array.length) catch return error.Damaged;
-    if (array.layout == .nothing) return;
-    if (array.validity.size > 0 and array.validity.size < end / 8 + @intFromBool(end % 8 > 0)) return error.Damaged;
-    const items: usize = switch (array.layout) {
-        .text32, .text64, .list32, .list64 => if (array.length == 0) 0 else end + 1,
-        .bits => end / 8 + @intFromBool(end % 8 > 0),
-        .list_fixed, .fields, .nothing => 0,
-        else => end,
-    };
-    const width: usize = switch (array.layout) {
-        .bits => 1,
-        .text32, .list32 => 4,
-        .text64, .list64 => 8,
-        .view => 16,
-        else => array.width,
-    };
-    if (array.values.size < (std.math.mul(usize, items, width) catch return error.Damaged)) return error.Damaged;
+    try array.check();
+    try checkFields(array);
+}
+
+/// Raise Damaged where a struct has fewer values in a field than rows.
+fn checkFields(array: *const Array) Error!void {
     for (0..array.child_count) |number| {
         const child = array.child(number);
-        try check(child);
         if (array.layout == .fields and child.length < array.length) return error.Damaged;
+        try checkFields(child);
     }
 }
 

@@ -11,7 +11,6 @@ comptime {
     _ = columns; // which exports its own
     _ = @import("clickhouse_decode.zig");
     _ = @import("clickhouse_encode.zig");
-    _ = @import("clickhouse_encode.zig");
 }
 
 /// Encode rows for COPY (FORMAT binary); see `postgres_encode.encode`. `order` may be null: rows as they stand.

@@ -5,7 +5,7 @@ import os
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.http_client.blocks import blocks_of, slices
@@ -149,8 +149,11 @@ def _staged(connection, table, names):
             columns = identifiers(names)
             select = f"SELECT {columns} FROM {identifier(staging)}"
             _ask(connection, f"INSERT INTO {identifier(table)} ({columns}) {select}")
-    finally:
-        _ask(connection, f"DROP TABLE {identifier(staging)} SYNC")
+    except BaseException:
+        with suppress(RuntimeError, OSError):  # what failed before says more
+            _ask(connection, f"DROP TABLE {identifier(staging)} SYNC")
+        raise
+    _ask(connection, f"DROP TABLE {identifier(staging)} SYNC")
 
 
 @transport(
