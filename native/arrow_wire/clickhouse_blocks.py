@@ -64,6 +64,11 @@ class Columns:
             )
         )
 
+    @property
+    def wires(self) -> list[tuple[str, str]]:
+        """Name and type of each column as they stand in a block."""
+        return [(name, made.wire) for name, made in zip(self._names, self._plans, strict=True)]
+
     def block(self, room: Room, rows: np.ndarray | range) -> memoryview:
         """Return rows as one block, which the next one in this room overwrites.
 
@@ -93,8 +98,7 @@ class Columns:
             low, high = (low, middle) if failed.failure else (middle, high)
             failure = failed.failure or failure
         row = int(rows[low])
-        found = repr(array[row].as_py() if array.type != pa.null() else None)
-        found = found if len(found) <= _SHOWN else found[:_SHOWN] + "..."
+        found = _shown(array[row])
         form = _FORMS.get(innermost(target), f"a value of {target.text}")
         expected = _EXPECTED[failure].format(type=target.text, form=form)
         return ValueError(f'column "{name}": expected {expected} in row {row}, found {found}')
@@ -108,6 +112,14 @@ def _encoded(columns: ctypes.Array, count: int, room: Room, rows: np.ndarray | r
         room.address, columns, count, None if numbers is None else numbers.ctypes.data, first, len(rows), byref(result)
     )
     return result
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        found = repr(value.as_py())
+    except (ArithmeticError, ValueError):  # Python has no such date
+        found = f"one that Python cannot show, of {value.type}"
+    return found if len(found) <= _SHOWN else found[:_SHOWN] + "..."
 
 
 def _taken(name: str, array: pa.Array, target: Type) -> pa.Array:

@@ -214,7 +214,6 @@ pub const State = struct {
     /// One field after the other, each with all of its values.
     fn fields(self: *State, input: *Input) Error!bool {
         if (self.phase == 0) {
-            _ = try self.column.add(self.rows);
             self.phase = 1;
             if (self.children.len > 0) self.children[0].begin(self.rows);
         }
@@ -223,6 +222,7 @@ pub const State = struct {
             if (self.phase < self.children.len) self.children[self.phase].begin(self.rows);
             self.phase += 1;
         }
+        _ = try self.column.add(self.rows); // which are all there now
         return true;
     }
 

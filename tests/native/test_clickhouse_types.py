@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 import pytest
-from pyarrow import ipc
 
 from tests.native.clickhouse_server import Server
 

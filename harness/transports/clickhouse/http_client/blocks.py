@@ -1,6 +1,7 @@
 """Which rows of a table go into the same block: those of one partition, as the server would only cut it up else."""
 
 import re
+from itertools import pairwise
 
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
@@ -44,7 +45,7 @@ def blocks_of(batch, partition_key, parts):
     groups = _partitions(batch, partition_key, parts)
     if groups is None:
         cuts = [len(batch) * number // parts for number in range(parts + 1)]
-        return [range(low, high) for low, high in zip(cuts, cuts[1:], strict=False) if low < high]
+        return [range(low, high) for low, high in pairwise(cuts) if low < high]
     order = np.argsort(groups, kind="stable").astype(np.uint64)
     ends = np.cumsum(np.bincount(groups))
     return [rows for rows in np.split(order, ends[:-1]) if len(rows)]

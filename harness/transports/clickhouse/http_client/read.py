@@ -128,10 +128,10 @@ def _columns(batch):
     settings=PINNED,
 )
 def read_pandas_tuned(connection, table):
-    """Fetch the table as read_polars_tuned does; texts become str columns, dates and timestamps datetime64, unless null.
+    """Fetch the table as read_polars_tuned does; texts become str columns, dates and timestamps datetime64.
 
-    Numbers and booleans with nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is a value of
-    its own; so do decimals, lists and the like, for which it has nothing. Nothing but dates and booleans is copied.
+    Numbers and booleans with nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is a value
+    of its own; so do decimals, lists and the like, for which it has nothing. Only dates and booleans are copied.
     """
     import pandas as pd
     import pyarrow as pa
@@ -153,7 +153,7 @@ def _series(array):
         return pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"), copy=False)
     if pa.types.is_temporal(kind):
         return array.to_pandas()
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        if not array.null_count:
-            return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
+    of_numpy = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if of_numpy and not array.null_count:
+        return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
     return pd.Series(array, dtype=pd.ArrowDtype(kind), copy=False)
