@@ -53,7 +53,7 @@ fn fixed(state: *State, from: []const u8, count: usize) Error!void {
             if (!std.unicode.utf8ValidateSlice(from)) return error.Text;
             try made(column, from, count, state.node.width, FixedText, state);
         },
-        .uuid => try made(column, from, count, 36, Uuid, state),
+        .uuid => try uuids(column, from, count),
         .ip4 => try made(column, from, count, 15, Ip4, state),
         .ip6 => try made(column, from, count, 45, Ip6, state),
         .digits => try made(column, from, count, 80, Digits, state),
@@ -118,35 +118,43 @@ const Found = struct { rest: []const u8, size: usize };
 fn texts(state: *State, input: *Input) Error!void {
     var all: [block]Found = undefined;
     while (state.left > 0) {
+        const part = all[0..@min(block, state.left)];
         const begin = input.at;
-        var count: usize = 0;
-        var total: usize = 0;
-        while (count < @min(block, state.left)) : (count += 1) {
-            const before = input.at;
-            const size = try input.varint() orelse {
-                input.at = before;
-                break;
-            };
-            const rest = input.rest();
-            if (size > rest.len) {
-                input.at = before;
-                break;
-            }
-            input.at += size;
-            all[count] = .{ .rest = rest, .size = size };
-            total += size;
-        }
+        const count = try find(part, input);
         if (count == 0) return;
+        const found = part[0..count];
         if (state.node.kind == .text and !ascii(input.bytes[begin..input.at])) {
-            for (all[0..count]) |text| {
+            for (found) |text| {
                 if (!std.unicode.utf8ValidateSlice(text.rest[0..text.size])) return error.Text;
             }
         }
-        var adding = try state.column.texts(count, total + move);
-        if (state.column.layout == .view) put(true, &adding, all[0..count]) else put(false, &adding, all[0..count]);
+        var adding = try state.column.texts(count, input.at - begin + move);
+        if (state.column.layout == .view) putViews(&adding, found) else put(&adding, found);
         adding.finish();
         state.left -= count;
     }
+}
+
+/// Find the texts that are complete, as many as there is place for, and go behind them.
+fn find(all: []Found, input: *Input) Error!usize {
+    const bytes = input.bytes;
+    var at = input.at;
+    for (all, 0..) |*text, i| {
+        if (at >= bytes.len) return i;
+        var size: usize = bytes[at];
+        var first = at + 1;
+        if (size > 127) {
+            var from: Input = .{ .bytes = bytes, .at = at };
+            size = try from.varint() orelse return i;
+            first = from.at;
+        }
+        const rest = bytes[first..];
+        if (size > rest.len) return i;
+        text.* = .{ .rest = rest, .size = size };
+        at = first + size;
+        input.at = at;
+    }
+    return all.len;
 }
 
 fn ascii(bytes: []const u8) bool {
@@ -161,13 +169,41 @@ const masks: [13]u128 = table: {
     break :table all;
 };
 
-fn put(comptime views: bool, adding: *Texts, all: []const Found) void {
+/// Add texts to a column of views: up to 12 bytes stand in the view itself, in one move where there are 16 to read.
+fn putViews(adding: *Texts, all: []const Found) void {
+    const slots = adding.slots;
+    const room = adding.room;
+    var used = adding.used;
+    for (all, adding.row..) |text, row| {
+        const slot = slots[16 * row ..][0..16];
+        const rest = text.rest;
+        const size = text.size;
+        if (size <= 12) {
+            if (rest.len >= 16) {
+                const word = std.mem.readInt(u128, rest[0..16], .little) & masks[size];
+                std.mem.writeInt(u128, slot, word << 32 | size, .little);
+            } else {
+                std.mem.writeInt(u32, slot[0..4], @intCast(size), .little);
+                @memcpy(slot[4..][0..size], rest[0..size]);
+            }
+            continue;
+        }
+        const to = room[used..];
+        if (size <= move and rest.len >= move) to[0..move].* = rest[0..move].* else @memcpy(to[0..size], rest[0..size]);
+        std.mem.writeInt(u32, slot[0..4], @intCast(size), .little);
+        slot[4..8].* = rest[0..4].*;
+        std.mem.writeInt(u32, slot[8..12], adding.number, .little);
+        std.mem.writeInt(u32, slot[12..16], @intCast(adding.first + used), .little);
+        used += size;
+    }
+    adding.used = used;
+    adding.row += all.len;
+}
+
+/// Add texts to a column of offsets and bytes.
+fn put(adding: *Texts, all: []const Found) void {
     for (all) |text| {
-        if (views and text.size <= 12 and text.rest.len >= 16) {
-            const word = std.mem.readInt(u128, text.rest[0..16], .little) & masks[text.size];
-            std.mem.writeInt(u128, adding.slots[16 * adding.row ..][0..16], word << 32 | text.size, .little);
-            adding.row += 1;
-        } else if ((!views or text.size > 12) and text.size <= move and text.rest.len >= move) {
+        if (text.size <= move and text.rest.len >= move) {
             adding.room[adding.used..][0..move].* = text.rest[0..move].*;
             adding.took(text.size);
         } else {
@@ -200,16 +236,20 @@ const pairs: [256][2]u8 = table: {
     break :table all;
 };
 
-const Uuid = struct {
-    const places: [16]u8 = .{ 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
+const places: [16]u8 = .{ 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
 
-    fn text(from: []const u8, room: *[80]u8, _: *const Node) Error![]const u8 {
-        if (from.len != 16) return error.Damaged;
+/// Texts of UUIDs, which are two numbers on the wire, each with its last byte first.
+fn uuids(column: *Column, from: []const u8, count: usize) Error!void {
+    var adding = try column.texts(count, count * 36);
+    for (0..count) |i| {
+        const bytes = from[i * 16 ..][0..16];
+        const room = adding.space(36)[0..36];
         inline for (.{ 8, 13, 18, 23 }) |place| room[place] = '-';
-        inline for (places, 0..) |place, i| room[place..][0..2].* = pairs[from[i ^ 7]]; // two numbers, last byte first
-        return room[0..36];
+        inline for (places, 0..) |place, byte| room[place..][0..2].* = pairs[bytes[byte ^ 7]];
+        adding.took(36);
     }
-};
+    adding.finish();
+}
 
 const Ip4 = struct {
     fn text(from: []const u8, room: *[80]u8, _: *const Node) Error![]const u8 {
