@@ -9,6 +9,8 @@ const postgres_fields = @import("postgres_fields.zig");
 
 comptime {
     _ = columns; // which exports its own
+    _ = @import("clickhouse_decode.zig");
+    _ = @import("clickhouse_encode.zig");
 }
 
 /// Encode rows for COPY (FORMAT binary); see `postgres_encode.encode`. `order` may be null: rows as they stand.

@@ -158,7 +158,7 @@ def clickhouse_server(embedded_lab):
             "USE lasting",
             "CREATE TABLE kept (id UUID, number Int32, text String) ENGINE = MergeTree ORDER BY number",
             "CREATE TABLE changing (a Int32) ENGINE = MergeTree ORDER BY ()",
-            "CREATE TABLE priced (price Decimal(9, 2)) ENGINE = MergeTree ORDER BY ()",
+            "CREATE TABLE priced (price AggregateFunction(sum, Int8)) ENGINE = MergeTree ORDER BY ()",
             "CREATE TABLE written (id UUID, number Int32, text String) ENGINE = MergeTree ORDER BY number",
             "CREATE VIEW broken AS SELECT throwIf(number = 40000, 'forty thousand') AS thrown, text FROM kept",
         )

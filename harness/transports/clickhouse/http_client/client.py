@@ -1,19 +1,23 @@
-"""http.client of the standard library, for our own ways into and out of ClickHouse, by compiled loops.
+"""http.client of the standard library, for our own ways into and out of ClickHouse, in its Native format.
 
-https://clickhouse.com/docs/interfaces/formats/Native
+https://clickhouse.com/docs/interfaces/formats/Native; what encodes and decodes is `arrow_wire`, a library of this
+project that is compiled (native/).
 """
 
+import json
 import select
+from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPSConnection
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from harness.transports.clickhouse.server import TIMEOUT_SECONDS
 
 ENDPOINT = "clickhouse_http"
-FOR_POLARS = ["numba", "numpy", "polars", "pyarrow"]
-SLACK = 32  # bytes that a loop may read or write behind the end of a value
-NUMBERS = [f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)] + ["Float32", "Float64"]
+FOR_POLARS = ["arrow_wire", "numpy", "polars", "pyarrow"]
+FOR_PANDAS = ["arrow_wire", "numpy", "pandas", "pyarrow"]
+PAYLOAD = "native columns"
+ON_ONE_LINE = {"print_pretty_type_names": "0"}  # the names of types, as they stand in blocks
 
 
 def server_at(uri):
@@ -29,3 +33,24 @@ def close_if_hung_up(client):
     """Close a connection whose other end is closed: a server keeps an idle one only so long."""
     if client.sock and select.select([client.sock], [], [], 0)[0]:
         client.close()  # the request opens it again
+
+
+def send(client, user, parameters, query, chunks=None):
+    """Send a query, perhaps with a body in chunks made on the way, and return the answer, still to be read.
+
+    A refusal raises RuntimeError with the server's text.
+    """
+    headers = user | {"Transfer-Encoding": "chunked"} if chunks else user
+    close_if_hung_up(client)
+    with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
+        client.request("POST", "/?" + urlencode({**parameters, "query": query}), chunks, headers)
+    response = client.getresponse()
+    if response.status != 200:
+        raise RuntimeError(f"ClickHouse answered {response.status}: {response.read().decode(errors='replace')}")
+    return response
+
+
+def described(client, user, parameters, what):
+    """Return name, type and kind of default of every column of a table or, between parentheses, a query."""
+    answer = send(client, user, parameters | ON_ONE_LINE, f"DESCRIBE {what} FORMAT JSONCompact").read()
+    return [column[:3] for column in json.loads(answer)["data"]]

@@ -1,0 +1,139 @@
+"""Blocks of ClickHouse's Native format from Arrow arrays: https://clickhouse.com/docs/interfaces/formats/Native"""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import byref, pointer
+
+import numpy as np
+import pyarrow as pa
+
+from arrow_wire.clickhouse_convert import converted
+from arrow_wire.clickhouse_library import Column, Result, functions
+from arrow_wire.clickhouse_plan import Plan, plan
+from arrow_wire.clickhouse_types import Type, head, innermost, parsed, takes_null
+from arrow_wire.library import Buffer
+
+_NULL, _RANGE, _INEXACT, _FORM, _DAMAGED, _MEMORY = range(1, 7)
+_EXPECTED = {
+    _NULL: "no null for {type}",
+    _RANGE: "a value that {type} holds",
+    _INEXACT: "a value that {type} holds exactly",
+    _FORM: "{form}",
+}
+_FORMS = {"UUID": "a UUID of 36 characters", "IPv4": "an address like 192.0.2.1", "IPv6": "an address like 2001:db8::1"}
+_SHOWN = 50  # characters of a value in a message
+
+
+class Room:
+    """Memory for one block at a time."""
+
+    def __init__(self) -> None:
+        self.address = functions().arrow_wire_clickhouse_encoder_new()
+        self._free = functions().arrow_wire_clickhouse_encoder_free  # at the interpreter's end globals are gone
+        if not self.address:
+            raise MemoryError("no memory for a block")
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self._free(self.address)
+            self.address = None
+
+
+class Columns:
+    """Arrays of equal length as the columns of a table: each with its name and the name of its type there.
+
+    Raises TypeError for an array whose type has no way into its column's.
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, pa.Array, str]]) -> None:
+        self._names = [name for name, *_ in columns]
+        self._targets = [parsed(text) for *_, text in columns]
+        self._arrays = [
+            _taken(name, array, target) for (name, array, _), target in zip(columns, self._targets, strict=True)
+        ]
+        self._plans = [
+            _planned(name, target, array)
+            for name, target, array in zip(self._names, self._targets, self._arrays, strict=True)
+        ]
+        heads = [head(name, made.wire) for name, made in zip(self._names, self._plans, strict=True)]
+        self._heads = [pa.py_buffer(head) for head in heads]
+        self._columns = (Column * len(heads))(
+            *(
+                Column(Buffer(head.address, head.size), pointer(made.node))
+                for head, made in zip(self._heads, self._plans, strict=True)
+            )
+        )
+
+    @property
+    def wires(self) -> list[tuple[str, str]]:
+        """Name and type of each column as they stand in a block."""
+        return [(name, made.wire) for name, made in zip(self._names, self._plans, strict=True)]
+
+    def block(self, room: Room, rows: np.ndarray | range) -> memoryview:
+        """Return rows as one block, which the next one in this room overwrites.
+
+        `rows` are consecutive ones, or row numbers as uint64 in any order. Raises ValueError for a value that its
+        column does not hold; nothing of the block is to be sent then.
+        """
+        result = _encoded(self._columns, len(self._columns), room, rows)
+        if result.failure:
+            raise self._refused(result.column, result.failure, room, rows)
+        made = (ctypes.c_uint8 * result.size).from_address(result.address)
+        made.room = room  # which lives as long as what is in it
+        return memoryview(made).cast("B")
+
+    def _refused(self, number: int, failure: int, room: Room, rows: np.ndarray | range) -> Exception:
+        name, target, array = self._names[number], self._targets[number], self._arrays[number]
+        if failure == _MEMORY:
+            return MemoryError(f'column "{name}": no memory for a block of {len(rows)} rows')
+        if failure == _DAMAGED:
+            return ValueError(
+                f'column "{name}": expected an array that agrees with itself, found offsets beyond its end'
+            )
+        low, high = 0, len(rows)  # the first row that fails ends before `high`
+        while high - low > 1:
+            middle = (low + high) // 2
+            one = (Column * 1)(self._columns[number])
+            failed = _encoded(one, 1, room, rows[low:middle])
+            low, high = (low, middle) if failed.failure else (middle, high)
+            failure = failed.failure or failure
+        row = int(rows[low])
+        found = _shown(array[row])
+        form = _FORMS.get(innermost(target), f"a value of {target.text}")
+        expected = _EXPECTED[failure].format(type=target.text, form=form)
+        return ValueError(f'column "{name}": expected {expected} in row {row}, found {found}')
+
+
+def _encoded(columns: ctypes.Array, count: int, room: Room, rows: np.ndarray | range) -> Result:
+    result = Result()
+    numbers = None if isinstance(rows, range) else np.ascontiguousarray(rows, np.uint64)
+    first = rows.start if isinstance(rows, range) else 0
+    functions().arrow_wire_clickhouse_encode(
+        room.address, columns, count, None if numbers is None else numbers.ctypes.data, first, len(rows), byref(result)
+    )
+    return result
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        found = repr(value.as_py())
+    except (ArithmeticError, ValueError):  # Python has no such date
+        found = f"one that Python cannot show, of {value.type}"
+    return found if len(found) <= _SHOWN else found[:_SHOWN] + "..."
+
+
+def _taken(name: str, array: pa.Array, target: Type) -> pa.Array:
+    try:
+        return converted(array, target)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise ValueError(f'column "{name}": expected values for {target.text}, found: {error}') from None
+
+
+def _planned(name: str, target: Type, array: pa.Array) -> Plan:
+    if array.null_count and not takes_null(target):
+        hint = "fill them or make the column Nullable"
+        raise TypeError(f'column "{name}": expected no null for {target.text}, found {array.null_count}; {hint}')
+    try:
+        return plan(target, array)
+    except TypeError as error:
+        raise TypeError(f'column "{name}": {error}') from None

@@ -1,0 +1,163 @@
+"""Numbers, dates and times: what a value of an Arrow type is multiplied with to become one of ClickHouse's.
+
+Every one of them is a whole number of some unit there, so that a change of unit is one fraction. Ranges:
+https://clickhouse.com/docs/sql-reference/data-types
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pyarrow as pa
+from pyarrow import types
+
+from arrow_wire.clickhouse_types import Type
+
+# as in src/clickhouse_numbers.zig
+SOURCES = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "i128", "i256", "f16", "f32", "f64", "bits"]
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY = Fraction(1, 86_400)  # of a day, per second
+_FIRST, _LAST = -2_208_988_800, 10_413_792_000  # seconds from 1970 to 1900, and to 2300
+_MOST = 2**255 - 1
+
+
+@dataclass(frozen=True)
+class Number:
+    """How numbers of an array become those of a column: multiplied, divided, and checked against limits.
+
+    `same` says that they are the same bytes, `bits` how wide the numbers are that both sides fit into.
+    """
+
+    source: int
+    width: int
+    factor: int = 1
+    divisor: int = 1
+    low: int = 0
+    high: int = 0
+    same: bool = False
+    floating: bool = False
+    bits: int = 64
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What numbers count: of a kind (numbers, moments, spans of time), so many a one or a second."""
+
+    kind: str
+    rate: Fraction
+    low: int = 0
+    high: int = 0
+    width: int = 0
+
+
+def number(target: Type, kind: pa.DataType) -> Number | None:
+    """Return how values of an Arrow type get into a type of ClickHouse; None where they do not."""
+    if target.family in _FLOATS:
+        return _floating(_FLOATS[target.family], kind)
+    if types.is_fixed_size_binary(kind):  # as the server itself hands out what Arrow has no numbers for
+        wide = target.family.removeprefix("U") in ("Int128", "Int256") and kind.byte_width == width_of(target)
+        return Number(0, kind.byte_width, same=True) if wide else None
+    unit, found = _unit_of_type(target), _unit_of_array(kind)
+    if not unit or not found:
+        return None
+    rate = Fraction(1)
+    if unit.kind == found.kind or (unit.kind, found.kind) == ("number", "moment"):  # as seconds since 1970
+        rate = unit.rate / found.rate
+    elif not (target.family in ("Date", "Date32") and found.kind == "number" and found.rate == 1):
+        return None
+    source = _source(kind)
+    same = rate == 1 and unit.low <= found.low <= found.high <= unit.high and unit.width == found.width
+    bits = _bits(SOURCES[source], unit, rate.numerator)
+    return Number(source, unit.width, rate.numerator, rate.denominator, unit.low, unit.high, same, False, bits)
+
+
+def width_of(target: Type) -> int:
+    """Return how many bytes a number of a type takes. Raises TypeError for a type that is none."""
+    if target.family in _FLOATS:
+        return _FLOATS[target.family]
+    if unit := _unit_of_type(target):
+        return unit.width
+    raise TypeError(f"expected a type that can be written, found {target.text}")
+
+
+_FLOATS = {"Float64": 8, "Float32": 4, "BFloat16": 2}
+
+
+def _floating(width: int, kind: pa.DataType) -> Number | None:
+    if types.is_floating(kind):
+        return Number(_source(kind), width, same=kind.byte_width == width > 2, floating=True)
+    return Number(_source(kind), width, floating=True) if types.is_integer(kind) or types.is_boolean(kind) else None
+
+
+def _bits(source: str, unit: _Unit, factor: int) -> int:
+    """Return how wide numbers have to be for the array's, the column's and what they are multiplied with."""
+    if source == "i256" or unit.width == 32:
+        return 256
+    return 128 if source in ("u64", "i128") or unit.width == 16 or unit.high >= 2**63 or factor >= 2**63 else 64
+
+
+def _source(kind: pa.DataType) -> int:
+    if types.is_boolean(kind):
+        return SOURCES.index("bits")
+    letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
+    return SOURCES.index(f"{letter}{kind.bit_width}")
+
+
+def _unit_of_array(kind: pa.DataType) -> _Unit | None:
+    if types.is_boolean(kind):
+        return _Unit("number", Fraction(1), 0, 1)
+    if types.is_floating(kind):
+        return _Unit("number", Fraction(1))
+    if types.is_decimal(kind):
+        high = 10**kind.precision - 1
+        return _Unit("number", _scale(kind.scale), -high, high, kind.byte_width)
+    if types.is_integer(kind):
+        return _whole("number", kind.bit_width, types.is_signed_integer(kind))
+    if types.is_date32(kind):
+        return _Unit("moment", _DAY, -(2**31), 2**31 - 1, 4)
+    if types.is_date64(kind):
+        return _whole("moment", 64, True, 1000)
+    if types.is_timestamp(kind):
+        return _whole("moment", 64, True, _PER_SECOND[kind.unit])
+    if types.is_time(kind) or types.is_duration(kind):
+        return _whole("span", kind.bit_width, True, _PER_SECOND[kind.unit])
+    return None
+
+
+def _whole(kind: str, bits: int, signed: bool, rate: int = 1) -> _Unit:
+    low = -(2 ** (bits - 1)) if signed else 0
+    return _Unit(kind, Fraction(rate), low, low + 2**bits - 1, bits // 8)
+
+
+def _scale(digits: int) -> Fraction:
+    return Fraction(10) ** digits
+
+
+def _unit_of_type(target: Type) -> _Unit | None:
+    family, literals = target.family, target.literals
+    signed = family.startswith("Int")
+    if family.removeprefix("U")[:3] == "Int" and family.lstrip("UInt").isdigit():
+        unit = _whole("number", int(family.lstrip("UInt")), signed)
+        return _Unit("number", unit.rate, unit.low, min(unit.high, _MOST), unit.width)
+    if family.startswith("Decimal"):
+        digits, scale = (int(literal) for literal in literals)
+        width = next(bytes_ for most, bytes_ in ((9, 4), (18, 8), (38, 16), (76, 32)) if digits <= most)
+        return _Unit("number", _scale(scale), 1 - 10**digits, 10**digits - 1, width)
+    if family in ("DateTime64", "Time64"):
+        return _precise(family, 10 ** int(literals[0]))
+    return _UNITS.get(family)
+
+
+def _precise(family: str, rate: int) -> _Unit:
+    if family == "Time64":
+        return _Unit("span", Fraction(rate), -3_600_000 * rate + 1, 3_600_000 * rate - 1, 8)
+    return _Unit("moment", Fraction(rate), _FIRST * rate, min(_LAST * rate - 1, 2**63 - 1), 8)
+
+
+_UNITS = {
+    "Bool": _Unit("number", Fraction(1), 0, 1, 1),
+    "IPv4": _Unit("number", Fraction(1), 0, 2**32 - 1, 4),
+    "Date": _Unit("moment", _DAY, 0, 2**16 - 1, 2),
+    "Date32": _Unit("moment", _DAY, -25_567, 120_529, 4),
+    "DateTime": _Unit("moment", Fraction(1), 0, 2**32 - 1, 4),
+    "Time": _Unit("span", Fraction(1), -3_599_999, 3_599_999, 4),
+}

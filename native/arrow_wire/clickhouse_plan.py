@@ -1,0 +1,209 @@
+"""Which encoder takes the values of an Arrow type into a type of ClickHouse, and with which sizes and limits.
+
+Every array of the tree that Arrow made gets a node that says how it is encoded. The numbers of the encoders are their
+places in the table of `src/clickhouse_encode.zig`.
+"""
+
+from ctypes import POINTER, cast, pointer
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from arrow_wire import arrays, clickhouse_numbers
+from arrow_wire.clickhouse_library import WIDE, Node
+from arrow_wire.clickhouse_types import Type, innermost, quoted
+from arrow_wire.library import Array, Buffer
+
+COPY = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4, 32: 5}
+ZEROS, BOOLEANS, FLOATS = 6, 7, 8
+INTEGERS = {64: 9, 128: 10, 256: 11}
+STRING, FIXED_STRING, UUID, IPV4, IPV6, DIGITS, ENUM = range(12, 40, 4)
+LIST, FIELDS, DICTIONARY, LOW_CARDINALITY, DOCUMENT = range(40, 45)
+_TEXTS = {arrays.TEXT32: 0, arrays.TEXT64: 1, arrays.VIEW: 2, arrays.FIXED: 3}
+_TEXT_TYPES = {"String": STRING, "FixedString": FIXED_STRING, "UUID": UUID, "IPv4": IPV4, "IPv6": IPV6}
+_TEXT_TYPES |= {"Enum8": ENUM, "Enum16": ENUM, "Enum": ENUM}
+_TEXT_TYPES |= {f"{sign}Int{bits}": DIGITS for sign in ("", "U") for bits in (8, 16, 32, 64, 128, 256)}
+_WIDTHS = {"UUID": 16, "IPv4": 4, "IPv6": 16, "Enum8": 1, "Enum": 1, "Enum16": 2, "String": 1}
+
+
+@dataclass
+class Plan:
+    """How an array is encoded: its node, the name of its type on the wire, and what has to stay alive meanwhile."""
+
+    node: Node
+    wire: str
+    keeps: list[Any] = field(default_factory=list)
+
+
+def plan(target: Type, array: pa.Array) -> Plan:
+    """Return how a column's array is encoded. Raises TypeError where its type has no way into the column's.
+
+    A Nullable column without a null is sent as one that is not, and a LowCardinality that is no dictionary in the frame
+    as what it is made of: the server converts.
+    """
+    _check_uuid(target, array.type)
+    made = arrays.described(array)
+    kind = _storage(array.type)
+    if target.family == "Nullable" and not (array.null_count or kind == pa.null() or types.is_dictionary(kind)):
+        target = target.inner[0]
+    found = _nullable(target, kind, made.structure)
+    found.keeps.append(made)
+    return found
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    return _storage(kind.storage_type) if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _check_uuid(target: Type, kind: pa.DataType) -> None:
+    """Raise TypeError for UUIDs that would become 16 bytes of a text."""
+    if isinstance(kind, pa.UuidType) and innermost(target) in ("String", "FixedString"):
+        raise TypeError(f"expected texts for {target.text}, found UUIDs; make texts of them with str")
+
+
+def _nullable(target: Type, kind: pa.DataType, array: Array) -> Plan:
+    """Return the plan of a type that may be Nullable or LowCardinality."""
+    kind = _storage(kind)
+    if target.family == "LowCardinality":
+        (inner,) = target.inner
+        if types.is_dictionary(kind) and _text(_storage(kind.value_type)):
+            return _low_cardinality(target, inner, kind, array)
+        return _nullable(inner, kind, array)
+    if target.family != "Nullable":
+        return _plain(target, kind, array)
+    found = _plain(target.inner[0], kind, array)
+    found.node.nullable = 1
+    found.wire = f"Nullable({found.wire})"
+    return found
+
+
+def _plain(target: Type, kind: pa.DataType, array: Array) -> Plan:
+    """Return the plan of a type that is not Nullable."""
+    if target.family == "SimpleAggregateFunction":
+        return _nullable(target.inner[-1], kind, array)
+    if types.is_dictionary(kind):
+        child = _plain(target, _storage(kind.value_type), array.children[0])
+        return _above(DICTIONARY, array, [child], child.wire)
+    if target.family in ("Array", "Map", "Nested"):
+        return _list(target, kind, array)
+    if target.family == "Tuple" and types.is_struct(kind):
+        return _tuple(target, kind, array)
+    if target.family in ("JSON", "Object") and _text(kind):
+        child = _plain(Type("String", "String"), kind, array)
+        return _above(DOCUMENT, array, [child], target.text)
+    if kind == pa.null() and target.family not in ("Tuple", "JSON", "Object"):
+        return _leaf(array, ZEROS, target.text, width=width_of(target))
+    if number := clickhouse_numbers.number(target, kind):
+        return _leaf(array, _number_encoder(number, target, kind), target.text, number)
+    if target.family in _TEXT_TYPES and (made := _of_text(target, kind, array)):
+        return made
+    raise TypeError(f"expected values for {target.text}, found {kind}; cast it first")
+
+
+def _number_encoder(number: clickhouse_numbers.Number, target: Type, kind: pa.DataType) -> int:
+    if number.same:
+        return COPY[number.width]
+    if target.family == "Bool" and types.is_boolean(kind):
+        return BOOLEANS
+    return FLOATS if number.floating else INTEGERS[number.bits]
+
+
+def width_of(target: Type) -> int:
+    """Return how many bytes a value takes that is the default one."""
+    if target.family == "FixedString":
+        return int(target.literals[0])
+    return _WIDTHS.get(target.family) or clickhouse_numbers.width_of(target)
+
+
+def _text(kind: pa.DataType) -> bool:
+    """Whether values are texts or bytes of any length."""
+    try:
+        return arrays.layout_of(kind)[0] in (arrays.TEXT32, arrays.TEXT64, arrays.VIEW)
+    except TypeError:
+        return False
+
+
+def _of_text(target: Type, kind: pa.DataType, array: Array) -> Plan | None:
+    if not (_text(kind) or types.is_fixed_size_binary(kind)):
+        return None
+    if target.family == "IPv6" and types.is_fixed_size_binary(kind) and kind.byte_width == 16:
+        return _leaf(array, COPY[16], target.text)
+    encoder = _TEXT_TYPES[target.family] + _TEXTS[array.layout]
+    if encoder in range(DIGITS, ENUM) and not (
+        types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    ):
+        return None
+    made = _leaf(array, encoder, target.text, width=width_of(target))
+    made.node.source = int(target.family.startswith("Int"))
+    if target.labels:
+        labels = arrays.described(pa.array([label for label, _ in target.labels], pa.string()))
+        numbers = pa.py_buffer(b"".join(number.to_bytes(2, "little", signed=True) for _, number in target.labels))
+        made.node.labels = pointer(labels.structure)
+        made.node.numbers = Buffer(numbers.address, numbers.size)
+        made.keeps += [labels, numbers]
+    return made
+
+
+def _list(target: Type, kind: pa.DataType, array: Array) -> Plan:
+    if types.is_map(kind):
+        items = pa.struct([kind.key_field, kind.item_field])
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        items = kind.value_type
+    else:
+        raise TypeError(f"expected lists for {target.text}, found {kind}; make lists of it")
+    if target.family == "Array":
+        child = _nullable(target.inner[0], items, array.children[0])
+        wire = target.text if child.wire == target.inner[0].text else f"Array({child.wire})"
+        return _above(LIST, array, [child], wire)
+    pairs = Type("", "Tuple", target.inner, target.names if target.family == "Nested" else ())
+    if not types.is_struct(_storage(items)):
+        raise TypeError(f"expected lists of structs for {target.text}, found {kind}")
+    child = _tuple(pairs, _storage(items), array.children[0])
+    return _above(LIST, array, [child], f"{target.family}({child.wire.removeprefix('Tuple(')}")
+
+
+def _tuple(target: Type, kind: pa.DataType, array: Array) -> Plan:
+    names, found = target.names, [kind.field(i).name for i in range(kind.num_fields)]
+    if len(found) != len(target.inner):
+        raise TypeError(f"expected structs of {len(target.inner)} fields for {target.text}, found {kind}")
+    named = any(names) and sorted(names) == sorted(found)
+    if any(names) and not named:
+        raise TypeError(f"expected structs with the fields {', '.join(names)}, found {kind}")
+    places = [found.index(name) for name in names] if named else range(len(found))
+    children = [
+        _nullable(inner, kind.field(place).type, array.children[place])
+        for inner, place in zip(target.inner, places, strict=True)
+    ]
+    prefixes = [f"{quoted(name)} " if name else "" for name in names or [""] * len(children)]
+    inside = ", ".join(prefix + child.wire for prefix, child in zip(prefixes, children, strict=True))
+    return _above(FIELDS, array, children, f"Tuple({inside})")
+
+
+def _low_cardinality(target: Type, inner: Type, kind: pa.DataType, array: Array) -> Plan:
+    nullable = inner.family == "Nullable"
+    child = _plain(inner.inner[0] if nullable else inner, _storage(kind.value_type), array.children[0])
+    made = _above(LOW_CARDINALITY, array, [child], target.text)
+    made.node.width = int(nullable)
+    return made
+
+
+def _leaf(array: Array, encoder: int, wire: str, number: clickhouse_numbers.Number | None = None, width: int = 0):
+    node = Node(array=pointer(array), encoder=encoder, width=width)
+    if number:
+        node.source, node.width = number.source, number.width
+        node.factor, node.divisor = _wide(number.factor), _wide(number.divisor)
+        node.low, node.high = _wide(number.low), _wide(number.high)
+    return Plan(node, wire, [array])
+
+
+def _above(encoder: int, array: Array, children: list[Plan], wire: str) -> Plan:
+    below = (Node * len(children))(*(child.node for child in children))
+    node = Node(array=pointer(array), encoder=encoder, child_count=len(children))
+    node.children = cast(below, POINTER(Node))
+    return Plan(node, wire, [array, below, *children])
+
+
+def _wide(number: int) -> Any:
+    return WIDE.from_buffer_copy(number.to_bytes(32, "little", signed=True))

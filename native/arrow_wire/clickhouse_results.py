@@ -1,0 +1,120 @@
+"""Arrow arrays from blocks of ClickHouse's Native format, a piece at a time."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import byref, pointer
+
+import numpy as np
+import pyarrow as pa
+
+from arrow_wire import columns
+from arrow_wire.clickhouse_library import Fed, ResultColumn, functions
+from arrow_wire.clickhouse_shapes import Form, form
+from arrow_wire.clickhouse_types import head, parsed
+from arrow_wire.library import Buffer
+
+PIECE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the processor's cache
+_FORM, _RANGE, _TEXT, _DAMAGED, _CHANGED, _MEMORY = range(1, 7)
+_FOUND = {
+    _FORM: "values of {type}, found a number that stands for none",
+    _RANGE: "values of {type} that {kind} holds, found others",
+    _TEXT: "texts in UTF-8, found other bytes; select hex() of them",
+    _DAMAGED: "values of {type}, found bytes that are none",
+    _CHANGED: "a column of {type}, found another; columns were changed meanwhile, read again",
+}
+
+
+class Result:
+    """Columns of a result, each with its name and the name of its type, to be filled piece by piece.
+
+    `text` is the Arrow type of texts. Raises TypeError for a type that is not known here, and names its column.
+    """
+
+    def __init__(self, names_and_types: Sequence[tuple[str, str]], text: pa.DataType) -> None:
+        self._types = [kind for _, kind in names_and_types]
+        self._forms = [_form(name, kind, text) for name, kind in names_and_types]
+        kinds = [made.kind for made in self._forms]
+        self.schema = pa.schema(list(zip((name for name, _ in names_and_types), kinds, strict=True)))
+        self._targets = columns.Columns(kinds)
+        heads = [(head(name, kind), head(name, _older(kind))) for name, kind in names_and_types]
+        self._heads = [tuple(map(pa.py_buffer, pair)) for pair in heads]
+        self._columns = (ResultColumn * len(kinds))(
+            *(
+                ResultColumn(*(Buffer(one.address, one.size) for one in pair), pointer(made.node))
+                for pair, made in zip(self._heads, self._forms, strict=True)
+            )
+        )
+        self._free = functions().arrow_wire_clickhouse_decoder_free  # at the interpreter's end globals are gone
+        self._address = functions().arrow_wire_clickhouse_decoder_new(self._columns, len(kinds), self._targets.address)
+        if not self._address:
+            raise MemoryError(f"no memory for {len(kinds)} columns")
+
+    def __del__(self) -> None:
+        if getattr(self, "_address", None):
+            self._free(self._address)
+            self._address = None
+
+    def feed(self, piece: np.ndarray, enough: int = sys.maxsize) -> Fed:
+        """Decode bytes as far as they go, or until a block ends with which there are `enough` rows.
+
+        Returns how many bytes are used up, the rows of all complete blocks, and whether a block is open. Raises
+        ValueError for bytes that are no block of these columns; nothing can be decoded after that.
+        """
+        fed = Fed()
+        functions().arrow_wire_clickhouse_decode(self._address, piece.ctypes.data, len(piece), enough, byref(fed))
+        if fed.failure == _MEMORY:
+            raise MemoryError(f'column "{self.schema.names[fed.column]}": no memory for its values')
+        if fed.failure:
+            field = self.schema.field(fed.column)
+            expected = _FOUND[fed.failure].format(type=self._types[fed.column], kind=field.type)
+            raise ValueError(f'column "{field.name}": expected {expected}')
+        return fed
+
+    def take(self) -> pa.RecordBatch:
+        """Return the rows of all blocks until now, of which there is no open one, without a copy."""
+        arrays = self._targets.take()
+        functions().arrow_wire_clickhouse_decoder_taken(self._address)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def batches(
+    result: Result, readinto: Callable[[memoryview], int], enough: int = sys.maxsize
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a stream, in batches of at least `enough` rows; one batch without rows where it has none.
+
+    `readinto` fills memory from its beginning and returns how many bytes it filled, 0 at the end of the stream.
+    Raises ValueError for a stream that is damaged or ends within a block.
+    """
+    data, start, end, yielded, fed = np.empty(PIECE_BYTES, np.uint8), 0, 0, False, Fed()
+    while True:
+        rest = data[start:end]
+        if len(rest) > len(data) // 2:  # in the middle of a long text
+            data = np.empty(3 * len(data), np.uint8)
+        data[: len(rest)] = rest.copy() if rest.base is data else rest
+        size = readinto(data.data[len(rest) :])
+        if not size:
+            break
+        start, end = 0, len(rest) + size
+        while True:
+            fed = result.feed(data[start:end], enough)
+            start += fed.consumed
+            if fed.rows < enough:
+                break
+            yield result.take()
+            yielded = True
+    if start < end or fed.open:
+        raise ValueError("expected whole blocks, found a result that ends within one")
+    if fed.rows or not yielded:
+        yield result.take()
+
+
+def _form(name: str, kind: str, text: pa.DataType) -> Form:
+    try:
+        return form(parsed(kind), text)
+    except TypeError as error:
+        raise TypeError(f'column "{name}": {error}; cast it in a view, or read in another way') from None
+
+
+def _older(kind: str) -> str:
+    """Return the name of a type as it stands on the wire for clients that name no revision: NativeWriter.cpp."""
+    return "DateTime" if kind.startswith("DateTime(") else kind

@@ -1,0 +1,139 @@
+"""Which type of Arrow the values of a type of ClickHouse become, and what decodes them."""
+
+from ctypes import POINTER, cast, pointer
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from arrow_wire import arrays, clickhouse_numbers
+from arrow_wire.clickhouse_library import Shape
+from arrow_wire.clickhouse_types import Type
+from arrow_wire.library import Buffer
+
+(
+    COPY, WHOLE, BITS, BFLOAT, TEXT, BINARY, FIXED_TEXT, UUID, IP4, IP6, LABEL, DIGITS, NOTHING, NULLABLE, LIST, FIELDS,
+    LOW_CARDINALITY,
+) = range(17)  # as in src/clickhouse_states.zig  # fmt: skip
+I32, I64, U16, U32 = range(4)
+_UNITS = ("ms",) * 4 + ("us",) * 3 + ("ns",) * 3  # by the digits of a second; polars has none of whole seconds
+_DIGITS = {"ms": 3, "us": 6, "ns": 9}
+_DAYS = {"Date": U16, "Date32": I32}
+
+
+@dataclass
+class Form:
+    """How a type is decoded: its Arrow type, its node, and what has to stay alive meanwhile."""
+
+    kind: pa.DataType
+    node: Shape
+    keeps: list[Any] = field(default_factory=list)
+
+
+def form(source: Type, text: pa.DataType) -> Form:
+    """Return how a type is decoded, with all that becomes text in this Arrow type. Raises TypeError for one not known.
+
+    Times of day become durations, which hold the negative ones and those beyond a day as well.
+    """
+    family, inner = source.family, source.inner
+    if family == "SimpleAggregateFunction":
+        return form(inner[-1], text)
+    if family == "Nullable":
+        return _nullable(source, text)
+    if family == "LowCardinality":
+        nullable = inner[0].family == "Nullable"
+        child = form(inner[0].inner[0] if nullable else inner[0], text)
+        if not (pa.types.is_primitive(child.kind) or child.kind == text) or pa.types.is_boolean(child.kind):
+            raise TypeError(f"expected a type that is known here, found {source.text}")
+        return _above(LOW_CARDINALITY, child.kind, [child], width=int(nullable), version=1)
+    if family == "Array":
+        child = form(inner[0], text)
+        return _above(LIST, pa.large_list(child.kind), [child])
+    if family == "Map":
+        key, value = (form(part, text) for part in inner)
+        entries = _above(FIELDS, pa.null(), [key, value])
+        return _above(LIST, pa.map_(key.kind, value.kind), [entries])
+    if family == "Tuple" and inner:
+        return _tuple(source, text)
+    if family == "Nested":
+        child = _tuple(source, text)
+        return _above(LIST, pa.large_list(child.kind), [child])
+    return _text(source, text) or _number(source)
+
+
+def _nullable(source: Type, text: pa.DataType) -> Form:
+    child = form(source.inner[0], text)
+    if source.inner[0].family.startswith("Enum"):
+        child.node.source = 1
+    return _above(NULLABLE, child.kind, [child])
+
+
+def _tuple(source: Type, text: pa.DataType) -> Form:
+    children = [form(part, text) for part in source.inner]
+    names = [name or str(number) for number, name in enumerate(source.names, 1)]
+    kind = pa.struct([(name, child.kind) for name, child in zip(names, children, strict=True)])
+    return _above(FIELDS, kind, children)
+
+
+def _text(source: Type, text: pa.DataType) -> Form | None:
+    family = source.family
+    if family == "String":
+        return _leaf(text, TEXT)
+    if family in ("JSON", "Object"):  # the server writes it as text where output_format_native_write_json_as_string = 1
+        return _leaf(text, TEXT, version=1)
+    if family == "FixedString":
+        return _leaf(text, FIXED_TEXT, int(source.literals[0]))
+    if family in ("Int128", "Int256", "UInt128", "UInt256"):  # for which Arrow has no type
+        return _leaf(text, DIGITS, int(family.lstrip("UInt")) // 8, int(family.startswith("Int")))
+    if source.labels:
+        made = _leaf(text, LABEL, 2 if family == "Enum16" else 1)
+        labels = arrays.described(pa.array([label for label, _ in source.labels], pa.string()))
+        numbers = pa.py_buffer(b"".join(number.to_bytes(2, "little", signed=True) for _, number in source.labels))
+        made.node.labels, made.node.numbers = pointer(labels.structure), Buffer(numbers.address, numbers.size)
+        made.keeps += [labels, numbers]
+        return made
+    fixed = {"UUID": (UUID, 16), "IPv4": (IP4, 4), "IPv6": (IP6, 16)}.get(family)
+    return _leaf(text, *fixed) if fixed else None
+
+
+def _number(source: Type) -> Form:
+    family, literals = source.family, source.literals
+    zone = next((literal for literal in literals if isinstance(literal, str)), None)
+    if family in ("Bool", "BFloat16", "Nothing"):
+        kind, decoder, width = {
+            "Bool": (pa.bool_(), BITS, 1), "BFloat16": (pa.float32(), BFLOAT, 2), "Nothing": (pa.null(), NOTHING, 1)
+        }[family]  # fmt: skip
+        return _leaf(kind, decoder, width)
+    if family in _DAYS:
+        return _leaf(pa.date32(), WHOLE, 4 if family == "Date32" else 2, _DAYS[family])
+    if family in ("DateTime", "Time"):
+        kind = pa.timestamp("ms", zone) if family == "DateTime" else pa.duration("ms")
+        return _leaf(kind, WHOLE, 4, U32 if family == "DateTime" else I32, factor=1000)
+    if family in ("DateTime64", "Time64"):
+        digits = int(literals[0])
+        unit = _UNITS[digits]
+        kind = pa.timestamp(unit, zone) if family == "DateTime64" else pa.duration(unit)
+        return _leaf(kind, WHOLE, 8, I64, factor=10 ** (_DIGITS[unit] - digits))
+    if family == "Decimal":
+        digits, scale = (int(literal) for literal in literals)
+        width = clickhouse_numbers.width_of(source)
+        if width == 32:
+            return _leaf(pa.decimal256(digits, scale), COPY, 32)
+        narrow = {4: I32, 8: I64}.get(width)
+        kind = pa.decimal128(digits, scale)
+        return _leaf(kind, COPY, 16) if narrow is None else _leaf(kind, WHOLE, width, narrow)
+    if family in ("Float32", "Float64") or family.removeprefix("U") in ("Int8", "Int16", "Int32", "Int64"):
+        kind = {"Float32": pa.float32(), "Float64": pa.float64()}.get(family) or getattr(pa, family.lower())()
+        return _leaf(kind, COPY, kind.byte_width)
+    raise TypeError(f"expected a type that is known here, found {source.text}")
+
+
+def _leaf(kind: pa.DataType, decoder: int, width: int = 0, source: int = 0, factor: int = 1, version: int = 0) -> Form:
+    return Form(kind, Shape(kind=decoder, width=width, source=source, version=version, factor=factor))
+
+
+def _above(decoder: int, kind: pa.DataType, children: list[Form], width: int = 0, version: int = 0) -> Form:
+    below = (Shape * len(children))(*(child.node for child in children))
+    node = Shape(kind=decoder, width=width, version=version, child_count=len(children))
+    node.children = cast(below, POINTER(Shape))
+    return Form(kind, node, [below, *children])

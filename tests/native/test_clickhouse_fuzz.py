@@ -1,0 +1,213 @@
+"""Arrays of odd layouts through the encoder and the decoder, and bytes and buffers that are damaged: errors, no panic.
+
+A panic ends the process: the whole run fails then.
+"""
+
+import datetime as dt
+import os
+import string
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_wire import clickhouse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from tests.native.clickhouse_server import read_bytes
+
+EXAMPLES = int(os.environ.get("NATIVE_EXAMPLES", "60"))  # of each test
+LIMITED = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+TEXTS = some.text(some.characters(exclude_categories=["Cs"]), max_size=40)
+DAYS = some.dates(dt.date(1970, 1, 1), dt.date(2149, 6, 6))
+MOMENTS = some.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2299, 12, 31))
+DECIMALS = some.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-4))
+
+
+def lists(values: some.SearchStrategy) -> some.SearchStrategy:
+    return some.lists(values, max_size=4)
+
+
+# Types of ClickHouse and of Arrow, and values that both hold.
+KINDS: list[tuple[str, pa.DataType, some.SearchStrategy]] = [
+    ("Nullable(Int8)", pa.int8(), some.integers(-128, 127)),
+    ("Nullable(Int64)", pa.int64(), some.integers(-(2**63), 2**63 - 1)),
+    ("Nullable(Int64)", pa.uint8(), some.integers(0, 255)),
+    ("Nullable(UInt64)", pa.uint64(), some.integers(0, 2**64 - 1)),
+    ("Nullable(Float64)", pa.float64(), some.floats(allow_nan=False)),
+    ("Nullable(Float64)", pa.float32(), some.floats(allow_nan=False, width=32)),
+    ("Nullable(Bool)", pa.bool_(), some.booleans()),
+    ("Nullable(Date)", pa.date32(), DAYS),
+    ("Nullable(Date32)", pa.date64(), DAYS),
+    ("Nullable(DateTime64(6))", pa.timestamp("us"), MOMENTS),
+    ("Nullable(Decimal(18, 4))", pa.decimal128(18, 4), DECIMALS),
+    ("Nullable(Decimal(38, 6))", pa.decimal256(40, 4), DECIMALS),
+    ("Nullable(String)", pa.string(), TEXTS),
+    ("Nullable(String)", pa.large_string(), TEXTS),
+    ("Nullable(String)", pa.string_view(), TEXTS),
+    ("LowCardinality(Nullable(String))", pa.dictionary(pa.int8(), pa.string()), TEXTS),
+    ("Nullable(String)", pa.dictionary(pa.uint32(), pa.large_string()), TEXTS),
+    ("Nullable(UUID)", pa.string_view(), some.uuids().map(str)),
+    ("Nullable(IPv6)", pa.string(), some.ip_addresses(v=6).filter(lambda one: one.ipv4_mapped is None).map(str)),
+    ("Nullable(IPv4)", pa.string(), some.ip_addresses(v=4).map(str)),
+    ("Nullable(Int256)", pa.string(), some.integers(-(2**255), 2**255 - 1).map(str)),
+    ("Nullable(UInt128)", pa.string_view(), some.integers(0, 2**128 - 1).map(str)),
+    ("Nullable(Enum16('a' = -300, 'b' = 300))", pa.string(), some.sampled_from("ab")),
+    ("Array(Nullable(Int32))", pa.list_(pa.int32()), lists(some.integers(-9, 9))),
+    ("Array(Array(Nullable(String)))", pa.large_list(pa.list_(pa.string_view())), lists(lists(TEXTS))),
+    ("Array(Nullable(Int16))", pa.list_(pa.int16(), 2), some.lists(some.integers(0, 9), min_size=2, max_size=2)),
+    (
+        "Tuple(a Nullable(Int32), b Array(String))",
+        pa.struct({"a": pa.int32(), "b": pa.list_(pa.string())}),
+        some.fixed_dictionaries({"a": some.integers(-9, 9) | some.none(), "b": lists(TEXTS)}),
+    ),
+    (
+        "Nullable(Tuple(a Int32, b String))",
+        pa.struct({"a": pa.int32(), "b": pa.string()}),
+        some.fixed_dictionaries({"a": some.integers(-9, 9), "b": TEXTS}),
+    ),
+    (
+        "Map(String, Array(Int8))",
+        pa.map_(pa.string(), pa.list_(pa.int8())),
+        some.dictionaries(TEXTS, lists(some.integers(0, 9)), max_size=3).map(lambda pairs: list(pairs.items())),
+    ),
+    ("Array(LowCardinality(String))", pa.list_(pa.dictionary(pa.int32(), pa.string())), lists(TEXTS)),
+]
+
+
+@some.composite
+def columns(draw: some.DrawFn) -> tuple[str, pa.Array]:
+    """Draw a type and an array of it: of some chunks joined, from the middle of a longer one, with nulls or without."""
+    kind, of_arrow, values = draw(some.sampled_from(KINDS))
+    if kind.startswith(("Nullable", "LowCardinality")):
+        values = draw(some.sampled_from([values, values | some.none()]))
+    chunks = draw(some.lists(some.lists(values, max_size=20), min_size=1, max_size=3))
+    array = pa.chunked_array([pa.array(chunk, of_arrow) for chunk in chunks], of_arrow)
+    joined = pa.concat_arrays(array.unify_dictionaries().chunks)
+    first = draw(some.integers(0, len(joined)))
+    return kind, joined.slice(first, draw(some.integers(0, len(joined) - first)))
+
+
+def encoded(columns_: clickhouse.Columns, rows: Any) -> bytes:
+    return bytes(columns_.block(clickhouse.Room(), rows))
+
+
+@LIMITED
+@given(columns(), columns(), some.data())
+def test_what_goes_in_comes_out(one: tuple[str, pa.Array], two: tuple[str, pa.Array], data: some.DataObject) -> None:
+    count = min(len(one[1]), len(two[1]))
+    arrays = [array.slice(len(array) - count) for _, array in (one, two)]
+    made = clickhouse.Columns([("a", arrays[0], one[0]), ("b b", arrays[1], two[0])])
+    rows = data.draw(some.none() | some.lists(some.integers(0, max(count - 1, 0)), max_size=30 if count else 0))
+    taken = range(count) if rows is None else np.array(rows, np.uint64)
+    text = data.draw(some.sampled_from([pa.string_view(), pa.large_string()]))
+    found = read_bytes(encoded(made, taken), made.wires, text, data.draw(some.sampled_from([1, 3, 64, 1 << 19])))
+    found.validate(full=True)
+    for column, array in zip(found.columns, arrays, strict=True):
+        values = array.to_pylist()
+        assert column.to_pylist() == [values[row] for row in taken]
+
+
+@LIMITED
+@given(columns(), some.binary(max_size=64), some.data())
+def test_a_damaged_stream_is_an_error(one: tuple[str, pa.Array], noise: bytes, data: some.DataObject) -> None:
+    made = clickhouse.Columns([("a", one[1], one[0])])
+    whole = bytearray(encoded(made, range(len(one[1]))) * 2)
+    place = data.draw(some.integers(0, len(whole)))
+    how = data.draw(some.sampled_from(["cut", "replace", "insert"]))
+    whole[place : len(whole) if how == "cut" else place + (len(noise) if how == "replace" else 0)] = (
+        b"" if how == "cut" else noise
+    )
+    try:
+        found = read_bytes(bytes(whole), made.wires, pa.string_view(), data.draw(some.sampled_from([5, 1 << 19])))
+        found.validate()
+    except (ValueError, MemoryError):
+        pass
+
+
+@LIMITED
+@given(some.binary(max_size=200))
+def test_noise_is_an_error(noise: bytes) -> None:
+    names = [
+        ("a", "Array(LowCardinality(Nullable(String)))"),
+        ("b", "Map(String, Tuple(Int8, Nullable(Enum8('a' = 1))))"),
+    ]
+    with suppress(ValueError, MemoryError):
+        read_bytes(noise, names, pa.string_view())
+
+
+@pytest.mark.parametrize("cut", range(1, 60))
+def test_a_stream_that_ends_early_is_an_error(cut: int) -> None:
+    texts = pa.array(list(string.ascii_letters), pa.string())
+    made = clickhouse.Columns([("a", texts, "String"), ("b", texts.dictionary_encode(), "LowCardinality(String)")])
+    whole = encoded(made, range(len(texts)))
+    with pytest.raises(ValueError, match="ends within one"):
+        read_bytes(whole[: len(whole) * cut // 60], made.wires, pa.string_view())
+
+
+WRONG = some.integers(-5, 40) | some.integers(-(2**31), 2**31 - 1)
+OFFSETS = some.tuples(some.just(0), WRONG, WRONG, some.just(8)).map(list)  # Arrow looks at the first and the last
+
+
+@LIMITED
+@given(OFFSETS, some.sampled_from(["text", "large", "list", "dictionary", "view"]))
+def test_arrays_that_contradict_themselves_are_refused(offsets: list[int], how: str) -> None:
+    narrow, wide = (pa.py_buffer(np.array(offsets, kind)) for kind in (np.int32, np.int64))
+    data, items = pa.py_buffer(b"abcdefgh"), pa.array(range(8), pa.int32())
+    made_of = {
+        "text": lambda: (pa.Array.from_buffers(pa.string(), 3, [None, narrow, data]), "String"),
+        "large": lambda: (pa.Array.from_buffers(pa.large_binary(), 3, [None, wide, data]), "UUID"),
+        "list": lambda: (
+            pa.Array.from_buffers(pa.list_(pa.int32()), 3, [None, narrow], children=[items]),
+            "Array(Int64)",
+        ),
+        "dictionary": lambda: (
+            pa.DictionaryArray.from_arrays(pa.array(offsets[:3]), pa.array(["a"]), safe=False),
+            "String",
+        ),
+        "view": lambda: (pa.Array.from_buffers(pa.string_view(), 1, [None, narrow, data]), "String"),
+    }
+    try:
+        array, kind = made_of[how]()
+    except (pa.ArrowInvalid, IndexError):
+        return  # Arrow itself refuses it
+    made = clickhouse.Columns([("a", array, kind)])
+    with suppress(ValueError):
+        encoded(made, range(len(array)))
+
+
+@pytest.mark.parametrize("rows", [[3], [0, 2**63], [2**64 - 2]])
+def test_rows_that_are_not_there_are_refused(rows: list[int]) -> None:
+    made = clickhouse.Columns([("a", pa.array([1, 2, 3]), "Int64")])
+    with pytest.raises(ValueError, match='column "a"'):
+        encoded(made, np.array(rows, np.uint64))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (pa.array([1, 300]), "Int8", "a value that Int8 holds in row 1, found 300"),
+        (pa.array([1.5]), "Int32", "a value that Int32 holds exactly in row 0, found 1.5"),
+        (pa.array([0.1]), "Float32", "a value that Float32 holds exactly in row 0, found 0.1"),
+        (pa.array([1e300]), "Float32", "a value that Float32 holds in row 0, found 1e[+]300"),
+        (pa.array([2**60 + 1]), "Float64", "a value that Float64 holds exactly in row 0"),
+        (pa.array(["a" * 5]), "FixedString(4)", r"a value that FixedString\(4\) holds in row 0, found 'aaaaa'"),
+        (pa.array([Decimal("1.234")]), "Decimal(9, 2)", r"a value that Decimal\(9, 2\) holds exactly in row 0"),
+        (pa.array([Decimal("10000000")]), "Decimal(9, 2)", r"a value that Decimal\(9, 2\) holds in row 0"),
+        (pa.array([1], pa.timestamp("ns")), "DateTime64(6)", r"a value that DateTime64\(6\) holds exactly in row 0"),
+        (pa.array([-1], pa.timestamp("s")), "DateTime", "a value that DateTime holds in row 0"),
+        (pa.array([2**62], pa.timestamp("s")), "DateTime64(9)", r"a value that DateTime64\(9\) holds in row 0"),
+        (pa.array([[1], [None]]), "Array(Int64)", r"no null for Array\(Int64\) in row 1, found \[None\]"),
+        (pa.array(["1:2"]), "IPv6", "an address like 2001:db8::1 in row 0, found '1:2'"),
+        (pa.array(["1.2.3.256"]), "IPv4", "an address like 192.0.2.1 in row 0, found '1.2.3.256'"),
+        (pa.array(["b"]), "Enum8('a' = 1)", r"a value of Enum8\('a' = 1\) in row 0, found 'b'"),
+        (pa.array(["-1"]), "UInt256", "a value that UInt256 holds in row 0, found '-1'"),
+        (pa.array(["x"]), "Int64", "a value of Int64 in row 0, found 'x'"),
+    ],
+)
+def test_a_value_that_a_column_does_not_hold_is_named(value: pa.Array, kind: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f'^column "a": expected {message}'):
+        encoded(clickhouse.Columns([("a", value, kind)]), range(len(value)))
