@@ -53,6 +53,15 @@ def test_what_is_loaded_comes_back_with_every_value(system: str, tables: Tables)
     assert tables.differences_in_table(system, table) == []
 
 
+def test_a_table_of_another_profile_is_filled_anew(tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    for profile, indexes in (("keyed", 1), ("heap", 0), ("heap", 0), ("keyed", 1)):
+        table, _ = tables.for_read("postgres", profile)
+        with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
+            asked = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND tablename = %s"
+            assert direct.execute(asked, [NAMESPACE, table]).fetchone() == (indexes,)
+        assert tables.differences_in_table("postgres", table) == []
+
+
 @BOTH
 def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_read(system)

@@ -32,7 +32,7 @@ from harness.worker.messages import Numbers
 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
 _MORE: dict[str, tuple[str, ...]] = {"kill": ("before", "after"), "change": ("during",)}  # and their values
-PARAMETERS = frozenset({"rows", "workers", LIMIT, *_MORE})
+PARAMETERS = frozenset({"rows", "workers", "profile", LIMIT, *_MORE})
 _PARTS = (Operation.LOAD, Operation.UNLOAD)
 
 
@@ -115,16 +115,16 @@ class ClusterRig(DatabaseRig):
         return job
 
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
-        entry, tables = case.transport, self._of(case)
+        entry, tables, profile = case.transport, self._of(case), str(case.parameters.get("profile", PLAIN))
         if entry.operation is Operation.LOAD:
-            # A key would refuse the rows that somebody repeats, which is what is asked.
-            profile = SYSTEMS[entry.system].meanwhile.PROFILE if "kill" in case.parameters else PLAIN
+            if "kill" in case.parameters:  # a key would refuse the rows that somebody repeats, which is what is asked
+                profile = SYSTEMS[entry.system].meanwhile.PROFILE
             table, warmup_table = tables.for_write(entry.system, profile)
             return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=tables.warmup.path)
         if entry.operation is not Operation.UNLOAD:
             return super()._with_tables(case, job)
-        made = tables.for_changing if "change" in case.parameters else tables.for_read
-        table, warmup_table = made(entry.system)
+        changing = "change" in case.parameters
+        table, warmup_table = tables.for_changing(entry.system) if changing else tables.for_read(entry.system, profile)
         folders = [self.unloaded / name for name in ("measured", "warmup")]
         for folder in folders:
             folder.mkdir(parents=True)
