@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from harness.model import Experiment, LabError
 from harness.suites.comparisons import AnyComparison
 
-Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of harness/rigs that open one
+Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of run/rigs that open one
 SizeName = Literal["smoke", "default", "laptop", "full"]
 SIZES: tuple[str, ...] = get_args(SizeName)
 Statistic = Literal["median and range", "mean and deviation"]

@@ -222,10 +222,10 @@ def test_a_disk_that_fills_up_is_one_line_and_leaves_no_partial_file(small_disk,
     assert list(small_disk.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["nothing", "store", "specification", "__init__", "../secret", ""])
+@pytest.mark.parametrize("name", ["nothing", "store", "specification", "ordered", "__init__", "../secret", ""])
 def test_an_unknown_dataset_is_refused_with_the_names_of_datasets_alone(name):
     with pytest.raises(LabError) as caught:
         store.specification(name)
     assert NAME in str(caught.value)
-    assert not any(word in str(caught.value).partition("there are")[2] for word in ("store", "__init__"))
+    assert not any(word in str(caught.value).partition("there are")[2] for word in ("store", "ordered", "__init__"))
     assert one_line(caught)

@@ -83,11 +83,16 @@ def lines(
     for bound in bounds:
         draw_bound(drawn, bound)
     if picture.inset and not (names or picture.log):
-        small = inset(drawn.axes, [[(mark.x, mark.y) for mark in line.marks] for line in found])
-        _scales(small, found, replace(what, name=""), replace(along, name=""), True, ())
-        for line in found:
-            _line(drawn, small, line, small=True)
+        _small_picture(drawn, found, what, along)
     return drawn
+
+
+def _small_picture(drawn: Sheet, found: Sequence[Line], what: Quantity, along: Quantity) -> None:
+    """Draw the same lines once more into a corner, on logarithmic axes."""
+    axes = inset(drawn.axes, [[(mark.x, mark.y) for mark in line.marks] for line in found])
+    _scales(axes, found, replace(what, name=""), replace(along, name=""), True, ())
+    for line in found:
+        _line(drawn, axes, line, small=True)
 
 
 def _left(heights: Sequence[float], what: Quantity) -> float:
