@@ -1,0 +1,55 @@
+"""The rules of the house, held by reading the code: what imports what at run time."""
+
+import ast
+import re
+from pathlib import Path
+
+from harness.settings import ROOT
+
+FILES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "harness").rglob("*.py"))}
+COMPUTED = "computed"  # a name that does not stand where it is imported
+
+
+def imported(path: str, source: str) -> set[str]:
+    """Return the modules that Python source imports at run time, and those (-m) that it starts processes with."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id="import_module") | ast.Attribute(attr="import_module"), args=[name, *_]):
+                found.add(_pattern(path, name))
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                words = [element.value for element in elements if isinstance(element, ast.Constant)]
+                after = [words[place + 1] for place, word in enumerate(words[:-1]) if word == "-m"]
+                found |= {f"-m {word}" for word in after if str(word).startswith("harness")}
+    return found
+
+
+def _pattern(path: str, name: ast.expr) -> str:
+    own = ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+    text = re.sub(r"{[^}]*}", "*", ast.unparse(name)[1:].strip("'\"").replace("{__name__}", own))
+    return text if text.startswith("harness.") else COMPUTED
+
+
+def named() -> dict[str, set[str]]:
+    """Return what pyproject.toml says that files import at run time."""
+    lines = re.findall(r"^#   (harness/\S+) -> (.+)$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    return {path: set(modules.split(", ")) for path, modules in lines}
+
+
+def test_every_import_that_import_linter_cannot_see_is_named_beside_its_layers():
+    found = {path: modules for path, source in FILES.items() if (modules := imported(path, source))}
+    said = named()
+    assert said.keys() == found.keys()
+    for path, modules in found.items():
+        assert modules - {COMPUTED} <= said[path], path
+        assert (COMPUTED in modules) == bool(said[path] - modules), path  # the others are of a computed name
+
+
+def test_imports_at_run_time_are_found():
+    assert imported("harness/a.py", "import importlib\nimportlib.import_module(f'harness.b.{c}.d')") == {
+        "harness.b.*.d"
+    }
+    assert imported("harness/a/__init__.py", "import_module(f'{__name__}.{b}')") == {"harness.a.*"}
+    assert imported("harness/a.py", "import_module(name)") == {COMPUTED}
+    assert imported("harness/a.py", "x = [python, '-m', 'harness.b', c]") == {"-m harness.b"}
+    assert imported("harness/a.py", "x = (python, '-m', 'pip')\nprint('-m', name)") == set()
