@@ -88,7 +88,7 @@ class ClusterRig(DatabaseRig):
     def unavailable(self, case: Case) -> str | None:
         if "kill" in case.parameters and self.named:
             return "only workers on this machine are killed; take LAB_CLUSTER_ADDRESS out of the environment"
-        return super().unavailable(case)
+        return lacking(case) or super().unavailable(case)
 
     def prepare(self, case: Case) -> DatabaseJob:
         self.settle_engines()
@@ -206,6 +206,13 @@ class ClusterRig(DatabaseRig):
         if case.transport.system in SYSTEMS:
             self._of(case).discard_beside(case.transport.system)
         super().settle(case)
+
+
+def lacking(case: Case) -> str:
+    """Say what the room of the case's database lacks of what this rig asks of it; nothing where it has all."""
+    system, parts = SYSTEMS.get(case.transport.system), ["sums"]
+    parts += ["meanwhile"] if _MORE.keys() & case.parameters.keys() else []
+    return next((reason for part in parts if system and (reason := system.lacks(part))), "")
 
 
 def require_parameters(case: Case) -> None:
