@@ -155,13 +155,16 @@ def own_of(path: Path) -> str:
     return below[0] if room in ("systems", "transports") and below[0] in SYSTEMS else ""
 
 
+OF_STORES = [ROOT / "harness" / name for name in ("check/stores.py", "run/rigs/stores.py")]
+
+
 def names_engines(path: Path) -> bool:
-    """Say whether a file names engines by what they are: transports of files and stores, and who reads stores back.
+    """Say whether a file names engines by what they are: transports of files and stores, who runs and who reads those.
 
     A database of the lab may be one of them, too.
     """
-    room, *below = path.relative_to(ROOT / "harness").parts
-    return (room == "transports" and not own_of(path)) or (room, *below) == ("check", "stores.py")
+    room = path.relative_to(ROOT / "harness").parts[0]
+    return (room == "transports" and not own_of(path)) or path in OF_STORES
 
 
 CODE = [path for path in sorted((ROOT / "harness").rglob("*.py")) if not names_engines(path)]
