@@ -1,7 +1,8 @@
-"""The rules of the house, held by reading the code: what imports what at run time."""
+"""The rules of the house, held by reading the code: imports at run time, names of classes, lengths."""
 
 import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 from harness.settings import ROOT
@@ -53,3 +54,26 @@ def test_imports_at_run_time_are_found():
     assert imported("harness/a.py", "import_module(name)") == {COMPUTED}
     assert imported("harness/a.py", "x = [python, '-m', 'harness.b', c]") == {"-m harness.b"}
     assert imported("harness/a.py", "x = (python, '-m', 'pip')\nprint('-m', name)") == set()
+
+
+def test_no_two_classes_have_one_name():
+    places = defaultdict(list)
+    for path, source in FILES.items():
+        for node in ast.walk(ast.parse(source)):
+            # A transport stands alone, and so do its classes with an underscore.
+            if isinstance(node, ast.ClassDef) and not (node.name[0] == "_" and "/transports/" in path):
+                places[node.name.lstrip("_")].append(path)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_files_and_functions_are_short():
+    """Functions by what they do: their first lines and what they say of themselves do not count."""
+    files = {path: source for path, source in FILES.items() if "/transports/" not in path}
+    files |= {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    long = [path for path, source in files.items() if source.count("\n") >= 300]
+    for path, source in files.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and path.startswith("harness/"):
+                body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+                long += [f"{path}: {node.name}"] if node.end_lineno - body[0].lineno >= 40 else []
+    assert long == []

@@ -104,7 +104,7 @@ class _Entries(BaseModel):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-class _Common(_Entries):
+class _SharedEntries(_Entries):
     """What an experiment says, or a size or `defaults` for all of theirs."""
 
     select: str = ""
@@ -112,13 +112,13 @@ class _Common(_Entries):
     origins: list[Origin] = []
 
 
-class _ExperimentEntries(_Common):
+class _ExperimentEntries(_SharedEntries):
     name: str = ""
     parameters: _Parameters = {}
     unasked: Unasked = "everything"
 
 
-class _SizeEntries(_Common):
+class _SizeEntries(_SharedEntries):
     passes: int = Field(0, gt=0, strict=True)
     time_limit_seconds: float = Field(0, gt=0, allow_inf_nan=False, strict=True)
     experiments: Annotated[list[_ExperimentEntries], Field(min_length=1), AfterValidator(_differently_named)] = []
@@ -191,7 +191,7 @@ def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
     entries = defaults.given | size.given
     parts = entries.pop("experiments", [])
     _require(f"size {name}", entries | {"experiments": parts or None}, "passes", "time_limit_seconds", "experiments")
-    above = {entry: value for entry, value in entries.items() if entry in _Common.model_fields}
+    above = {entry: value for entry, value in entries.items() if entry in _SharedEntries.model_fields}
     experiments = []
     for part in parts:
         found = above | part.given

@@ -131,7 +131,7 @@ def read_by_parts(read, parts, schema):
     stored = pa.schema([(each.name, getattr(each.type, "storage_type", each.type)) for each in schema])
     of_daft = Schema.from_pyarrow_schema(stored)
 
-    class Task(DataSourceTask):
+    class OnePart(DataSourceTask):
         schema = of_daft
 
         def __init__(self, part):
@@ -148,6 +148,6 @@ def read_by_parts(read, parts, schema):
 
         async def get_tasks(self, pushdowns):
             for part in parts:
-                yield Task(part)
+                yield OnePart(part)
 
     return Source().read()

@@ -57,7 +57,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutcomeCell:
     """One cell: the verdict on a case, its text, and what it says in full when it is pointed at."""
 
     verdict: Verdict
@@ -75,7 +75,7 @@ class OutcomeLine:
     """One line: a transport, with what tells it from its other lines, and its cells; None where nothing was run."""
 
     name: str
-    cells: tuple[Outcome | None, ...]
+    cells: tuple[OutcomeCell | None, ...]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _names(lines: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     return found
 
 
-def _outcome(picture: Picture, runs: Sequence[Row]) -> Outcome:
+def _outcome(picture: Picture, runs: Sequence[Row]) -> OutcomeCell:
     """Return the cell of a case: the worst of its runs, and of how many that is where they did not all end so."""
     endings = [_ending(picture, row) for row in runs]
     worst = max(endings, key=attrgetter("place"))
@@ -152,7 +152,7 @@ def _outcome(picture: Picture, runs: Sequence[Row]) -> Outcome:
     for row, one in zip(runs, endings, strict=True):
         said = f"pass {row.pass_number}: {row.status}, {one.text}"
         lines.append(": ".join(filter(None, (said, row.error))))
-    return Outcome(worst.verdict, worst.text + more, "\n".join(lines))
+    return OutcomeCell(worst.verdict, worst.text + more, "\n".join(lines))
 
 
 def _ending(picture: Picture, row: Row) -> Ending:

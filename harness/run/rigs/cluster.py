@@ -37,7 +37,7 @@ _PARTS = (Operation.LOAD, Operation.UNLOAD)
 
 
 @dataclass
-class Meanwhile:
+class UnderWay:
     """What goes on beside the run under way, and what was made for it."""
 
     mark: str = ""
@@ -72,7 +72,7 @@ class ClusterRig(DatabaseRig):
     settings: Settings
     unloaded: Path
     engines: Path
-    meanwhile: Meanwhile = field(default_factory=Meanwhile)
+    meanwhile: UnderWay = field(default_factory=UnderWay)
 
     @property
     def secrets(self) -> Sequence[str]:

@@ -45,7 +45,7 @@ class UnknownTypeError(ProtocolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class BlockColumn:
     """A column of a block."""
 
     name: str
@@ -56,12 +56,12 @@ class Column:
 class Block:
     """A block as bytes of the Native format, and what it holds."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[BlockColumn, ...]
     rows: int
     data: bytes
 
 
-def header_block(columns: tuple[Column, ...]) -> bytes:
+def header_block(columns: tuple[BlockColumn, ...]) -> bytes:
     """Encode a block with these columns and no rows."""
     return varint(len(columns)) + b"\x00" + b"".join(string(column.name) + string(column.type) for column in columns)
 
@@ -74,7 +74,7 @@ def read_block(reader: Reader) -> Block:
         raise ProtocolError(f"expected a block, found one of {column_count} columns and {rows} rows")
     columns = []
     for _ in range(column_count):
-        column = Column(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
+        column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
         columns.append(column)
         if rows:
             _skip_prefix(reader, column.type, 0)
