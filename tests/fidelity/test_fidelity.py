@@ -21,6 +21,7 @@ from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.model import Fate, Finding, Transport
 from harness.report.fidelity import corrections
+from harness.systems import SYSTEMS
 from tests.made_up import MadeUp
 
 ENTRIES = select("*")
@@ -30,7 +31,7 @@ SHARES = 4  # of the ways, each examined by one of the processes of `make test-l
 def in_shares(entries: Sequence[Transport]) -> dict[str, int]:
     """Return the share of each transport: the modules, which take a process each, dealt out by their pairs."""
     shares: dict[str, int] = {}
-    for system in ("postgres", "clickhouse"):
+    for system in SYSTEMS:
         of_system = sorted((entry for entry in entries if entry.system == system), key=_module_of)
         modules = [list(of_one) for _, of_one in groupby(of_system, key=_module_of)]
         heights = [0] * SHARES

@@ -18,6 +18,7 @@ from harness.settings import ROOT
 from harness.suites import suite_files
 from harness.suites.comparisons import Sweep, Versus
 from harness.suites.suite import SIZES
+from harness.systems import SYSTEMS
 
 FOLDER = ROOT / "suites"
 SUITES = {path.stem: suite_files.load(FOLDER, path.stem) for path in sorted(FOLDER.glob("*.toml"))}
@@ -44,8 +45,10 @@ def published_by(suite):
     return {case.transport.published for case in cases_of(suite)} - {None}
 
 
-def test_the_suites_are_the_ones_the_lab_promises():
-    assert set(SUITES) == {"matrix", "scan", "stores", "elt", "tuning", "cluster"}
+def test_the_suites_are_the_ones_that_make_names_and_each_has_a_reference_run():
+    (named,) = re.findall(r"SUITE=(\S+\|\S+)", (ROOT / "Makefile").read_text("utf-8"))
+    assert set(SUITES) == set(named.split("|"))
+    assert set(SUITES) == {path.name for path in (ROOT / "results" / "reference").iterdir()}
 
 
 @every_suite
@@ -192,8 +195,7 @@ def details_of(suite):
 
 def test_every_usual_transport_of_the_matrix_is_in_the_catalogue_and_every_cell_has_one():
     usual = [entry for name in SUITES["matrix"].answers.usual for entry in registry.select(name)]
-    systems, operations = ("postgres", "clickhouse"), (Operation.WRITE, Operation.READ)
-    cells = set(product(systems, operations, ("pandas", "polars")))
+    cells = set(product(SYSTEMS, (Operation.WRITE, Operation.READ), ("pandas", "polars")))
     assert {(entry.system, entry.operation, entry.frame) for entry in usual} == cells
 
 

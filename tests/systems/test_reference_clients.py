@@ -23,7 +23,7 @@ from harness.systems.postgres import client as postgres
 from harness.systems.system import System
 
 SPEC = store.specification("analytics_metrics")
-BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+BOTH = pytest.mark.parametrize("system", SYSTEMS)
 
 
 @pytest.fixture

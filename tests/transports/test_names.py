@@ -29,7 +29,7 @@ from harness.transports.postgres import sql as postgres_sql
 from tests.calls import call
 from tests.made_up import MadeUp
 
-BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+BOTH = pytest.mark.parametrize("system", SYSTEMS)
 LONGEST = 63  # bytes of a name in Postgres
 LETTERS = st.sampled_from("\"`'\\%:;$?{}()[].,*^ \t\n-/#@aAé名\U0001f98a") | st.characters(exclude_categories=["Cs"])
 ANY_NAME = (
