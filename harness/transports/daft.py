@@ -1,4 +1,4 @@
-"""What Daft's ways have in common: Ray for its workers, and sinks, sources and functions of Python in its plans.
+"""What Daft's transports have in common: Ray for its workers, and sinks, sources and functions of Python in its plans.
 
 Daft on Ray: https://docs.daft.ai/en/stable/distributed/ray/, sinks: https://docs.daft.ai/en/stable/connectors/custom/
 """

@@ -80,7 +80,7 @@ class ClusterRig(DatabaseRig):
 
     def facts(self) -> dict[str, Any]:
         workers = f"a cluster of {self.named.engine}" if self.named else "of this machine"
-        return {**super().facts(), "workers": workers, "memory_limit": memory_limit.kind()}
+        return {**super().facts(), "workers": workers, "memory_limit": memory_limit.limited_by()}
 
     def room(self, case: Case) -> int:
         return 0 if case.transport.operation is Operation.LOAD else super().room(case)

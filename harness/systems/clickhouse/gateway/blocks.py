@@ -13,7 +13,9 @@ MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
 _MAX_NESTING = 64
-NOT_HERE = "cannot be sent as native blocks to this gateway"  # and to a server it can: what this says is no way's fault
+NOT_HERE = (
+    "cannot be sent as native blocks to this gateway"  # and to a server it can: what this says is no transport's fault
+)
 
 _WIDTHS = {
     "Bool": 1, "Date": 2, "Date32": 4, "DateTime": 4, "DateTime64": 8, "Decimal128": 16, "Decimal256": 32,
