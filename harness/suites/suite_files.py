@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from harness.machine.inventory import cores
-from harness.model import Experiment, LabError, Origin
+from harness.model import Experiment, LabError, Origin, texts
 from harness.renamed import current
 from harness.suites.comparisons import Comparison, Sweep, Versus
 from harness.suites.suite import AnswersWanted, Picture, PublishedFigure, Rig, Size, SizeName, Suite, Unasked
@@ -262,10 +262,11 @@ def _figures(path: Path) -> tuple[PublishedFigure, ...]:
     return found
 
 
-def _figure(texts: dict[str, str]) -> PublishedFigure:
-    numbers: dict[str, Any] = {name: int(text) for name, text in texts.items() if name in ("rows", "bytes") and text}
-    figures: dict[str, Any] = {name: float(text) for name, text in texts.items() if "_" in name and text}
+def _figure(line: dict[str, str]) -> PublishedFigure:
+    numbers: dict[str, Any] = {name: int(text) for name, text in line.items() if name in ("rows", "bytes") and text}
+    figures: dict[str, Any] = {name: float(text) for name, text in line.items() if "_" in name and text}
     if not figures:
-        raise ValueError(f"no figure of {texts['description']!r}")
-    named: dict[str, Any] = {name: texts.get(name) or None for name in ("experiment", "parameters", "detail")}
-    return PublishedFigure(texts["description"], **named, **numbers, **figures)
+        raise ValueError(f"no figure of {line['description']!r}")
+    named: dict[str, Any] = {name: line.get(name) or None for name in ("experiment", "detail")}
+    parameters = texts(line.get("parameters") or "")
+    return PublishedFigure(line["description"], **named, parameters=parameters, **numbers, **figures)

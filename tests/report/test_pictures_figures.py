@@ -170,11 +170,14 @@ def test_words_can_be_read_and_no_mark_is_as_light_as_yellow():
 
 def test_the_authors_figures_of_a_way_hold_for_its_experiment_and_parameters():
     (point,) = points(LINES, [scan("quick", 2, seconds=1.0, published_row="Quick")])
-    wanted = [PublishedFigure("Quick", "many_files", mean_seconds=1), PublishedFigure("Quick", parameters="files=2")]
+    wanted = [
+        PublishedFigure("Quick", "many_files", mean_seconds=1),
+        PublishedFigure("Quick", parameters={"files": "2"}),
+    ]
     others = [
         PublishedFigure("Slow", "many_files", mean_seconds=1),
         PublishedFigure("Quick", "large_files", mean_seconds=1),
-        PublishedFigure("Quick", "many_files", parameters="files=3", mean_seconds=1),
+        PublishedFigure("Quick", "many_files", parameters={"files": "3"}, mean_seconds=1),
     ]
     assert figures_of(point, [*wanted, *others]) == wanted
 

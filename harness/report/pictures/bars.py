@@ -69,7 +69,7 @@ def bars(
 
 def _place(point: CaseMark, what: Quantity) -> tuple[bool, float, str, str]:
     middle = point.y.middle if point.y else 0.0
-    return point.y is None, -middle if what.more_is_better else middle, point.name, point.parameters
+    return point.y is None, -middle if what.more_is_better else middle, point.name, point.label
 
 
 def _labels(points: Sequence[CaseMark]) -> list[str]:
@@ -81,7 +81,7 @@ def _labels(points: Sequence[CaseMark]) -> list[str]:
     prefix = f"{systems.pop()}." if len(systems) == 1 else ""
     names = [point.name.removeprefix(prefix) for point in points]
     return [
-        f"{name} [{point.experiment}: {point.parameters}]" if names.count(name) > 1 else name
+        f"{name} [{point.experiment}: {point.label}]" if names.count(name) > 1 else name
         for name, point in zip(names, points, strict=True)
     ]
 
@@ -165,7 +165,7 @@ def _axes(
 
 
 def _beside(drawn: Sheet, points: Sequence[CaseMark], labels: Sequence[str], values: Sequence[str], head: str) -> None:
-    """Write the ways to the left of the axes and their figures to the right, where no mark can cover them."""
+    """Write the transports to the left of the axes and their figures to the right, where no mark can cover them."""
     axes = drawn.axes
     axes.set_yticks(range(len(points)), labels, size=style.SMALL, linespacing=1.1)
     axes.tick_params(axis="y", length=0, pad=_GAP * 72)

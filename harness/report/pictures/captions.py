@@ -81,6 +81,6 @@ def _named(picture: Picture, missing: Sequence[CaseMark]) -> str:
 
 def _where(picture: Picture, point: CaseMark) -> str:
     if not isinstance(point.place, float):
-        return point.place or f"[{point.parameters}]"
+        return point.place or f"[{point.label}]"
     along = parameter_or_quantity(picture.x)
     return text(point.place, along.unit) if along.unit else f"{point.place:,.15g} {along.name}"

@@ -3,14 +3,14 @@
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.model import LabError
+from harness.model import LabError, label
 from harness.report.pictures.quantities import DETAIL, PARAMETER, SUM
 from harness.report.points import in_order
-from harness.results.row import NAMES, Row, ok_rows, texts
+from harness.results.row import NAMES, Row, ok_rows
 from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
 
@@ -36,7 +36,7 @@ class CaseMark:
     name: str
     transport: str
     experiment: str
-    parameters: str
+    parameters: Mapping[str, str]
     rows: int | None
     published_row: str
     colour: str
@@ -47,6 +47,11 @@ class CaseMark:
     ok: int
     failed: str
     error: str
+
+    @property
+    def label(self) -> str:
+        """The parameters as one text."""
+        return label(self.parameters)
 
     @property
     def outcome(self) -> str:
@@ -82,7 +87,7 @@ def _point(picture: Picture, case: list[Row]) -> CaseMark:
         name=value(first, "transport"),
         transport=first.transport,
         experiment=first.experiment or "",
-        parameters=first.label or "",
+        parameters=first.parameters,
         rows=first.rows,
         published_row=first.published_row or "",
         colour=value(first, picture.colour),
@@ -97,7 +102,7 @@ def _point(picture: Picture, case: list[Row]) -> CaseMark:
 
 
 def _counted(counts: Counter[str], always: bool) -> list[str]:
-    """Name each status; how often it came is said where some runs were ok or several ways to fail are mixed."""
+    """Name each status; how often it came is said where some runs were ok or several statuses are mixed."""
     return [f"{count} {name}" if always or len(counts) > 1 else name for name, count in counts.items()]
 
 
@@ -154,12 +159,11 @@ def author_says(figure: PublishedFigure, column: str) -> float | None:
 
 
 def figures_of(point: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
-    """Return the author's figures for the way of a point in its experiment and its parameters, at all sizes."""
-    known = texts(point.parameters).items()
+    """Return the author's figures for the transport of a case in its experiment and its parameters, at all sizes."""
     return [
         figure
         for figure in published
         if figure.description == point.published_row
         and figure.experiment in (None, point.experiment)
-        and texts(figure.parameters or "").items() <= known
+        and figure.parameters.items() <= point.parameters.items()
     ]

@@ -135,7 +135,7 @@ def _members(points: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, st
 
 
 def _case(point: CaseMark) -> str:
-    return f"{point.transport} [{point.experiment}: {point.parameters}]"
+    return f"{point.transport} [{point.experiment}: {point.label}]"
 
 
 def _mark(point: CaseMark, what: Quantity, statistic: str, names: Sequence[str]) -> Mark:

@@ -19,7 +19,7 @@ PUBLISHED = "published figure (mean)"
 
 def saying(point: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
     """Return what a mark says when it is pointed at: the transport, its conditions, values, ranges and sample size."""
-    conditions = ": ".join(part for part in (point.experiment, point.parameters) if part)
+    conditions = ": ".join(part for part in (point.experiment, point.label) if part)
     lines = [point.name, point.transport if point.transport != point.name else "", conditions]
     lines += [_figure(spread, what, statistic) for spread, what in figures if spread]
     ending = point.failed if len(lines) > 3 else point.outcome

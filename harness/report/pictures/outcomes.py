@@ -12,7 +12,7 @@ from typing import Any
 from harness.model import Status
 from harness.report.pictures.cases import chosen, figure, value
 from harness.report.pictures.quantities import PARAMETER, quantity, text
-from harness.report.points import described, in_order
+from harness.report.points import described, in_order, natural
 from harness.results.row import Row
 from harness.suites.suite import Picture
 from harness.systems import SYSTEMS
@@ -106,7 +106,7 @@ def outcomes(picture: Picture, rows: Sequence[Row]) -> Outcomes:
     about = chosen(picture, rows)
     parameter = picture.x.removeprefix(PARAMETER)
     found = {value(row, picture.x) for row in about} - {""}
-    wanted = (picture.where or {}).get(picture.x) or sorted(found, key=lambda one: in_order(f"x={one}"))
+    wanted = (picture.where or {}).get(picture.x) or sorted(found, key=natural)
     values = tuple(one for one in wanted if one in found)
     lines: dict[tuple[str, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(about, key=_place):
@@ -127,7 +127,7 @@ def outcomes(picture: Picture, rows: Sequence[Row]) -> Outcomes:
 
 def _place(row: Row) -> tuple[Any, ...]:
     system = SYSTEMS[row.system].place if row.system in SYSTEMS else len(SYSTEMS)
-    return bool(row.engine), system, row.operation, row.transport, in_order(row.label), row.pass_number
+    return bool(row.engine), system, row.operation, row.transport, in_order(row.parameters), row.pass_number
 
 
 def _names(lines: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
