@@ -99,6 +99,18 @@ def test_many_rows_of_a_database_that_cannot_sum_them_are_compared_value_by_valu
 
 
 @BOTH
+def test_what_a_database_may_have_lost_with_its_server_is_loaded_again(
+    system: str, tables: Tables, embedded_lab: EmbeddedLab
+) -> None:
+    names = tables.for_read(system)
+    for name in names:
+        SYSTEMS[system].client.drop(connection(system, embedded_lab), name)
+    tables.references.forget(system)
+    assert tables.for_read(system) == names
+    assert tables.differences_in_table(system, names[0]) == []
+
+
+@BOTH
 def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_read(system)
     key = pl.read_parquet(tables.dataset.path)["entity_key"][7]
