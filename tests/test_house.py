@@ -1,10 +1,11 @@
-"""The rules of the house, held by reading the code: imports at run time, names of classes, lengths."""
+"""The rules of the house, held by reading the code: imports, names of classes, lengths."""
 
 import ast
 import re
 from collections import defaultdict
 from pathlib import Path
 
+from benchmarks.rooms import arrows
 from harness.settings import ROOT
 
 FILES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "harness").rglob("*.py"))}
@@ -77,3 +78,31 @@ def test_files_and_functions_are_short():
                 body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
                 long += [f"{path}: {node.name}"] if node.end_lineno - body[0].lineno >= 40 else []
     assert long == []
+
+
+def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
+    """Return the rooms that a room imports from, itself or through others."""
+    found: set[str] = set()
+    asked = [room]
+    while asked:
+        asked += (new := leads.get(asked.pop(), set()) - found)
+        found |= new
+    return found
+
+
+def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
+    drawing = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("```mermaid")[2].partition("```")[0]
+    boxes = dict(re.findall(r'^  (\w+)\["(.+)"\]$', drawing, re.MULTILINE))
+    of = dict.fromkeys(boxes["ground"].split(", "), "ground")
+    leads: dict[str, set[str]] = defaultdict(set)
+    trees = {ROOT / path: ast.parse(text) for path, text in FILES.items()}
+    for room, others in arrows(ROOT / "harness", trees).items():
+        leads[of.get(room, room)] |= {of.get(other, other) for other in others} - {of.get(room, room)}
+    found = {
+        room: {one for one in others if not any(one in beyond(other, leads) for other in others)}
+        for room, others in leads.items()
+        if others
+    }
+    drawn = re.findall(r"^  (\w+) --> (.+)$", drawing, re.MULTILINE)
+    assert {room: set(others.split(" & ")) for room, others in drawn} == found
+    assert boxes.keys() >= found.keys() | set().union(*found.values())

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from harness.check import sums, unloaded
 from harness.check.sums import Sums
@@ -78,7 +77,7 @@ class ClusterRig(DatabaseRig):
     def secrets(self) -> Sequence[str]:
         return [*super().secrets, *self.settings.endpoints_of_workers.values()]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         workers = f"a cluster of {self.named.engine}" if self.named else "of this machine"
         return {**super().facts(), "workers": workers, "memory_limit": memory_limit.limited_by()}
 
