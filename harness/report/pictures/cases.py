@@ -65,24 +65,24 @@ def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if all(value(row, column) in wanted for column, wanted in where.items())]
 
 
-def points(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
-    """Return one point a case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
-    cases: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
+    """Return every case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
+    of_case: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        cases[row.case].append(row)
-    found = [_point(picture, case) for case in cases.values()]
-    return sorted(found, key=lambda point: (point.name, point.transport, point.experiment, in_order(point.parameters)))
+        of_case[row.case].append(row)
+    found = [_marked(picture, runs) for runs in of_case.values()]
+    return sorted(found, key=lambda case: (case.name, case.transport, case.experiment, in_order(case.parameters)))
 
 
-def has_mark(picture: Picture, point: CaseMark) -> bool:
-    """Tell whether a point can be drawn: it has the figures, and a place on the axis where the picture has one."""
-    placed = {"bars": True, "lines": point.place is not None, "scatter": point.x is not None}
-    return point.y is not None and placed[picture.form]
+def has_mark(picture: Picture, case: CaseMark) -> bool:
+    """Tell whether a case can be drawn: it has the figures, and a place on the axis where the picture has one."""
+    placed = {"bars": True, "lines": case.place is not None, "scatter": case.x is not None}
+    return case.y is not None and placed[picture.form]
 
 
-def _point(picture: Picture, case: list[Row]) -> CaseMark:
-    first, good = case[0], ok_rows(case)
-    bad = [row for row in case if row not in good]
+def _marked(picture: Picture, runs: list[Row]) -> CaseMark:
+    first, good = runs[0], ok_rows(runs)
+    bad = [row for row in runs if row not in good]
     return CaseMark(
         name=value(first, "transport"),
         transport=first.transport,
@@ -158,12 +158,12 @@ def author_says(figure: PublishedFigure, column: str) -> float | None:
     return getattr(figure, names[column]) if column in names else None
 
 
-def figures_of(point: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
+def figures_of(case: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
     """Return the author's figures for the transport of a case in its experiment and its parameters, at all sizes."""
     return [
         figure
         for figure in published
-        if figure.description == point.published_row
-        and figure.experiment in (None, point.experiment)
-        and figure.parameters.items() <= point.parameters.items()
+        if figure.description == case.published_row
+        and figure.experiment in (None, case.experiment)
+        and figure.parameters.items() <= case.parameters.items()
     ]
