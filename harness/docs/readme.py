@@ -7,7 +7,7 @@ from harness.docs import reference
 from harness.model import LabError
 from harness.report import markdown
 from harness.report.answer_tables import factor, route
-from harness.report.answers import Answer, Beside, answers
+from harness.report.answers import Leaders, Rival, answers
 from harness.report.cells import LOSES, significant
 from harness.report.summary import Summary
 from harness.settings import ROOT
@@ -44,12 +44,12 @@ def _block() -> str:
     return "\n".join(parts)
 
 
-def _cases(one: Answer) -> list[Summary]:
+def _cases(one: Leaders) -> list[Summary]:
     """Return what stands in the row of an answer: the fastest, and the usual one."""
     return [case for case in (one.fastest, *(of.case for of in one.usual[:1])) if case]
 
 
-def _row(one: Answer, pages: Sequence[str]) -> tuple[str, ...]:
+def _row(one: Leaders, pages: Sequence[str]) -> tuple[str, ...]:
     usual = one.usual[0] if one.usual else None
     return (
         route(one),
@@ -61,7 +61,7 @@ def _row(one: Answer, pages: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _factor(of: Beside) -> str:
+def _factor(of: Rival) -> str:
     value, interval = factor(of)
     return f"{value} ({interval})" if interval else value
 
@@ -88,7 +88,7 @@ def _in_words(case: Summary) -> str:
     return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
 
 
-def _said(found: Sequence[Answer]) -> Iterator[str]:
+def _said(found: Sequence[Leaders]) -> Iterator[str]:
     """Yield the sentences below the table: its unit and marks, what loses nothing, what else is usual."""
     sizes = sorted({one.rows for one in found if one.rows is not None})
     yield f"Median seconds for {' and '.join(format(rows, ',') for rows in sizes)} rows."
@@ -100,7 +100,7 @@ def _said(found: Sequence[Answer]) -> Iterator[str]:
         yield f"Also usual: {'; '.join(others)}."
 
 
-def _beside(one: Answer, of: Beside) -> str:
+def _beside(one: Leaders, of: Rival) -> str:
     return f"{route(one)} by {_in_words(of.case)}, {significant(of.case.median_seconds)} s ({factor(of)[0]})"
 
 

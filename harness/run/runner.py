@@ -227,7 +227,7 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
             folders.write_trace(path, cores_used(answer.measured.report, execution.samples))
         measurement = _measurement(answer.measured, execution.samples)
         details = answer.measured.details | answer.details | checked.details
-        return Outcome(Status.OK, "", equality.fidelity(checked.converted), measurement, details)
+        return Outcome(Status.OK, "", equality.came_back(checked.converted), measurement, details)
     finally:
         result.unlink(missing_ok=True)
 

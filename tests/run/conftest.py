@@ -1,4 +1,6 @@
-"""The runner on a made-up rig, which says or raises what a test wants."""
+"""The runner on a made-up rig, which says or raises what a test wants; workers that are one line of Python."""
+
+import sys
 
 import pytest
 
@@ -7,9 +9,11 @@ from harness.model import Case, Run, Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
 from harness.run import runner
+from harness.run.execution import execute
 from harness.run.rigs.rig import Checked, NothingLeft
 from harness.worker.contracts.parquet import ParquetJob
 from tests.made_up import MadeUp
+from tests.run.one_liners import Call, Descendant
 
 UP = """
 @contextmanager
@@ -110,3 +114,21 @@ def perform(tmp_path, monkeypatch):
 def logs(tmp_path):
     """What the logs of the run say, by file name."""
     return lambda: {path.name: path.read_text() for path in (tmp_path / "run" / "logs").iterdir()}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Execute a Python one-liner as the worker."""
+
+    def run(code, time_limit=20.0, job=None, **more):
+        command = (sys.executable, "-S", "-E", "-c", code)
+        return execute(job or Call(transport="a way"), time_limit, tmp_path / "log", command=command, **more).answer
+
+    return run
+
+
+@pytest.fixture
+def descendant(tmp_path):
+    it = Descendant(tmp_path / "descendant")
+    yield it
+    it.close()

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from harness.datasets import store
 from harness.datasets.own import data as own
@@ -73,7 +72,7 @@ class DatabaseRig(NothingLeft):
         data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
         return f"lab: {self.lab.name} ({versions}); {data}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         servers = {
             name: {"version": server.version, "settings": server.settings} for name, server in self.servers.items()
         }
