@@ -58,7 +58,7 @@ def run(
     else:
         known, rows = suite_files.load(chosen.suites_dir, suite), own.rows if own else rows
         if own:
-            plans.refuse_own_data(known)
+            origin = plans.origins_on_own_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
         plan = plans.on_own_data(plan, NAME) if own else plan
         request = RunRequest(plan, known.rig, "external" if external else chosen.kind, own=own)

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from harness.datasets.own import columns, reading, values
+from harness.datasets.own import columns, mark, reading, values
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.model import Dataset, LabError
@@ -47,20 +47,17 @@ class OwnData:
         width = int(self.frame.estimated_size() / max(self.rows, 1)) * 4 + 100
         return Specification(NAME, 1, self.kinds, key, width, _none, True, self.key, own=described)
 
-    def facts(self) -> list[dict[str, str | int]]:
-        """Return what results may say of it: names, types and counts."""
-        return [
-            {"name": name, "kind": kind, "nulls": self.frame[name].null_count()} for name, kind in self.kinds.items()
-        ]
+    def dataset(self, folder: Path, rows: int, key: bytes) -> Dataset:
+        """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset.
 
-    def dataset(self, folder: Path, rows: int) -> Dataset:
-        """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset."""
+        What stands for its content is a mark under `key`: see `harness.datasets.own.mark`.
+        """
         path = folder / f"{NAME}-{rows}.parquet"
         frame = self.sample(rows).frame
         if not path.exists():
             frame.write_parquet(path, compression="lz4", row_group_size=100_000)
         batches = (batch for batch in frame.to_arrow().to_batches())
-        return Dataset(NAME, rows, _SEED, str(path), content_hash(batches))
+        return Dataset(NAME, rows, _SEED, str(path), mark.mark(content_hash(batches), key))
 
     def sample(self, rows: int) -> OwnData:
         """Return so many rows, the same ones each time, in their order; all where there are not more."""
