@@ -1,7 +1,7 @@
 """The command recommend: one screen about one frame, and the script of the winner."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,13 +57,13 @@ def recommend(
     own = own_data(chosen, data, query, key, rows, names, wish.system)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume)
     found, folder = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
-    show(console, found)
+    last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
     if script is not None:
         from harness.recommend.script import write
 
         write(script, found, own.with_names(), data, table)
-        typer.echo(f"the winner as a program: {script}")
-    typer.echo(f"results: {folder}/ (recommendation.json, report.html, runs.csv)")
+        last.insert(0, f"the winner as a program: {script}")
+    show(console, found, last)
 
 
 def _bytes(text: str | None) -> int | None:
@@ -75,12 +75,14 @@ def _bytes(text: str | None) -> int | None:
         raise LabError(f'expected an amount of memory such as 500MB or 1GB, found "{text}"') from None
 
 
-def show(console: Console, found: "Recommendation") -> None:
-    """Print a recommendation: its table, and what else there is to say."""
-    from harness.report import recommendation, tables
+def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:
+    """Print a recommendation on one screen: its table, what else there is to say, and what is to be said at last."""
+    from harness.report import closing
 
-    console.print(tables.printable(recommendation.table(found), console.width))
-    for line in recommendation.sentences(found):
+    ending = closing.recommended(found, console.width, closing.LINES - closing.lines(last, console.width))
+    for one in ending.tables:
+        console.print(one)
+    for line in [*ending.sentences, *last]:
         typer.echo(line)
 
 
