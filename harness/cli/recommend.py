@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from harness import settings
-from harness.cli.app import app, command_line, explained, new_console
+from harness.cli import newest
+from harness.cli.app import app, explained, new_console
 from harness.model import LabError
 from harness.systems import SYSTEMS
 
@@ -44,10 +45,10 @@ def recommend(
     table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called")] = "",
     resume: Annotated[str | None, typer.Option(help="go on with this race (id or folder) on the same data")] = None,
 ) -> None:
-    """Say which transport is the fastest for your frame, by a race; without data, from the newest run."""
+    """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
     chosen, console = settings.load(), new_console()
     if data is None and query is None:
-        _from_newest(chosen, console)
+        newest.show(chosen, console)
         return
     from harness.cli.own import own_data
     from harness.recommend import asking
@@ -84,25 +85,6 @@ def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) ->
         console.print(one)
     for line in [*ending.sentences, *last]:
         typer.echo(line)
-
-
-def _from_newest(chosen: settings.Settings, console: Console) -> None:
-    """Print the answers of the newest run on this machine that has some. Raises LabError where there is none."""
-    from harness.report import closing, summarising
-    from harness.results import folder as folders
-    from harness.suites import suite_files
-
-    suite = suite_files.load(chosen.suites_dir, "matrix")
-    for rows in folders.newest_first(chosen.results_dir, suite.name):
-        if suite.answers is None or not any(row.ok and row.experiment == suite.answers.experiment for row in rows):
-            continue
-        said = closing.closing(suite, rows, summarising.summarise(rows, suite.published), console.width, short=True)
-        for one in said.tables:
-            console.print(one)
-        typer.echo(f"from run {rows[0].run_id}, lab {rows[0].lab}, about the lab's own table")
-        typer.echo(f"about your own: {command_line()} recommend --data FILE --to {next(iter(SYSTEMS))} --frame polars")
-        return
-    raise LabError(f"expected a run of suite matrix in {chosen.results_dir}, found none; lab run makes one")
 
 
 @contextmanager

@@ -116,9 +116,9 @@ def _intention(chosen: settings.Settings, request: Any) -> str:
 
     cases = plan.cases(request.plan, registry.select)
     first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
-    for rows in folders.newest_first(chosen.results_dir, request.plan.suite):
-        if expected := estimate.seconds(cases, request.plan.passes, rows, request.plan.time_limit):
-            return f"{first}, {estimate.in_words(expected)} as run {rows[0].run_id} went"
+    for known in folders.newest_first(chosen.results_dir, request.plan.suite):
+        if expected := estimate.seconds(cases, request.plan.passes, known.rows, request.plan.time_limit):
+            return f"{first}, {estimate.in_words(expected)} as run {known.name} went"
     return f"{first}; how long that takes here is not known yet: the first rows tell"
 
 
