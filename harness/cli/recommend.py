@@ -42,7 +42,7 @@ def recommend(
     rows: Annotated[int | None, typer.Option(help="a sample of so many rows")] = None,
     names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of columns in results")] = True,
     script: Annotated[Path | None, typer.Option(help="write the winner here, as a program that runs")] = None,
-    table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called")] = "",
+    table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called, or frame")] = "",
     resume: Annotated[str | None, typer.Option(help="go on with this race (id or folder) on the same data")] = None,
 ) -> None:
     """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
@@ -54,17 +54,31 @@ def recommend(
     from harness.recommend import asking
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
-    wish = asking.wish(to, of, frame, wanted, style)
+    wish = asking.wish(to, of, frame, wanted, style, script is not None)
+    if script is not None:
+        _require_writable(script, query, of, table)
     own = own_data(chosen, data, query, key, rows, names, wish.system)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume)
     found, folder = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
     last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
     if script is not None:
+        from harness.recommend.loading import Source
         from harness.recommend.script import write
 
-        write(script, found, own.with_names(), data, table)
+        write(script, found, own.with_names(), Source(data, query or ""), table)
         last.insert(0, f"the winner as a program: {script}")
     show(console, found, last)
+
+
+def _require_writable(script: Path, query: str | None, of: str, table: str) -> None:
+    """Raise LabError where there would be no script in the end: before the race."""
+    from harness.recommend.script import require_place
+
+    require_place(script)
+    if query is not None and of and not table:
+        raise LabError(
+            "expected --table with --script, --query and --from: a program reads a whole table, and a query has no name"
+        )
 
 
 def _bytes(text: str | None) -> int | None:

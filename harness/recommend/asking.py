@@ -25,7 +25,7 @@ from harness.systems import SYSTEMS
 Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
 
 
-def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str = "") -> Wish:
+def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str = "", program: bool = False) -> Wish:
     """Return what is asked, `to` a database or out `of` one. Raises LabError for neither, both, or an unknown one."""
     known = ", ".join(SYSTEMS)
     if bool(to) == bool(of):
@@ -34,7 +34,7 @@ def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str =
         raise LabError(f'expected a database ({known}), found "{to or of}"')
     if frame not in FRAMES:
         raise LabError(f'expected a frame of pandas or polars, found "{frame}"')
-    return Wish(to or of, Operation.WRITE if to else Operation.READ, frame, tuple(without), style)
+    return Wish(to or of, Operation.WRITE if to else Operation.READ, frame, tuple(without), style, program)
 
 
 def asked(

@@ -197,6 +197,17 @@ def test_the_key_is_for_its_owner_alone_and_made_again_where_it_is_damaged(tmp_p
         mark.key_in(tmp_path)
 
 
+def test_a_table_of_a_sample_holds_all_rows() -> None:
+    """The winner's program moves all of them, and nulls or far dates may be none of the sample's."""
+    days = [dt.date(2025, 1, 1)] * 500 + [dt.date(1930, 1, 1)]
+    frame = pl.DataFrame({"n": [*range(500), None], "day": days}).with_row_index("id")
+    sample = data.from_frame(frame, rows=5)
+    assert (sample.frame["n"].null_count(), sample.frame["day"].min()) == (0, dt.date(2025, 1, 1))
+    made = SYSTEMS["clickhouse"].tables.definition(sample.without_names().specification, "keyed")
+    assert "`column_2` Nullable(Int64)" in str(made)
+    assert "`column_3` Date32)" in str(made)
+
+
 @pytest.mark.parametrize(
     ("frame", "key", "said"),
     [

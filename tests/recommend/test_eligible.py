@@ -1,12 +1,20 @@
 """Who may race: what is wanted, what the values of the data rule out, and the reason of everybody who may not."""
 
+import ast
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
 import polars as pl
 import pytest
 
 from harness.datasets.own import data
 from harness.model import LabError, Operation
-from harness.recommend import eligible
+from harness.recommend import eligible, script
 from harness.recommend.eligible import Wish
+from harness.recommend.loading import Source
+from harness.report.recommendation import Recommendation
+from harness.systems import SYSTEMS
 
 PLAIN = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", "b", "c"]}))
 WITH_NULLS = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", None, "c"]}))
@@ -69,6 +77,33 @@ def test_where_nobody_is_left_it_says_so() -> None:
     clients = tuple({entry.client for entry in eligible.all_of(WRITE)})
     with pytest.raises(LabError, match=r"none of \d+ transports is left: without .*; ask for less"):
         eligible.divided(Wish("clickhouse", Operation.WRITE, "pandas", clients), PLAIN)
+
+
+def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out_and_it_is_said() -> None:
+    wish = Wish("postgres", Operation.READ, "polars")
+    shared = {entry.id for entry in eligible.all_of(wish) if {"shared_io", "s3"} & {*entry.needs}}
+    assert shared
+    assert shared <= {entry.id for entry in eligible.divided(wish, PLAIN)[0]}
+    stay, left_out = eligible.divided(replace(wish, program=True), PLAIN)
+    assert {
+        one.transport.id for one in left_out if "--script has no program for it: it needs a " in one.reason
+    } == shared
+    assert "postgres.pg_parquet.read_polars_parquet_stream" in {entry.id for entry in stay}  # needs its server alone
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        Wish(system, operation, "polars", program=True)
+        for system in SYSTEMS
+        for operation in (Operation.WRITE, Operation.READ)
+    ],
+)
+def test_there_is_a_program_of_everybody_who_may_win_then(wish: Wish) -> None:
+    for entry in eligible.divided(wish, PLAIN)[0]:
+        won = SimpleNamespace(transport=entry.id, packages=())
+        found = cast(Recommendation, SimpleNamespace(fastest=won, rows=3))
+        ast.parse(script.program(found, PLAIN, Source(query="SELECT 1"), "a_table"))
 
 
 def test_bounds_are_of_the_same_database_and_direction_and_need_nothing_shared() -> None:

@@ -154,6 +154,14 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
         (("--data", "{data}", "--to", "postgres", "--rows", "0"), "expected rows to be a whole number"),
         (("--data", "{data}", "--query", "SELECT 1", "--to", "postgres"), "found both"),
         (("--query", "SELEC 1", "--to", "postgres"), "expected a query that returns rows, found: "),
+        (
+            ("--data", "{data}", "--to", "postgres", "--script", "no/such/folder/s.py"),
+            "expected a file to write the script",
+        ),
+        (
+            ("--query", "SELECT 1", "--from", "postgres", "--script", "s.py"),
+            "expected --table with --script, --query and",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[str, ...], said: str) -> None:
