@@ -46,7 +46,7 @@ def recommend(
     resume: Annotated[str | None, typer.Option(help="go on with this race (id or folder) on the same data")] = None,
 ) -> None:
     """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
-    chosen, console = settings.load(), new_console()
+    started, chosen, console = time.monotonic(), settings.load(), new_console()
     if data is None and query is None:
         newest.show(chosen, console)
         return
@@ -58,7 +58,7 @@ def recommend(
     if script is not None:
         _require_writable(script, query, of, table)
     own = own_data(chosen, data, query, key, rows, names, wish.system)
-    asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume)
+    asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
     found, folder = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
     last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
     if script is not None:
@@ -103,8 +103,10 @@ def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) ->
 
 @contextmanager
 def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], None]]:
-    """Show how the race goes: who ran, how many are still in, and what is left of the budget."""
-    started, budget = racing.started, racing.asked.budget
+    """Show how the race goes: who ran, how many are still in, and when it will end: at the latest with its budget."""
+    from harness.run.progress import clock
+
+    asked = racing.asked
 
     def told(row: "Row") -> str:
         return f"{row.rows:,} rows, pass {row.pass_number}, {len(racing.race.contenders)} in the race: {row.transport}"
@@ -113,15 +115,20 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
 
         def plain(row: "Row") -> None:
             took = f"{row.took:.4f} s" if row.ok else f"{row.status}: {row.error}"
-            left = max(budget - (time.monotonic() - started), 0)
-            typer.echo(f"[at most {left:.0f} s left] {told(row)}  {took}")
+            left = max(asked.budget - (time.monotonic() - asked.started), 0)
+            typer.echo(f"[ETA {clock(racing.eta)}, at most {clock(left)}] {told(row)}  {took}")
 
         yield plain
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("of {task.total:.0f} s"))
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("racing", total=budget)
-        yield lambda row: progress.update(task, completed=time.monotonic() - started, description=told(row))
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("ETA {task.fields[eta]}"))
+    with Progress(*columns, TextColumn("of {task.total:.0f} s"), console=console) as progress:
+        task = progress.add_task("racing", total=asked.budget, eta=clock(asked.budget))
+
+        def bar(row: "Row") -> None:
+            spent = time.monotonic() - asked.started
+            progress.update(task, completed=spent, description=told(row), eta=clock(racing.eta))
+
+        yield bar
 
 
 @app.command()

@@ -31,7 +31,7 @@ def racing(names: list[str], max_memory: int | None = None, usual: frozenset[str
     entries = {name: registry.one(name) for name in names}
     suite_run = cast(Any, SimpleNamespace(session=session, done=[]))
     race = Race(names, OWN.rows, 1, usual)
-    return Racing(asked, race, entries, [], [], suite_run, 0.0, begun=True)
+    return Racing(asked, race, entries, [], [], suite_run, begun=True)
 
 
 def ran(under_way: Racing, name: str, *seconds: float, peak: int = 10_000_000, **more: Any) -> None:

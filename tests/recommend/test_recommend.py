@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from harness.datasets.examples import example
 from harness.lab.embedded import EmbeddedLab
 from harness.recommend.race import LAST_PASSES, MOST_PASSES
+from harness.recommend.racing import TAIL_SECONDS
 from harness.report import recommendation
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
@@ -191,6 +193,23 @@ def test_the_file_says_what_the_screen_says(raced: Raced) -> None:
     assert facts["fastest"]["transport"] in raced.done.stdout
     assert facts["operation"] == "write"
     assert facts["rows"] == 600
+
+
+def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: Raced) -> None:
+    """With servers of its own: their start, the end of them, the report and all."""
+    budget, started = 60, time.monotonic()
+    asked = ("--data", str(raced.data), "--to", "postgres", "--style", "async", "--budget", str(budget))
+    environment = raced.environment | {"LAB_RESULTS_DIR": str(raced.folder / "in_time")}
+    done = raced.lab("recommend", *asked, env=environment)
+    assert time.monotonic() - started <= budget + TAIL_SECONDS
+    assert done.returncode == 0, done.stderr
+    (folder,) = (raced.folder / "in_time").glob("2*")
+    found = recommendation.read(folder)
+    assert found is not None
+    assert found.seconds <= budget
+    told = [line for line in done.stdout.splitlines() if line.startswith("[ETA ")]
+    assert len(told) == len(runs_csv.load(folder / "runs.csv"))
+    assert all(re.match(r"\[ETA \d+:\d\d, at most \d+:\d\d\] ", line) for line in told)
 
 
 def test_a_budget_that_ends_within_the_first_pass_recommends_nothing(
