@@ -153,7 +153,7 @@ def test_the_program_of_every_transport_that_can_win_moves_every_value(
     client.drop(connection, TO_READ)
     assert {name: lines for name, lines in wrong.items() if lines} == {}
     assert len(wrong) > (20 if name == PLAIN_DATA else 9)
-    assert len(written) - len(wrong) < 4
+    assert len(written) - len(wrong) < (4 if name == PLAIN_DATA else 12)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "arrow", "arrows"])
@@ -197,7 +197,11 @@ def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Script
 def run(
     written: dict[Path, Transport], wish: Wish, own: OwnData, made: Made, connection: Any, scripts: Scripts
 ) -> dict[str, list[str]]:
-    """Run programs; return by transport what is wrong, of those that do not say that they cannot, so cannot win."""
+    """Run programs; return by transport what is wrong, of those that can win.
+
+    One that says that it cannot do it cannot, nor one that changes what it declares to change (extremes of a type, or
+    more of it): it is found out when it is measured.
+    """
     wrong = {}
     for path, entry in written.items():
         ended, found = scripts.printed(path, variables(written, wish, made))
@@ -206,7 +210,9 @@ def run(
         if not ended.status and wish.operation is Operation.WRITE:
             assert found == f"{own.rows} rows written"
             found = SYSTEMS[wish.system].client.fetch(connection, path.stem)
-        wrong[entry.id] = ended.err.splitlines()[-1:] if ended.status else unlike(own, found, wish)
+        lines = ended.err.splitlines()[-1:] if ended.status else unlike(own, found, wish)
+        if not lines or not own.found.keys() & entry.lossy.keys():
+            wrong[entry.id] = lines
     drop(wish.system, made, [path.stem for path in written if wish.operation is Operation.WRITE])
     return wrong
 
