@@ -90,7 +90,8 @@ def _as_pandas(data: OwnData) -> list[str]:
         nullable = {str(dtype).lower(): dtype for dtype in (pandas.%s())}""")
         % "(), pandas.".join(f"{name}Dtype" for name in _WITH_NULLS),
         'nullable["bool"] = pandas.BooleanDtype()',
-        "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of)))",
+        "# A copy: the memory of Arrow is read-only, and a client may write to it.",
+        "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of))).copy()",
         f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
     ]
     lines += [f"frame[{name!r}] = columns[{name!r}].to_pylist()" for name in objects]

@@ -1,13 +1,16 @@
 """A race ends within its budget, whatever its transports do, and says when it will end."""
 
+import io
 import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from harness import registry
+from harness.cli.recommend import _shown
 from harness.datasets.own import data
 from harness.model import Operation, Run, Status
 from harness.recommend import racing
@@ -103,6 +106,21 @@ def test_it_never_says_later_than_the_budget(runs: dict[str, Any]) -> None:
     under_way.perform(lambda one: told.append(under_way.eta + runs["now"] - 1_000))
     assert told
     assert max(told) <= 20.0
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_progress_shows_when_it_will_end_and_when_at_the_latest(
+    terminal: bool, runs: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    under_way, shown = begun(300.0), io.StringIO()
+    console = Console(force_terminal=terminal, width=200, file=shown)
+    runs["now"] += 100
+    with _shown(console, under_way) as on_row:
+        under_way._pass([Turn(FIRST, 1_000, 1), Turn(SECOND, 1_000, 1)], on_row)
+        eta = f"ETA {int(under_way.eta) // 60}:{int(under_way.eta) % 60:02d}"
+    said = shown.getvalue() if terminal else capsys.readouterr().out
+    assert eta in said
+    assert ("of 300 s" if terminal else "at most 3:17]") in said
 
 
 def test_what_runs_take_beside_their_calls_here_is_expected_of_the_next_ones() -> None:

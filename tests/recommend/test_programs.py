@@ -1,7 +1,8 @@
 """The program of every transport that can win a race: each runs as it stands, and moves every value."""
 
 import datetime as dt
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,10 +27,12 @@ from harness.recommend import eligible, judging, script
 from harness.recommend.eligible import Wish
 from harness.recommend.loading import Source
 from harness.report.recommendation import Recommendation
+from harness.results import runs_csv
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 from tests.scripts import Scripts
 
+Command = Callable[..., subprocess.CompletedProcess[str]]
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # some eighty programs a test
 ROWS = 300
 TO_READ = "program_read"
@@ -139,7 +142,14 @@ def variables(written: dict[Path, Transport], wish: Wish, made: Made) -> dict[st
     ],
 )
 def test_the_program_of_every_transport_that_can_win_moves_every_value(
-    wish: Wish, name: str, made: Made, connection: Any, scripts: Scripts, tmp_path: Path
+    wish: Wish,
+    name: str,
+    made: Made,
+    connection: Any,
+    scripts: Scripts,
+    tmp_path: Path,
+    lab: Command,
+    on_embedded_lab: dict[str, str],
 ) -> None:
     client, (own, file) = SYSTEMS[wish.system].client, made.data[name]
     if wish.operation is Operation.READ:
@@ -151,9 +161,11 @@ def test_the_program_of_every_transport_that_can_win_moves_every_value(
     written = programs(wish, own, Source(file), tmp_path)
     wrong = run(written, wish, own, made, connection, scripts)
     client.drop(connection, TO_READ)
-    assert {name: lines for name, lines in wrong.items() if lines} == {}
+    failed = {name: lines for name, lines in wrong.items() if lines}
+    assert failed.keys() <= cannot_win(failed, file, lab, on_embedded_lab), failed
     assert len(wrong) > (20 if name == PLAIN_DATA else 9)
-    assert len(written) - len(wrong) < (4 if name == PLAIN_DATA else 12)
+    assert len(written) - len(wrong) < 4
+    assert len(failed) < (1 if name == PLAIN_DATA else 10)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "arrow", "arrows"])
@@ -197,11 +209,7 @@ def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Script
 def run(
     written: dict[Path, Transport], wish: Wish, own: OwnData, made: Made, connection: Any, scripts: Scripts
 ) -> dict[str, list[str]]:
-    """Run programs; return by transport what is wrong, of those that can win.
-
-    One that says that it cannot do it cannot, nor one that changes what it declares to change (extremes of a type, or
-    more of it): it is found out when it is measured.
-    """
+    """Run programs; return by transport what is wrong, of those that do not say that they cannot, so cannot win."""
     wrong = {}
     for path, entry in written.items():
         ended, found = scripts.printed(path, variables(written, wish, made))
@@ -210,11 +218,19 @@ def run(
         if not ended.status and wish.operation is Operation.WRITE:
             assert found == f"{own.rows} rows written"
             found = SYSTEMS[wish.system].client.fetch(connection, path.stem)
-        lines = ended.err.splitlines()[-1:] if ended.status else unlike(own, found, wish)
-        if not lines or not own.found.keys() & entry.lossy.keys():
-            wrong[entry.id] = lines
+        wrong[entry.id] = ended.err.splitlines()[-1:] if ended.status else unlike(own, found, wish)
     drop(wish.system, made, [path.stem for path in written if wish.operation is Operation.WRITE])
     return wrong
+
+
+def cannot_win(failed: Iterable[str], file: Path, lab: Command, environment: dict[str, str]) -> set[str]:
+    """Return which of these transports the lab itself finds to fail on the data: they are out of any race."""
+    if not (only := ",".join(failed)):
+        return set()
+    run = ("run", "--data", str(file), "--external", "--experiment", "matrix", "--passes", "1", "--only", only)
+    lab(*run, env=environment, timeout=600)
+    (folder,) = Path(environment["LAB_RESULTS_DIR"]).glob("2*")
+    return {row.transport for row in runs_csv.load(folder / "runs.csv") if not row.ok}
 
 
 def unlike(own: OwnData, found: Any, wish: Wish) -> list[str]:
