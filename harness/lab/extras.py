@@ -29,11 +29,9 @@ class Extra:
 
 EXTRAS = {
     "tuned": Extra("Numba, which compiles the loops of the tuned transports", 218, ("numba",)),
-    "duckdb": Extra("DuckDB: its transports of Postgres; data of scan, stores, elt and tuning", 142, ("duckdb",)),
+    "duckdb": Extra("DuckDB: its own transports; data of the suites scan, stores, elt, tuning", 142, ("duckdb",)),
     "connectorx": Extra("ConnectorX, which reads from both databases", 206, ("connectorx",)),
-    "clients": Extra(
-        "asynch, and the SQLAlchemy dialect of ClickHouse, which pip builds", 66, ("asynch", "clickhouse_sqlalchemy")
-    ),
+    "clients": Extra("more clients of databases: asynch, and an SQLAlchemy dialect, which pip builds", 66, ("asynch",)),
     "s3": Extra("object storage: the reference client and others", 65, ("awscrt", "boto3", "obstore")),
     "scan": Extra("the suite scan: DuckDB and DataFusion", 271, ("duckdb", "datafusion")),
     "stores": Extra(
