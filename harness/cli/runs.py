@@ -61,6 +61,8 @@ def run(
         known = suite_files.load(chosen.suites_dir, request.plan.suite)
     else:
         known, rows = suite_files.load(chosen.suites_dir, suite), own.rows if own else rows
+        if own:
+            origin = plans.origins_on_own_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
         request = _new(plan, known, "external" if external else chosen.kind, own)
     if not _perform(chosen, replace(request, traces=known.traces), known):
@@ -74,7 +76,6 @@ def _new(plan: "Plan", suite: "Suite", lab: str, own: "OwnData | None") -> "RunR
     from harness.run.suite_run import RunRequest
 
     if own:
-        plans.refuse_own_data(suite)
         plan = plans.on_own_data(plan, NAME)
     return RunRequest(plan, suite.rig, lab, own=own)
 
@@ -129,9 +130,9 @@ def _intention(chosen: settings.Settings, request: Any) -> str:
 
     cases = plan.cases(request.plan, registry.select)
     first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
-    for rows in folders.newest_first(chosen.results_dir, request.plan.suite):
-        if expected := estimate.seconds(cases, request.plan.passes, rows, request.plan.time_limit):
-            return f"{first}, {estimate.in_words(expected)} as run {rows[0].run_id} went"
+    for known in folders.newest_first(chosen.results_dir, request.plan.suite):
+        if expected := estimate.seconds(cases, request.plan.passes, known.rows, request.plan.time_limit):
+            return f"{first}, {estimate.in_words(expected)} as run {known.name} went"
     return f"{first}; how long that takes here is not known yet: the first rows tell"
 
 

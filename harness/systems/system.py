@@ -255,15 +255,18 @@ class Hostile(Protocol):
 
 
 class Script(Protocol):
-    """How a program that stands alone makes its table: the module `script` of a room.
+    """How a program that stands alone makes its table and asks a query: the module `script` of a room.
 
     `CREATE_TABLE` is Python source of a function `create_table` that runs the statement CREATE_TABLE at the address in
-    the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`.
+    the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`. `SELECT` is that of a function `select` that
+    returns the rows of QUERY as an Arrow table, as the reference client does; it needs `SELECT_PACKAGES`.
     """
 
     CREATE_TABLE: str
     VARIABLE: str
     PACKAGES: Sequence[str]
+    SELECT: str
+    SELECT_PACKAGES: Sequence[str]
 
 
 class Sql(Protocol):

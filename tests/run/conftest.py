@@ -1,5 +1,6 @@
 """The runner on a made-up rig, which says or raises what a test wants; workers that are one line of Python."""
 
+import math
 import sys
 
 import pytest
@@ -28,6 +29,10 @@ def scan(connection, files):
 def broken(connection, files):
     print("tried with geheim99")
     raise RuntimeError("no entry for geheim99\\nin line 2 " + 1000 * "x")
+
+@transport("scan", path="", payload="")
+def endless(connection, files):
+    time.sleep(60)
 
 @transport("scan", path="", payload="")
 def without_space(connection, files):
@@ -94,10 +99,12 @@ def perform(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir()
 
-    def call(function="scan", starved=(), **says):
+    def call(function="scan", starved=(), deadline=math.inf, **says):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
-        session = runner.SuiteSession("the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved))
+        session = runner.SuiteSession(
+            "the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved), deadline=deadline
+        )
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = runs_csv.load(folder / "runs.csv")
         assert [line.status for line in told] == [row.status]

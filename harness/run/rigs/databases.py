@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.datasets import store
 from harness.datasets.own import data as own
+from harness.datasets.own import mark
 from harness.datasets.specification import PLAIN
 from harness.lab import labs, object_stores
 from harness.lab.availability import reason_unavailable
@@ -218,7 +219,8 @@ def _tables(
     order: Order, references: References, name: str, rows: int, place: int, folder: Path, summed_above: int
 ) -> Tables:
     if order.own and name == own.NAME:
-        dataset, warmup = (order.own.dataset(folder, min(count, order.own.rows)) for count in (rows, WARMUP_ROWS))
+        key = mark.key_in(order.settings.state_dir)
+        dataset, warmup = (order.own.dataset(folder, min(count, order.own.rows), key) for count in (rows, WARMUP_ROWS))
         return Tables(references, order.own.specification, dataset, warmup, place)
     dataset, warmup = (
         store.ensure(order.settings.datasets_dir, name, count, order.seed) for count in (rows, WARMUP_ROWS)
