@@ -189,6 +189,11 @@ def label(mapping: Mapping[str, object]) -> str:
     return BETWEEN.join(f"{name}={value}" for name, value in mapping.items())
 
 
+def texts(label: str) -> dict[str, str]:
+    """Return the mapping of a label in a file, its values as texts. Raises ValueError for another text."""
+    return dict(part.split("=", 1) for part in label.split(BETWEEN) if part)
+
+
 @dataclass(frozen=True)
 class Case:
     """One transport in one experiment under one combination of its parameters."""

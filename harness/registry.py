@@ -62,7 +62,7 @@ def transport(
     "infinity"}`. The tests expect exactly these to fail, and tables and docs name them.
     With `control` the function is registered a second time, under its id with `_control` at the end: an A/A pair, of
     which every report says whether it came out as a tie.
-    Raises ValueError for an unknown operation, an id that is already taken, or a kind of value that fares in two ways.
+    Raises ValueError for an unknown operation, an id that is already taken, or a kind of value with two fates.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +106,7 @@ def _control_of(entry: Transport) -> Transport:
 
 
 def _fates(lossy: dict[str, str]) -> dict[str, str]:
-    """Return how each kind of value fares, from the kinds that fare in each way."""
+    """Return the fate of each kind of value, from the kinds by their fate."""
     pairs = [(kind, fate) for fate, kinds in lossy.items() for kind in kinds.split()]
     if len(dict(pairs)) < len(pairs):
         raise ValueError(f"expected every kind of value once in lossy, found {lossy}")

@@ -188,7 +188,7 @@ def _store_shape(entry: Transport) -> _Shape:
 def _docstring(entry: Transport) -> str:
     shape = _shape(entry)
     modules = entry.modules
-    if "pyarrow" in shape.load:  # which makes Python objects for a way that itself does without
+    if "pyarrow" in shape.load:  # which makes Python objects for a transport that itself does without
         modules.add("pyarrow")
     needed = ", ".join(sorted(modules - set(sys.stdlib_module_names))) or "nothing else"
     usage = f"Usage: python script.py {' '.join(map(_as_given, shape.arguments))}"

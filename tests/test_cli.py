@@ -116,7 +116,7 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
     assert not [path for path in folder.rglob("*") if path.is_file() and password in path.read_text(errors="replace")]
 
 
-@pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_a_table_of_somebody_else_with_the_labs_name_is_refused_before_anything_is_done(
     lab: Command, on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab, system: str
 ) -> None:

@@ -201,7 +201,7 @@ def test_no_thread_of_arrow_holds_a_file_of_python_when_the_process_ends():
     assert [str(module) for module in modules if threaded.search(module.read_text(encoding="utf-8"))] == []
 
 
-@pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_each_database_has_an_a_a_control_of_a_read(system):
     controls = [entry for entry in DATABASES if entry.origin is Origin.CONTROL and entry.system == system]
     assert [entry.operation for entry in controls] == [Operation.READ]

@@ -18,6 +18,7 @@ from harness.fidelity import tables, witness
 from harness.fidelity.witness import Witness
 from harness.lab.embedded import EmbeddedLab
 from harness.model import Transport
+from harness.systems import SYSTEMS
 from tests.calls import call
 
 # What both servers and all libraries hold.
@@ -57,10 +58,7 @@ def random_tables(draw: st.DrawFn, kinds: list[str]) -> tuple[dict[str, str], li
 @pytest.fixture(scope="module")
 def witnesses(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Witness]]:
     with ExitStack() as stack:
-        yield {
-            system: stack.enter_context(witness.opened(system, embedded_lab.endpoints))
-            for system in ("postgres", "clickhouse")
-        }
+        yield {system: stack.enter_context(witness.opened(system, embedded_lab.endpoints)) for system in SYSTEMS}
 
 
 def kinds_for(*entries: Transport) -> list[str]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.model import LabError, Status
+from harness.model import LabError, Status, texts
 from harness.results import folder as folders
 from harness.results import runs_csv
-from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Row, numbers, ok_rows, texts
+from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Row, numbers, ok_rows
 
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
 EXAMPLES |= {texts: {"files": "8", "page_cache": "as found"}, numbers: {"output_bytes": 12, "ctas_seconds": 0.25}}

@@ -130,7 +130,7 @@ def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[
     )
 
 
-def fidelity(converted: dict[str, str] | None) -> str:
+def came_back(converted: dict[str, str] | None) -> str:
     """Say how a verified frame came back: `exact`, or `converted` with each column and the dtype it had.
 
     Nothing is said where no frame came back (None).

@@ -15,7 +15,7 @@ from harness.cli.app import app, explained
 def doctor(
     external: Annotated[bool, typer.Option("--external", help="look at the servers named in the environment")] = False,
 ) -> None:
-    """Say of each service whether it is reachable, what it is and offers, and which transports cannot run and why."""
+    """Say what each service is and offers, which transports cannot run and why, and what extras bring and weigh."""
     from harness.lab import doctor as examination
     from harness.lab import labs
 

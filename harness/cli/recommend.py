@@ -1,7 +1,7 @@
 """The command recommend: one screen about one frame, and the script of the winner."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from harness import settings
-from harness.cli.app import app, command_line, explained, new_console
+from harness.cli import newest
+from harness.cli.app import app, explained, new_console
 from harness.model import LabError
 from harness.systems import SYSTEMS
 
@@ -41,29 +42,43 @@ def recommend(
     rows: Annotated[int | None, typer.Option(help="a sample of so many rows")] = None,
     names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of columns in results")] = True,
     script: Annotated[Path | None, typer.Option(help="write the winner here, as a program that runs")] = None,
-    table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called")] = "",
+    table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called, or frame")] = "",
     resume: Annotated[str | None, typer.Option(help="go on with this race (id or folder) on the same data")] = None,
 ) -> None:
-    """Say which transport is the fastest for your frame, by a race; without data, from the newest run."""
-    chosen, console = settings.load(), new_console()
+    """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
+    started, chosen, console = time.monotonic(), settings.load(), new_console()
     if data is None and query is None:
-        _from_newest(chosen, console)
+        newest.show(chosen, console)
         return
     from harness.cli.own import own_data
     from harness.recommend import asking
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
-    wish = asking.wish(to, of, frame, wanted, style)
-    own = own_data(chosen, data, query, key, rows, names, wish.system)
-    asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume)
-    found, folder = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
-    show(console, found)
+    wish = asking.wish(to, of, frame, wanted, style, script is not None)
     if script is not None:
+        _require_writable(script, query, of, table)
+    own = own_data(chosen, data, query, key, rows, names, wish.system)
+    asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
+    found, folder = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
+    last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
+    if script is not None:
+        from harness.recommend.loading import Source
         from harness.recommend.script import write
 
-        write(script, found, own.with_names(), data, table)
-        typer.echo(f"the winner as a program: {script}")
-    typer.echo(f"results: {folder}/ (recommendation.json, report.html, runs.csv)")
+        write(script, found, own.with_names(), Source(data, query or ""), table)
+        last.insert(0, f"the winner as a program: {script}")
+    show(console, found, last)
+
+
+def _require_writable(script: Path, query: str | None, of: str, table: str) -> None:
+    """Raise LabError where there would be no script in the end: before the race."""
+    from harness.recommend.script import require_place
+
+    require_place(script)
+    if query is not None and of and not table:
+        raise LabError(
+            "expected --table with --script, --query and --from: a program reads a whole table, and a query has no name"
+        )
 
 
 def _bytes(text: str | None) -> int | None:
@@ -75,38 +90,23 @@ def _bytes(text: str | None) -> int | None:
         raise LabError(f'expected an amount of memory such as 500MB or 1GB, found "{text}"') from None
 
 
-def show(console: Console, found: "Recommendation") -> None:
-    """Print a recommendation: its table, and what else there is to say."""
-    from harness.report import recommendation, tables
+def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) -> None:
+    """Print a recommendation on one screen: its table, what else there is to say, and what is to be said at last."""
+    from harness.report import closing
 
-    console.print(tables.printable(recommendation.table(found), console.width))
-    for line in recommendation.sentences(found):
+    ending = closing.recommended(found, console.width, closing.LINES - closing.lines(last, console.width))
+    for one in ending.tables:
+        console.print(one)
+    for line in [*ending.sentences, *last]:
         typer.echo(line)
-
-
-def _from_newest(chosen: settings.Settings, console: Console) -> None:
-    """Print the answers of the newest run on this machine that has some. Raises LabError where there is none."""
-    from harness.report import closing, summarising
-    from harness.results import folder as folders
-    from harness.suites import suite_files
-
-    suite = suite_files.load(chosen.suites_dir, "matrix")
-    for rows in folders.newest_first(chosen.results_dir, suite.name):
-        if suite.answers is None or not any(row.ok and row.experiment == suite.answers.experiment for row in rows):
-            continue
-        said = closing.closing(suite, rows, summarising.summarise(rows, suite.published), console.width, short=True)
-        for one in said.tables:
-            console.print(one)
-        typer.echo(f"from run {rows[0].run_id}, lab {rows[0].lab}, about the lab's own table")
-        typer.echo(f"about your own: {command_line()} recommend --data FILE --to {next(iter(SYSTEMS))} --frame polars")
-        return
-    raise LabError(f"expected a run of suite matrix in {chosen.results_dir}, found none; lab run makes one")
 
 
 @contextmanager
 def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], None]]:
-    """Show how the race goes: who ran, how many are still in, and what is left of the budget."""
-    started, budget = racing.started, racing.asked.budget
+    """Show how the race goes: who ran, how many are still in, and when it will end: at the latest with its budget."""
+    from harness.run.progress import clock
+
+    asked = racing.asked
 
     def told(row: "Row") -> str:
         return f"{row.rows:,} rows, pass {row.pass_number}, {len(racing.race.contenders)} in the race: {row.transport}"
@@ -115,15 +115,20 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
 
         def plain(row: "Row") -> None:
             took = f"{row.took:.4f} s" if row.ok else f"{row.status}: {row.error}"
-            left = max(budget - (time.monotonic() - started), 0)
-            typer.echo(f"[at most {left:.0f} s left] {told(row)}  {took}")
+            left = max(asked.budget - (time.monotonic() - asked.started), 0)
+            typer.echo(f"[ETA {clock(racing.eta)}, at most {clock(left)}] {told(row)}  {took}")
 
         yield plain
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("of {task.total:.0f} s"))
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("racing", total=budget)
-        yield lambda row: progress.update(task, completed=time.monotonic() - started, description=told(row))
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("ETA {task.fields[eta]}"))
+    with Progress(*columns, TextColumn("of {task.total:.0f} s"), console=console) as progress:
+        task = progress.add_task("racing", total=asked.budget, eta=clock(asked.budget))
+
+        def bar(row: "Row") -> None:
+            spent = time.monotonic() - asked.started
+            progress.update(task, completed=spent, description=told(row), eta=clock(racing.eta))
+
+        yield bar
 
 
 @app.command()

@@ -4,7 +4,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,6 +13,12 @@ from harness import registry, settings
 from harness.cli.app import app, command_line, explained, new_console
 from harness.model import LabError, Status
 from harness.systems import SYSTEMS
+
+if TYPE_CHECKING:
+    from harness.datasets.own.data import OwnData
+    from harness.run.plan import Plan
+    from harness.run.suite_run import RunRequest
+    from harness.suites.suite import Suite
 
 _BESIDE_RESUME = ("resume", "data", "query", "query_from", "key", "names")  # own data are not kept: they are read again
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
@@ -41,16 +47,14 @@ def run(
 ) -> None:
     """Run a suite and leave its results in results/."""
     from harness.cli.own import own_data
-    from harness.datasets.own.data import NAME
     from harness.run import plan as plans
-    from harness.run.suite_run import RunRequest, resume_request
+    from harness.run.suite_run import resume_request
     from harness.suites import suite_files
 
     chosen = settings.load()
     if resume is not None:
         _refuse_beside_resume(context)
-    given = data is not None or query is not None
-    own = own_data(chosen, data, query, key, rows, names, query_from) if given else None
+    own = own_data(chosen, data, query, key, rows, names, query_from) if data is not None or query is not None else None
     if resume is not None:
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
         request = replace(request, own=own)
@@ -58,12 +62,22 @@ def run(
     else:
         known, rows = suite_files.load(chosen.suites_dir, suite), own.rows if own else rows
         if own:
-            plans.refuse_own_data(known)
+            origin = plans.origins_on_own_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        plan = plans.on_own_data(plan, NAME) if own else plan
-        request = RunRequest(plan, known.rig, "external" if external else chosen.kind, own=own)
+        request = _new(plan, known, "external" if external else chosen.kind, own)
     if not _perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
+
+
+def _new(plan: "Plan", suite: "Suite", lab: str, own: "OwnData | None") -> "RunRequest":
+    """Return what is asked for by a run that no earlier one has begun, of a suite or of a person's own data."""
+    from harness.datasets.own.data import NAME
+    from harness.run import plan as plans
+    from harness.run.suite_run import RunRequest
+
+    if own:
+        plan = plans.on_own_data(plan, NAME)
+    return RunRequest(plan, suite.rig, lab, own=own)
 
 
 def _refuse_beside_resume(context: typer.Context) -> None:
@@ -116,9 +130,9 @@ def _intention(chosen: settings.Settings, request: Any) -> str:
 
     cases = plan.cases(request.plan, registry.select)
     first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
-    for rows in folders.newest_first(chosen.results_dir, request.plan.suite):
-        if expected := estimate.seconds(cases, request.plan.passes, rows, request.plan.time_limit):
-            return f"{first}, {estimate.in_words(expected)} as run {rows[0].run_id} went"
+    for known in folders.newest_first(chosen.results_dir, request.plan.suite):
+        if expected := estimate.seconds(cases, request.plan.passes, known.rows, request.plan.time_limit):
+            return f"{first}, {estimate.in_words(expected)} as run {known.name} went"
     return f"{first}; how long that takes here is not known yet: the first rows tell"
 
 

@@ -18,7 +18,7 @@ def verify(
     to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
 ) -> None:
     """Try hostile values on every transport and print what each loses; fail where it declares something else."""
-    from harness.fidelity import examination, fidelity
+    from harness.fidelity import examination, trials
     from harness.report import fidelity as matrix
 
     chosen, console = settings.load(), new_console()
@@ -26,7 +26,7 @@ def verify(
         typer.echo(exam.conditions)
         folder = to or chosen.results_dir / exam.run_id
         with matrix.appending(folder) as append:
-            findings = fidelity.examine(exam, append)
+            findings = trials.examine(exam, append)
     paths = matrix.write(folder, findings, exam.conditions)
     for line in (*matrix.grid(findings, console.width), *matrix.corrections(findings), *paths):
         typer.echo(line)

@@ -52,7 +52,7 @@ def index() -> str:
         )
         right = range(2, 2 + len(operations))
         parts.append(f"## {system}\n\n{table(('client', 'what it is', *operations), rows, right)}")
-    parts.append(f"## What ways into and out of databases may lose\n\n{_LOSES}")
+    parts.append(f"## What transports of databases may lose\n\n{_LOSES}")
     return "\n".join(parts)
 
 

@@ -7,15 +7,16 @@ from harness.docs import reference
 from harness.model import LabError
 from harness.report import markdown
 from harness.report.answer_tables import factor, route
-from harness.report.answers import Answer, Beside, answers
+from harness.report.answers import Leaders, Rival, answers
 from harness.report.cells import LOSES, significant
 from harness.report.summary import Summary
+from harness.results.folder import Facts
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 
 BEGIN, END = "<!-- reference:begin -->\n", "<!-- reference:end -->\n"
 SUITE = "matrix"
-_WIDTH = 100  # of a line of README; rows of a table may be a little longer
+_WIDTH = 80  # of a line of README; rows of a table are longer
 _HEAD = ("dataframe", "fastest exact transport", "s", "usual transport", "s", "times as long")
 
 
@@ -38,18 +39,18 @@ def _block() -> str:
     parts = [
         markdown.table(_HEAD, [_row(one, pages) for one in found], right={2, 4}),
         _filled(" ".join(_said(found))),
-        _filled(" ".join([markdown.conditions(run.environment), *_remarks(run.environment["lab"])])),
+        _filled(" ".join([_made(run.environment), *_remarks(run.environment["lab"])])),
         "".join(f"[{number}]: {page}\n" for number, page in enumerate(pages, 1)),
     ]
     return "\n".join(parts)
 
 
-def _cases(one: Answer) -> list[Summary]:
+def _cases(one: Leaders) -> list[Summary]:
     """Return what stands in the row of an answer: the fastest, and the usual one."""
     return [case for case in (one.fastest, *(of.case for of in one.usual[:1])) if case]
 
 
-def _row(one: Answer, pages: Sequence[str]) -> tuple[str, ...]:
+def _row(one: Leaders, pages: Sequence[str]) -> tuple[str, ...]:
     usual = one.usual[0] if one.usual else None
     return (
         route(one),
@@ -61,7 +62,7 @@ def _row(one: Answer, pages: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _factor(of: Beside) -> str:
+def _factor(of: Rival) -> str:
     value, interval = factor(of)
     return f"{value} ({interval})" if interval else value
 
@@ -88,20 +89,25 @@ def _in_words(case: Summary) -> str:
     return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
 
 
-def _said(found: Sequence[Answer]) -> Iterator[str]:
-    """Yield the sentences below the table: its unit and marks, what loses nothing, what else is usual."""
+def _said(found: Sequence[Leaders]) -> Iterator[str]:
+    """Yield the sentences below the table: its unit and marks, what else is usual."""
     sizes = sorted({one.rows for one in found if one.rows is not None})
     yield f"Median seconds for {' and '.join(format(rows, ',') for rows in sizes)} rows."
     if any(case.lossy for one in found for case in _cases(one)):
         yield f"{LOSES.strip()}: loses some kinds of values that these data do not have; the catalogue names them."
-    if whole := [_beside(one, one.whole) for one in found if one.whole]:
-        yield f"The fastest that loses none, where there is one: {'; '.join(whole)}."
     if others := [_beside(one, of) for one in found for of in one.usual[1:] if of.factor]:
         yield f"Also usual: {'; '.join(others)}."
 
 
-def _beside(one: Answer, of: Beside) -> str:
+def _beside(one: Leaders, of: Rival) -> str:
     return f"{route(one)} by {_in_words(of.case)}, {significant(of.case.median_seconds)} s ({factor(of)[0]})"
+
+
+def _made(environment: Facts) -> str:
+    """Say where the figures were made, as briefly as can be: the report has all of it."""
+    servers = ", ".join(f"{name} {environment['servers'][name]['version']}" for name in SYSTEMS)
+    where = markdown.machine(environment["machine"])
+    return f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}."
 
 
 def _remarks(lab: str) -> Iterator[str]:

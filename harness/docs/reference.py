@@ -66,7 +66,7 @@ def left_out(name: str) -> str:
     """Return as CSV which transports of a suite are no contenders, by its reference run."""
     suite, run, summaries = of(name)
     assert suite.answers
-    names = [field.name for field in fields(contenders.LeftOut)]
+    names = [field.name for field in fields(contenders.NoContender)]
     lines = [",".join(names)]
     for one in contenders.left_out(suite.answers, run.rows, summaries):
         lines.append(",".join(as_text(getattr(one, column)) for column in names))

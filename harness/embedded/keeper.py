@@ -11,10 +11,10 @@ ends because the parent ended, even by `kill -9`, the keeper stops the service i
   that the parent can read the log and start the service again on the same data.
 
 Own sessions keep the terminal's Ctrl-C away from the services until the lab has decided to stop. On Linux the kernel
-stops the service of a keeper that was itself killed by `kill -9`; elsewhere the lab looks for it (`lab.py`).
+stops the service of a keeper that was itself killed by `kill -9`; elsewhere the lab looks for it (`folders.py`).
 
 The file is run by its path in an isolated interpreter (`python -I -S`), which starts in some 40 ms: it imports the
-standard library only, and nothing of the harness.
+standard library only, and nothing of the harness. What the lab does with its keepers is in `keepers.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import BinaryIO
 
 PARENT_CHECK_SECONDS = 1.0
@@ -70,47 +70,6 @@ class Task:
     def stop_seconds(self) -> float:
         """Longest time in seconds that an orderly stop can take, the removal of the folder included."""
         return sum(seconds for _, seconds in self.stop) + REMOVE_SECONDS
-
-
-def launch(task: Task, keep_open: int) -> subprocess.Popen[bytes]:
-    """Start a keeper for the task; called by the lab.
-
-    `keep_open` is a file descriptor that the keeper holds while it lives (the lab's lock), and its service does not.
-    """
-    with open(task.log, "ab") as log:
-        keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, os.path.basename(task.folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-            pass_fds=[keep_open],
-            bufsize=0,
-        )
-    assert keeper.stdin is not None
-    message = {"lab_pid": os.getpid(), "task": asdict(task)}
-    with suppress(BrokenPipeError):  # it died at once: poll() tells, and its log says why
-        keeper.stdin.write(json.dumps(message).encode() + b"\n")
-    return keeper
-
-
-def ask_to_stop(keeper: subprocess.Popen[bytes]) -> None:
-    """Tell a keeper to stop its service; called by the lab, does not wait.
-
-    It says so, rather than only close the pipe: a forked worker may hold a copy of the pipe's end.
-    """
-    assert keeper.stdin is not None
-    keeper.send_signal(signal.SIGCONT)  # somebody may have stopped it
-    with suppress(BrokenPipeError, ValueError):  # the keeper has ended, or was asked before
-        keeper.stdin.write(b"stop\n")
-        keeper.stdin.close()
-
-
-def close(keeper: subprocess.Popen[bytes]) -> None:
-    """Close the lab's ends of a keeper's pipes; an unfinished keeper takes it as a request to stop."""
-    for stream in (keeper.stdin, keeper.stdout):
-        if stream is not None:
-            stream.close()
 
 
 def remove_folder(folder: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness import address, registry
-from harness.lab import cluster, object_stores, s3
+from harness.lab import cluster, extras, object_stores, s3
 from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
@@ -55,6 +55,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
     if named:
         yield _cluster(settings, lab, named)
     yield from _unavailable(lab, servers, object_stores.none_here(settings), named)
+    yield from (Diagnosis(f"extra {name}", True, found) for name, found in extras.lines())
 
 
 def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Diagnosis:

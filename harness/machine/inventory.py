@@ -4,14 +4,13 @@ import os
 import platform
 import shutil
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from harness.model import LabError
 
 
-def describe_machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, object]:
     """Return what this machine is, as plain values."""
     return {
         "host": platform.node(),
@@ -35,7 +34,7 @@ def _cpu_model() -> str:
     return next(names, platform.processor())
 
 
-def _maker() -> dict[str, Any]:
+def _maker() -> dict[str, object]:
     """Return who the firmware says made this machine (clouds name themselves here), and whether it is a virtual one."""
     folder = Path("/sys/class/dmi/id")
     names = [_line(folder / name) for name in ("sys_vendor", "product_name")]

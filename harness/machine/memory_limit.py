@@ -25,7 +25,7 @@ class MemoryLimit:
     group: str = ""
 
 
-def kind() -> str:
+def limited_by() -> str:
     """Return what limits on this machine, for people."""
     probe = make(1 << 30)
     remove(probe)

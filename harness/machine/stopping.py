@@ -21,7 +21,7 @@ LAST_SECONDS = 8.5  # until the process is ended in the middle of its end
 _NO_MORE = 0  # the byte that ends the thread; no signal has this number
 
 
-class _Stop:
+class _Stopping:
     """Whether a stop was asked for, by which signal and when; and the thread that sees to its end."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Stop:
         os._exit(128 + self.number)
 
 
-_stop: _Stop | None = None
+_stop: _Stopping | None = None
 _at_last: set[Callable[[], object]] = set()
 
 
@@ -95,7 +95,7 @@ def on_signals() -> Iterator[None]:
         yield
         return
     numbers = [n for n in SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
-    stop = _Stop()
+    stop = _Stopping()
     with stop.ringing():
         earlier = [(number, signal.signal(number, stop.leave)) for number in numbers]
         _stop = stop

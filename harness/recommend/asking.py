@@ -25,7 +25,7 @@ from harness.systems import SYSTEMS
 Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
 
 
-def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str = "") -> Wish:
+def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str = "", program: bool = False) -> Wish:
     """Return what is asked, `to` a database or out `of` one. Raises LabError for neither, both, or an unknown one."""
     known = ", ".join(SYSTEMS)
     if bool(to) == bool(of):
@@ -34,7 +34,7 @@ def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str =
         raise LabError(f'expected a database ({known}), found "{to or of}"')
     if frame not in FRAMES:
         raise LabError(f'expected a frame of pandas or polars, found "{frame}"')
-    return Wish(to or of, Operation.WRITE if to else Operation.READ, frame, tuple(without), style)
+    return Wish(to or of, Operation.WRITE if to else Operation.READ, frame, tuple(without), style, program)
 
 
 def asked(
@@ -45,16 +45,20 @@ def asked(
     budget: float = 180.0,
     max_memory: int | None = None,
     resume: str | None = None,
+    started: float | None = None,
 ) -> Asked:
     """Return the whole of what is asked; `resume` is the id or folder of a race of the same data to go on with.
 
-    Raises LabError where that was another race.
+    `started` is when the budget began, if not now: before the data were read. Raises LabError for no such race.
     """
     if not budget > 0:
         raise LabError(f"expected a budget in seconds above 0, found {budget:g}")
     wanted = suite_files.load(chosen.suites_dir, racing.SUITE).answers
     usual = frozenset(wanted.usual) if wanted else frozenset()
-    one = Asked(what, data, "external" if external else chosen.kind, budget, max_memory, usual)
+    one = Asked(
+        *(what, data, "external" if external else chosen.kind, budget, max_memory, usual),
+        started=time.monotonic() if started is None else started,
+    )
     if resume is None:
         return one
     folder = folders.find(chosen.results_dir, resume)
@@ -68,7 +72,7 @@ def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Sh
         with shown(under_way) as on_row:
             under_way.perform(on_row)
         folder = under_way.suite_run.session.folder
-        found = judging.recommendation(under_way, time.monotonic() - under_way.started)
+    found = judging.recommendation(under_way, time.monotonic() - one.started)
     recommendation.write(folder, found)
     writing.write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
     return found, folder

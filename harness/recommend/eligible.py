@@ -9,13 +9,15 @@ from harness import registry
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.losses import lost, why
 from harness.model import LabError, Operation, Origin, Transport
+from harness.recommend.script import needed
 
 
 @dataclass(frozen=True)
 class Wish:
     """What is asked: a database, into it or out of it, a frame, and what the person will not have.
 
-    `without` are clients or Python modules; `style` is sync or async, empty for both.
+    `without` are clients or Python modules; `style` is sync or async, empty for both. `program`: the winner is to be
+    a program that runs as it stands.
     """
 
     system: str
@@ -23,6 +25,7 @@ class Wish:
     frame: str
     without: tuple[str, ...] = ()
     style: str = ""
+    program: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,5 +88,7 @@ def _first_reason(entry: Transport, wish: Wish, data: OwnData) -> Iterable[tuple
         yield f"without {unwanted[0]}", ""
     elif wish.style and entry.style != wish.style:
         yield f"its style is {entry.style}", ""
+    elif wish.program and (more := needed(entry)):
+        yield f"--script has no program for it: it needs {more}", ""
     elif kind := lost(entry, data):
         yield why(entry, kind, data), kind

@@ -100,6 +100,14 @@ class Race:
         ends = {name: interval(found)[1] for name, found in self.told.get(rows, {}).items() if name not in self.out}
         return min(ends, key=ends.__getitem__) if ends else None
 
+    def to_come(self, rows: int, number: int) -> Iterator[tuple[int, int]]:
+        """Yield the rows and how many passes on them follow this pass, as long as nobody else is out."""
+        for stage in self.stages:
+            planned = LAST_PASSES if stage == self.rows else PASSES[stage]
+            left = planned - number if stage == rows else planned
+            if stage >= rows and left > 0:
+                yield stage, left
+
     def _decided(self, rows: int) -> bool:
         """Say whether nobody who is still in can be much faster than the leader."""
         leader, times = self.leader(rows), self.told.get(rows, {})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 from harness.datasets.own import data as own
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
@@ -23,7 +24,9 @@ from harness.settings import Settings
 SUITE, EXPERIMENT = "matrix", "race"
 LEAST_SECONDS = 0.35  # a run of the smallest transport with its process, its verification and all
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
-_REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
+REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
+TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a machine that is busy
+BOUND_PASSES = 3
 _SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
 
 
@@ -39,7 +42,7 @@ class Asked:
     """What a person asked for: a wish, the data, the lab, and the seconds that it may take.
 
     `max_memory` are the bytes that a transport may take, `usual` are transports whose times are wanted in any case,
-    `run_id` is a race to go on with in `folder`.
+    `run_id` is a race to go on with in `folder`. `started` is when the budget began, by the monotonic clock.
     """
 
     wish: Wish
@@ -50,6 +53,7 @@ class Asked:
     usual: frozenset[str] = frozenset()
     run_id: str | None = None
     folder: Path | None = None
+    started: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -57,7 +61,8 @@ class Racing:
     """A race under way: who runs, who was left out before it began, what bounds them, and its rows by their keys.
 
     `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: who gives other
-    types than the canonical ones is out. `begun`: everybody has run once.
+    types than the canonical ones is out. `begun`: everybody has run once. `waiting` are the turns of the pass under way
+    after `turn`, `beside` what each run took beside its call, up to the end of the last one, `last_end`.
     """
 
     asked: Asked
@@ -66,16 +71,33 @@ class Racing:
     left_out: list[LeftOut]
     bounds: list[Transport]
     suite_run: SuiteRun
-    started: float
     rows: dict[Key, Row] = field(default_factory=dict)
     ended: str = ""
     exact: bool = True
     begun: bool = False
+    turn: Turn | None = None
+    waiting: deque[Turn] = field(default_factory=deque)
+    beside: list[float] = field(default_factory=list)
+    last_end: float = 0.0
 
     @property
     def seconds_left(self) -> float:
         """What is left of the budget for runs."""
-        return self.asked.budget - _REPORT_SECONDS - (time.monotonic() - self.started)
+        return deadline(self.asked) - time.monotonic()
+
+    @property
+    def eta(self) -> float:
+        """The seconds until the end: of what those who are still in have to run, and never more than the budget."""
+        turns = list(self.waiting)
+        bounds = BOUND_PASSES
+        if self.turn and self.turn.transport in self.race.transports:
+            for rows, count in self.race.to_come(self.turn.rows, self.turn.number):
+                turns += [Turn(name, rows, 1) for name in self.race.contenders] * count
+        elif self.turn:
+            bounds -= self.turn.number
+        turns += [Turn(entry.id, self.race.rows, 1) for entry in self.bounds] * bounds
+        of_runs = len(turns) * self._beside_call + sum(map(self._took, turns))
+        return max(min(of_runs, self.seconds_left), 0.0) + REPORT_SECONDS
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
         """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row.
@@ -93,7 +115,7 @@ class Racing:
             self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
             return
         with suppress(_UsedUp):  # figures of bounds are beside the point
-            for number in range(1, 4):
+            for number in range(1, BOUND_PASSES + 1):
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
 
     def _race(self, on_row: Callable[[Row], None]) -> None:
@@ -104,29 +126,39 @@ class Racing:
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
         """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
         done = {row.key: row for row in self.suite_run.done} | self.rows
-        left: list[tuple[Turn, Run]] = []
+        self.waiting.clear()
+        runs: list[Run] = []
         for turn in turns:
-            run = self._run(turn, len(self.rows) + len(left) + 1)
+            run = self._run(turn, len(self.rows) + len(runs) + 1)
             if row := done.get(run.key):
                 self._take_in(turn, row)
             else:
-                left.append((turn, run))
-        waiting = iter(left)
-        under_way = [self._next(waiting)]
+                self.waiting.append(turn)
+                runs.append(run)
+        if not runs:
+            return
+        self.last_end = time.monotonic()
+        self._next()
 
         def came(row: Row) -> None:
+            now = time.monotonic()
+            self.beside.append(now - self.last_end - (row.took if row.ok else 0.0))
+            self.last_end = now
+            if row.status is Status.AGAIN and self.seconds_left <= 0:
+                raise _UsedUp  # it was ended with the budget, which says nothing of it
+            self._take_in(self.turn, row)
             on_row(row)
-            self._take_in(under_way.pop(), row)
-            under_way.append(self._next(waiting))
+            self._next()
 
-        if left:
-            runner.perform(self.suite_run.session, [run for _, run in left], came)
+        runner.perform(self.suite_run.session, runs, came)
 
-    def _next(self, waiting: Iterator[tuple[Turn, Run]]) -> Turn | None:
-        turn, _ = next(waiting, (None, None))
-        if turn and self._expected(turn) > self.seconds_left:
+    def _next(self) -> None:
+        """Go on to the next turn of the pass, if there is one."""
+        if not self.waiting:
+            return
+        self.turn = self.waiting.popleft()
+        if self._expected(self.turn) > self.seconds_left:
             raise _UsedUp
-        return turn
 
     def _take_in(self, turn: Turn | None, row: Row) -> None:
         self.rows[row.key] = row
@@ -153,26 +185,37 @@ class Racing:
         return Run(case, turn.number, order)
 
     def _expected(self, turn: Turn) -> float:
-        """Return the seconds that a run will take, judged by the last ones of the same transport and size, or all."""
+        """Return the seconds that a run will take; its call counts twice, for what is verified then takes time, too."""
+        return self._beside_call + 2 * self._took(turn)
+
+    def _took(self, turn: Turn) -> float:
+        """Return the seconds of a call by earlier ones of its transport, best of the same size; 0 without any."""
         same = [row for row in self.rows.values() if row.ok and row.transport == turn.transport]
         of_size = [row.took for row in same if row.rows == turn.rows]
         if of_size:
-            return LEAST_SECONDS + 2 * fmean(of_size)
-        if same and same[-1].rows:
-            return LEAST_SECONDS + 2 * same[-1].took * turn.rows / same[-1].rows
-        return LEAST_SECONDS
+            return fmean(of_size)
+        return same[-1].took * turn.rows / same[-1].rows if same and same[-1].rows else 0.0
+
+    @property
+    def _beside_call(self) -> float:
+        """The seconds of a run beside its call, as they were in this race: its process, its verification and all."""
+        return max(LEAST_SECONDS, median(self.beside)) if self.beside else LEAST_SECONDS
+
+
+def deadline(asked: Asked) -> float:
+    """Return when the last run has to be over, by the monotonic clock."""
+    return asked.started + asked.budget - REPORT_SECONDS
 
 
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
     """Bring up the lab for a race. Raises LabError: nobody may race, a budget too small, and what `open_run` raises."""
-    started = time.monotonic()
     eligible, left_out = divided(asked.wish, asked.data)
     if not settings.s3_endpoint:  # none is started for a race, which would compile it first
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     usual = {entry.id for entry in eligible if entry.id in asked.usual}
-    least = _REPORT_SECONDS + LEAST_SECONDS * len(eligible)
+    least = REPORT_SECONDS + LEAST_SECONDS * len(eligible)
     if asked.budget < least:
         raise LabError(
             f"expected a budget of at least {least:.0f} s, which is one pass over {len(eligible)} transports, found "
@@ -198,7 +241,8 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             raise LabError(f"no transport can run here: {left_out[-1].reason}; lab doctor says more")
         here = [entry for entry in bounds if not missing(entry)]
         entries |= {entry.id: entry for entry in here}
-        yield Racing(asked, race, entries, left_out, here, suite_run, started)
+        ending = replace(suite_run, session=replace(suite_run.session, deadline=deadline(asked)))
+        yield Racing(asked, race, entries, left_out, here, ending)
 
 
 def _plan(settings: Settings, asked: Asked, race: Race, bounds: Sequence[Transport]) -> Plan:

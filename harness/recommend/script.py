@@ -2,77 +2,81 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
-from textwrap import dedent, indent
 
 from harness import registry, show
-from harness.check.kinds import pandas_dtype, plain, polars_dtype
 from harness.datasets.own.data import OwnData
-from harness.datasets.own.reading import form
 from harness.datasets.specification import PLAIN
 from harness.model import LabError, Operation, Transport
+from harness.recommend.loading import Source, load
 from harness.report.recommendation import Recommendation
 from harness.systems import SYSTEMS
 
-_READ = {
-    "parquet": "polars.read_parquet(DATA, hive_partitioning=False)",
-    "arrow": "polars.read_ipc(DATA)",
-    "arrow_stream": "polars.read_ipc_stream(DATA)",
-    "csv": "polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True)",
-    "tsv": 'polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True, separator="\\t")',
-}
-_WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
+_SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
 
-def write(path: Path, found: Recommendation, data: OwnData, file: Path | None, table: str) -> None:
+def needed(entry: Transport) -> str:
+    """Say what a program of a transport would need beside addresses; empty where it runs as it stands."""
+    return " and ".join(_SHARED[need] for need in entry.needs if need in _SHARED)
+
+
+def require_place(path: Path) -> None:
+    """Raise LabError where no script can be written: that is to be known before a race."""
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise LabError(
+            f"expected a file to write the script to, found {path}: a folder, or in none that can be written"
+        )
+
+
+def write(path: Path, found: Recommendation, data: OwnData, source: Source, table: str) -> None:
     """Write the fastest transport as a program; see `program`. Raises LabError."""
     try:
-        path.write_text(program(found, data, file, table), encoding="utf-8")
+        path.write_text(program(found, data, source, table), encoding="utf-8")
     except OSError as error:
         raise LabError(f"cannot write the script {path}: {error.strerror}") from None
 
 
-def program(found: Recommendation, data: OwnData, file: Path | None, table: str = "") -> str:
-    """Return Python source that moves a file into a table, or a table into a frame, as the fastest transport does.
+def program(found: Recommendation, data: OwnData, source: Source, table: str = "") -> str:
+    """Return Python source that moves data into a table, or a table into a frame, as the fastest transport does.
 
     It is called without arguments; the address stands in the environment. `table` is as the file is called if not
-    given. Raises LabError for a transport that needs a folder or a bucket shared with the server.
+    given. Raises LabError for a transport that needs more than addresses: see `needed`.
     """
     entry = registry.one(found.fastest.transport)
-    if entry.needs:
-        raise LabError(f"{entry.id} needs {', '.join(entry.needs)}: lab show {entry.id} prints it with their arguments")
-    table = table or re.sub(r"\W+", "_", file.stem if file else "frame").lower()
-    parts = [_docstring(entry, found, file, table), show.body(entry, ("", "os"))]
-    parts.append("\n".join(_constants(entry, data, file, table)))
+    if more := needed(entry):
+        raise LabError(f"{entry.id} needs {more}: lab show {entry.id} prints it with its arguments")
+    table = table or re.sub(r"\W+", "_", source.table).lower()
+    parts = [_docstring(entry, found, source, table), show.body(entry, ("", "os"))]
+    parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
-        parts += [
-            _load(entry.frame, data, form(file) if file else "parquet"),
-            SYSTEMS[entry.system].script.CREATE_TABLE,
-        ]
+        making = SYSTEMS[entry.system].script
+        parts += [*([] if source.file else [making.SELECT]), load(entry.frame, data, source), making.CREATE_TABLE]
     return "\n\n\n".join([*parts, _main(entry)]) + "\n"
 
 
-def _docstring(entry: Transport, found: Recommendation, file: Path | None, table: str) -> str:
-    variables, needed = {show.variable(entry)}, {*found.fastest.packages, entry.frame}
+def _docstring(entry: Transport, found: Recommendation, source: Source, table: str) -> str:
+    variables, packages = {show.variable(entry)}, {*found.fastest.packages, entry.frame}
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
         variables.add(making.VARIABLE)
-        needed.update(making.PACKAGES, ("polars",), ("pyarrow",) if entry.frame == "pandas" else ())
-    what = f"{file or 'a frame'} into the table {table}" if entry.operation is Operation.WRITE else f"the table {table}"
+        packages.update(making.PACKAGES, ("polars",), ("pyarrow",) if entry.frame == "pandas" else ())
+        packages.update(() if source.file else making.SELECT_PACKAGES)
+    what = f"{source} into the table {table}" if entry.operation is Operation.WRITE else f"the table {table}"
     lines = (
         f"Move {what}.",
         "",
         f"As {entry.id} does: the fastest exact transport of {found.rows:,} such rows.",
         "",
         f"The address stands in the environment: {' and '.join(sorted(variables))}.",
-        f"Needs: {', '.join(sorted(needed))}.",
+        f"Needs: {', '.join(sorted(packages))}.",
     )
     text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"""')
     return f'"""{text}\n"""'
 
 
-def _constants(entry: Transport, data: OwnData, file: Path | None, table: str) -> list[str]:
+def _constants(entry: Transport, data: OwnData, source: Source, table: str) -> list[str]:
     found = [f"TABLE = {table!r}"]
     if entry.operation is not Operation.WRITE:
         return found
@@ -83,46 +87,7 @@ def _constants(entry: Transport, data: OwnData, file: Path | None, table: str) -
     sql = definition.replace("{table}", system.sql.identifier(table), 1).replace(
         "CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1
     )
-    where = str(file) if file else "frame.parquet"
-    return [*found, f"DATA = {where!r}" + ("" if file else "  # your frame as Parquet"), f"CREATE_TABLE = {sql!r}"]
-
-
-def _load(frame: str, data: OwnData, of_form: str) -> str:
-    """Return the function that reads the file into the very frame that was measured."""
-    casts = [(name, kind) for name, kind in data.kinds.items() if _may_differ(kind)]
-    lines = [f"frame = {_READ[of_form]}"]
-    if casts:
-        series = ",\n    ".join(f"frame[{name!r}].cast(polars.{polars_dtype(kind)!r})" for name, kind in casts)
-        lines.append(f"frame = frame.with_columns(\n    {series},\n)")
-    if frame == "pandas":
-        lines += _as_pandas(data)
-    body = indent("\n".join([*lines, "return frame"]), "    ")
-    imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
-    return f'def load():\n    """Read the data as they were measured."""\n    {imports}\n\n{body}'
-
-
-def _may_differ(kind: str) -> bool:
-    """Say whether a column of this kind may stand in a file in another type than in the frame that was measured."""
-    return plain(kind) in ("timestamp", "timestamp_tz", "category")
-
-
-def _as_pandas(data: OwnData) -> list[str]:
-    nulls = {name: data.frame[name].null_count() > 0 for name in data.kinds}
-    dtypes = {name: pandas_dtype(kind, nulls[name]) for name, kind in data.kinds.items()}
-    listed = ",\n    ".join(f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object")
-    objects = [name for name, dtype in dtypes.items() if dtype == "object"]
-    lines = [
-        "columns = frame.to_arrow()",
-        dedent("""\
-        # Whole numbers beside nulls would become floats.
-        nullable = {str(dtype).lower(): dtype for dtype in (pandas.%s())}""")
-        % "(), pandas.".join(f"{name}Dtype" for name in _WITH_NULLS),
-        'nullable["bool"] = pandas.BooleanDtype()',
-        "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of)))",
-        f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
-    ]
-    lines += [f"frame[{name!r}] = columns[{name!r}].to_pylist()" for name in objects]
-    return [line for line in lines if line]
+    return [*found, source.constant, f"CREATE_TABLE = {sql!r}"]
 
 
 def _main(entry: Transport) -> str:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from harness.model import Operation, Status
 from harness.report import stability
-from harness.report.answers import EXACT, Answer, Beside, answers
+from harness.report.answers import EXACT, Leaders, Rival, answers
 from harness.report.cells import LOSES, megabytes, significant, times
 from harness.report.intervals import Interval, called, leaves_out_one
 from harness.report.summary import Summary
@@ -44,19 +44,19 @@ def opening(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> 
     return by_frame(answers(suite.answers, rows, summaries)) if suite.answers else []
 
 
-def by_frame(found: Sequence[Answer]) -> list[TextTable]:
+def by_frame(found: Sequence[Leaders]) -> list[TextTable]:
     """Return a table for each frame; what all of them need to be read stands below the last one."""
     frames = list(dict.fromkeys(one.frame for one in found))
     parts = [[one for one in found if one.frame == frame] for frame in frames]
     return [_table(part, f"{part[0].frame}: {_TITLE}", explained=part is parts[-1]) for part in parts]
 
 
-def in_one(found: Sequence[Answer], roles: Collection[str] = ROLES) -> TextTable:
+def in_one(found: Sequence[Leaders], roles: Collection[str] = ROLES) -> TextTable:
     """Return one table of all answers, of transports in these roles only."""
     return _table(found, f"{_TITLE[:1].upper()}{_TITLE[1:]}", roles)
 
 
-def _table(found: Sequence[Answer], title: str, roles: Collection[str] = ROLES, explained: bool = True) -> TextTable:
+def _table(found: Sequence[Leaders], title: str, roles: Collection[str] = ROLES, explained: bool = True) -> TextTable:
     """Return a table of answers with a row for each transport and role; one in two roles has both in its row."""
     rows = [row for one in found for row in _rows(one, roles)]
     shown = [beside.case for one in found for beside, _ in _in_roles(one, roles).values()]
@@ -89,7 +89,7 @@ def route(one: Routed) -> str:
     return " to ".join((one.frame, system) if one.operation == Operation.WRITE else (system, one.frame))
 
 
-def factor(beside: Beside) -> tuple[str, str]:
+def factor(beside: Rival) -> tuple[str, str]:
     """Return how many times as long a transport takes as the fastest, and the interval of that or what it lacks."""
     return ("", "") if beside.factor is None else ratio(beside.factor, beside.interval)
 
@@ -102,19 +102,19 @@ def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
     return times(value), ends if leaves_out_one(interval) else f"{ends}, {NO_DIFFERENCE}"
 
 
-def _in_roles(one: Answer, roles: Collection[str]) -> dict[str, tuple[Beside, list[str]]]:
+def _in_roles(one: Leaders, roles: Collection[str]) -> dict[str, tuple[Rival, list[str]]]:
     """Return by id the transports of an answer with their roles."""
-    fastest = Beside(one.fastest, 1.0, None) if one.fastest else None
+    fastest = Rival(one.fastest, 1.0, None) if one.fastest else None
     played = [(FASTEST, fastest), (WHOLE, one.whole), *((USUAL, each) for each in one.usual[:1])]
     played += [*((ALSO, each) for each in one.usual[1:]), (LEANEST, one.leanest)]
-    found: dict[str, tuple[Beside, list[str]]] = {}
+    found: dict[str, tuple[Rival, list[str]]] = {}
     for role, beside in played:
         if beside and role in roles:
             found.setdefault(beside.case.transport, (beside, []))[1].append(role)
     return found
 
 
-def _rows(one: Answer, roles: Collection[str]) -> Iterator[tuple[str, ...]]:
+def _rows(one: Leaders, roles: Collection[str]) -> Iterator[tuple[str, ...]]:
     if one.fastest is None:
         yield route(one), FASTEST, "no transport is exact", *[""] * (len(_HEAD) - 3)
     for beside, names in _in_roles(one, roles).values():
@@ -134,7 +134,7 @@ def _rows(one: Answer, roles: Collection[str]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _ties(one: Answer) -> str:
+def _ties(one: Leaders) -> str:
     """Say how many other exact transports may be as fast; the interval of a factor has no place in this row."""
     return f"{one.ties} not shown slower" if one.ties else ""
 

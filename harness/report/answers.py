@@ -28,7 +28,7 @@ _Seconds = Mapping[tuple[str, str, str], Sequence[float]]  # of the ok runs of a
 
 
 @dataclass(frozen=True)
-class Beside:
+class Rival:
     """A transport beside the fastest: how many times as long it takes, and the interval of that.
 
     Both are None where one of the two has no figures; the interval is None of fewer than three runs, and of the fastest
@@ -46,7 +46,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Leaders:
     """What a run says of one system, operation and frame.
 
     `fastest` is None where no transport is exact. `ties` is how many other exact ones are not shown to be slower: their
@@ -61,12 +61,12 @@ class Answer:
     rows: int | None
     fastest: Summary | None
     ties: int
-    whole: Beside | None
-    usual: tuple[Beside, ...]
-    leanest: Beside | None
+    whole: Rival | None
+    usual: tuple[Rival, ...]
+    leanest: Rival | None
 
 
-def answers(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[Answer]:
+def answers(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[Leaders]:
     """Return an answer for every frame, system and operation that the experiment has transports for, in this order.
 
     `summaries` are those of `rows`, in their order; of an experiment with several amounts of data the largest counts.
@@ -92,13 +92,13 @@ def _at_the_largest(cases: Sequence[Summary]) -> list[Summary]:
     return [case for case in cases if case.label == largest]
 
 
-def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -> Answer:
+def _answer(cases: Sequence[Summary], usual: Sequence[str], seconds: _Seconds) -> Leaders:
     exact = sorted(filter(is_exact, cases), key=attrgetter("took"))
     fastest = exact[0] if exact else None
     whole = next((case for case in exact if not case.lossy), None)
     lean = min((case for case in exact if case.peak_rss_bytes is not None), key=_peak, default=None)
     named = {case.transport: case for pattern in usual for case in cases if fnmatchcase(case.transport, pattern)}
-    return Answer(
+    return Leaders(
         cases[0].system,
         cases[0].operation,
         cases[0].frame,
@@ -124,9 +124,9 @@ def _not_slower(case: Summary, fastest: Summary) -> bool:
     return case.interval is not None and fastest.interval is not None and overlap(case.interval, fastest.interval)
 
 
-def _beside(case: Summary, fastest: Summary | None, seconds: _Seconds) -> Beside:
+def _beside(case: Summary, fastest: Summary | None, seconds: _Seconds) -> Rival:
     if not case.n or fastest is None:
-        return Beside(case, None, None)
+        return Rival(case, None, None)
     of, to = (seconds[one.experiment, one.transport, one.label] for one in (case, fastest))
     name = f"{case.experiment}/{case.label}/{case.transport}/{fastest.transport}"
-    return Beside(case, case.took / fastest.took, None if case is fastest else ratio_interval(of, to, name))
+    return Rival(case, case.took / fastest.took, None if case is fastest else ratio_interval(of, to, name))

@@ -13,7 +13,6 @@ from harness.report.details import DETAILS, author_rows
 from harness.report.points import described
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, samples, titled
-from harness.results.row import texts
 from harness.suites.suite import PublishedFigure
 
 _HEAD = ("transport", "parameters")
@@ -68,7 +67,7 @@ def _row(figure: PublishedFigure, first: str, cases: list[Summary], figures: lis
     ours, our_first = (_case(cases, description, label) for description in (figure.description, first))
     return (
         figure.description,
-        ", ".join(described(*part) for part in texts(figure.parameters or "").items()),
+        ", ".join(described(*part) for part in figure.parameters.items()),
         as_printed(None if figure.bytes is None else figure.bytes / 1e9),
         _multiple(figure.peak_rss_bytes, their_first.peak_rss_bytes if their_first else None, _printed_megabytes),
         _multiple(figure.mean_seconds, their_first.mean_seconds if their_first else None, as_printed),
@@ -95,7 +94,7 @@ def _nearest(figure: PublishedFigure, cases: list[Summary]) -> str | None:
 
     Of two that are equally near the larger one counts: it says more about sizes that were not run.
     """
-    asked = texts(figure.parameters or "").items()
+    asked = figure.parameters.items()
     known = [(case.bytes, case.label) for case in cases if case.bytes and asked <= case.parameters.items()]
     if not known or not figure.bytes:
         return None

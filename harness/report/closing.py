@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console, Group
 
-from harness.report import answer_tables
+from harness.report import answer_tables, recommendation
 from harness.report.answers import answers
 from harness.report.page_tables import PageTable, leaders
+from harness.report.recommendation import Recommendation
 from harness.report.shown import sentences
 from harness.report.summary import Summary
 from harness.report.tables import printable, tables
@@ -60,7 +61,14 @@ def closing(
     left = room - min(lines(said, width), room // 2)
     first = next((shape for shape in shapes if _heights([shape], width) <= left), shapes[-1] if shapes else None)
     kept = [first] if first else []
-    return Closing(kept, _cut(said, width, room - _heights(kept, width)))
+    return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
+
+
+def recommended(found: Recommendation, width: int, room: int = LINES) -> Closing:
+    """Return the screen of a race: its table, and as much of what else there is to say as fits."""
+    table = printable(recommendation.table(found), width)
+    left = room - _heights([table], width)
+    return Closing([table], _cut(recommendation.sentences(found), width, left, recommendation.FILE))
 
 
 def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> Iterator[TextTable]:
@@ -110,9 +118,9 @@ def lines(sentences: Sequence[str], width: int) -> int:
     return sum(math.ceil(len(sentence) / width) for sentence in sentences)
 
 
-def _cut(sentences: Sequence[str], width: int, room: int) -> list[str]:
+def _cut(sentences: Sequence[str], width: int, room: int, file: str) -> list[str]:
     """Return as many sentences as fit, and how many are left out."""
     if lines(sentences, width) <= max(room, 0):
         return list(sentences)
     fit = max((count for count in range(len(sentences)) if lines(sentences[:count], width) < room), default=0)
-    return [*sentences[:fit], f"what else this run shows, in {len(sentences) - fit} sentences: report.md"]
+    return [*sentences[:fit], f"what else this run shows, in {len(sentences) - fit} sentences: {file}"]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from harness.model import LabError
+from harness.model import LabError, label
 from harness.report import markdown
 from harness.report.cells import significant, times
 from harness.report.intervals import CONFIDENCE, called, ratio_interval
@@ -40,7 +40,7 @@ class CaseRatio:
 
     experiment: str  # experiment of the suite
     transport: str  # id of the transport
-    parameters: str  # parameters of the case
+    parameters: dict[str, str]  # parameters of the case
     n_a: int  # ok runs in A
     n_b: int  # ok runs in B
     median_seconds_a: float  # median of seconds in A
@@ -154,7 +154,8 @@ def _lines(names: tuple[str, str], one: list[Row], other: list[Row]) -> tuple[li
     a, b = _by_case(one), _by_case(other)
     pairs: dict[Key, tuple[list[float], list[float]]] = {}
     left_out = []
-    for key in sorted(a.keys() | b.keys(), key=lambda key: (key[0], key[1], in_order(key[2]))):
+    parameters = {key: rows[0].parameters for key, rows in (a | b).items()}
+    for key in sorted(parameters, key=lambda key: (key[0], key[1], in_order(parameters[key]))):
         first, second = ([row.took for row in side.get(key, ()) if row.ok] for side in (a, b))
         if first and second:
             pairs[key] = first, second
@@ -162,7 +163,7 @@ def _lines(names: tuple[str, str], one: list[Row], other: list[Row]) -> tuple[li
             left_out.append(f"{' '.join(filter(None, key))} ({_missing(a.get(key), b.get(key), [first, second])})")
     values = [p_value(*seconds) for seconds in pairs.values()]
     lines = [
-        _line(key, *seconds, "/".join((*names, *key)), of_case)
+        _line(key, parameters[key], *seconds, "/".join((*names, *key)), of_case)
         for (key, seconds), of_case in zip(pairs.items(), zip(values, holm(values), strict=True), strict=True)
     ]
     return lines, left_out
@@ -190,13 +191,16 @@ def _why(rows: list[Row] | None) -> str:
     return ": ".join(filter(None, (str(rows[0].status), rows[0].error)))
 
 
-def _line(key: Key, one: list[float], other: list[float], name: str, p: tuple[float, float]) -> CaseRatio:
+def _line(
+    key: Key, parameters: dict[str, str], one: list[float], other: list[float], name: str, p: tuple[float, float]
+) -> CaseRatio:
     medians = statistics.median(one), statistics.median(other)
     ratio = medians[1] / medians[0]
     low, high = ratio_interval(other, one, name) or (None, None)
     direction = "slower" if ratio > 1 else "faster"
     return CaseRatio(
-        *key,
+        *key[:2],
+        parameters,
         n_a=len(one),
         n_b=len(other),
         median_seconds_a=medians[0],
@@ -256,7 +260,7 @@ def _texts(line: CaseRatio, several: bool) -> tuple[str, ...]:
     ends = [significant(line.ratio_low), significant(line.ratio_high)]
     return (
         f"{line.transport} ({line.experiment})" if several else line.transport,
-        line.parameters,
+        label(line.parameters),
         str(line.n_a) if line.n_a == line.n_b else f"{line.n_a}, {line.n_b}",
         significant(line.median_seconds_a),
         significant(line.median_seconds_b),

@@ -14,10 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.model import label
 from harness.report.intervals import CONFIDENCE, leaves_out_one
-from harness.report.points import described, in_order
-from harness.results.row import Row, texts
+from harness.report.points import described, in_order, natural
+from harness.results.row import Row
 from harness.suites.comparisons import AnyComparison, Comparison, Sweep, Versus
 
 
@@ -64,17 +63,18 @@ def conclusions(rows: Iterable[Row], comparisons: Sequence[AnyComparison]) -> li
 
 
 Passes = dict[int, float]
+Where = tuple[tuple[str, str], ...]  # parameters with their values, as a key
 
 
 def _of_points(about: Sequence[Row], comparison: Comparison) -> Iterator[str]:
-    sides: dict[tuple[str, str], dict[str, Passes]] = defaultdict(lambda: {"one": {}, "other": {}})
+    sides: dict[tuple[str, Where], dict[str, Passes]] = defaultdict(lambda: {"one": {}, "other": {}})
     for row in about:
         values = row.parameters
         rest = _without(values, comparison.one)
         for side, wanted in (("one", comparison.one), ("other", comparison.other)):
             if all(values.get(name) == str(value) for name, value in wanted.items()):
                 sides[row.transport, rest][side][row.pass_number] = row.took
-    for transport, rest in sorted(sides, key=lambda key: (key[0], in_order(key[1]))):
+    for transport, rest in sorted(sides, key=lambda key: (key[0], in_order(dict(key[1])))):
         one, other = sides[transport, rest].values()
         if pairs := _pairs(one, other):
             authors = f"; published: {comparison.published}" if comparison.published else ""
@@ -86,24 +86,24 @@ def _of_transports(about: Sequence[Row], comparison: Versus) -> Iterator[str]:
         comparison.transport: comparison.figure,
         comparison.against: comparison.against_figure or comparison.figure,
     }
-    sides: dict[str, dict[str, Passes]] = defaultdict(lambda: {name: {} for name in figures})
+    sides: dict[Where, dict[str, Passes]] = defaultdict(lambda: {name: {} for name in figures})
     for row in about:
         if row.transport in figures and (cost := _cost(row, figures[row.transport])) is not None:
-            sides[row.label][row.transport][row.pass_number] = cost
-    for where in sorted(sides, key=in_order):
+            sides[tuple(row.parameters.items())][row.transport][row.pass_number] = cost
+    for where in sorted(sides, key=lambda where: in_order(dict(where))):
         if pairs := _pairs(*(sides[where][name] for name in figures)):
             title = f"{comparison.title} ({comparison.against})"
             yield f"{_subject(comparison.transport, where)}: {_said(title, ratio(pairs))}"
 
 
 def _of_sweep(about: Sequence[Row], sweep: Sweep) -> Iterator[str]:
-    curves: dict[tuple[str, str], dict[str, Passes]] = defaultdict(lambda: defaultdict(dict))
+    curves: dict[tuple[str, Where], dict[str, Passes]] = defaultdict(lambda: defaultdict(dict))
     for row in about:
         values = row.parameters
         if sweep.parameter in values and (cost := _cost(row, sweep.figure)) is not None:
             rest = _without(values, [sweep.parameter])
             curves[row.transport, rest][values[sweep.parameter]][row.pass_number] = cost
-    for transport, rest in sorted(curves, key=lambda key: (key[0], in_order(key[1]))):
+    for transport, rest in sorted(curves, key=lambda key: (key[0], in_order(dict(key[1])))):
         if len(curve := curves[transport, rest]) > 1:
             yield f"{_subject(transport, rest)}: {_best_of(sweep.parameter, curve)}"
 
@@ -111,7 +111,7 @@ def _of_sweep(about: Sequence[Row], sweep: Sweep) -> Iterator[str]:
 def _best_of(name: str, curve: dict[str, Passes]) -> str:
     """Say which value of a parameter is the fastest, and how many times as fast as the others."""
     best = min(curve, key=lambda value: statistics.median(curve[value].values()))
-    others = sorted((value for value in curve if value != best), key=lambda value: in_order(f"{name}={value}"))
+    others = sorted((value for value in curve if value != best), key=natural)
     together = 1 - (1 - CONFIDENCE) / len(others)
     found = {value: ratio(pairs, together) for value in others if (pairs := _pairs(curve[value], curve[best]))}
     passes = min((one.n for one in found.values()), default=0)
@@ -142,12 +142,12 @@ def _pairs(one: Passes, other: Passes) -> list[tuple[float, float]]:
     return [(one[number], other[number]) for number in sorted(one.keys() & other.keys())]
 
 
-def _without(values: dict[str, str], left_out: Iterable[str]) -> str:
-    return label({name: value for name, value in values.items() if name not in left_out})
+def _without(values: dict[str, str], left_out: Iterable[str]) -> Where:
+    return tuple((name, value) for name, value in values.items() if name not in left_out)
 
 
-def _subject(transport: str, where: str) -> str:
-    said = ", ".join(described(name, value) for name, value in texts(where).items())
+def _subject(transport: str, where: Where) -> str:
+    said = ", ".join(described(name, value) for name, value in where)
     return f"{transport}{f', {said}' if said else ''}"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.model import Origin, Status
-from harness.report.answers import Answer, answers, competing, is_exact
+from harness.report.answers import Leaders, answers, competing, is_exact
 from harness.report.summary import Summary
 from harness.results.row import Row
 from harness.suites.suite import AnswersWanted
@@ -22,7 +22,7 @@ FACTOR = 1.25
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class NoContender:
     """A transport that is no contender: how its values came back or how it ended, and where its interval begins.
 
     Up to `limit_seconds` it would be one; both are None where its values are not exact.
@@ -34,7 +34,7 @@ class LeftOut:
     limit_seconds: float | None
 
 
-def left_out(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[LeftOut]:
+def left_out(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Summary]) -> list[NoContender]:
     """Return the transports beyond the article that are no contenders by these results, in the order of their ids."""
     cells = competing(wanted, summaries)
     found = []
@@ -45,20 +45,20 @@ def left_out(wanted: AnswersWanted, rows: Iterable[Row], summaries: Sequence[Sum
     return sorted(found, key=lambda case: case.transport)
 
 
-def _kept(one: Answer) -> set[str]:
+def _kept(one: Leaders) -> set[str]:
     """Return the transports that stand in an answer; of several usual ones the first."""
     beside = [one.whole, *one.usual[:1], one.leanest]
     return {found.case.transport for found in beside if found}
 
 
-def _contends(one: Answer, case: Summary) -> bool:
+def _contends(one: Leaders, case: Summary) -> bool:
     if case.origin != Origin.BEYOND or Status.UNAVAILABLE in case.status:
         return True
     limit = _limit(one, case)
     return limit is not None and _low(case) <= limit
 
 
-def _limit(one: Answer, case: Summary) -> float | None:
+def _limit(one: Leaders, case: Summary) -> float | None:
     """Return up to where the interval of a contender may begin; None of a case that is not exact."""
     if not is_exact(case) or one.fastest is None:
         return None
@@ -66,10 +66,10 @@ def _limit(one: Answer, case: Summary) -> float | None:
     return FACTOR * max(_high(one.fastest), _high(whole))
 
 
-def _left_out(one: Answer, case: Summary) -> LeftOut:
+def _left_out(one: Leaders, case: Summary) -> NoContender:
     limit = _limit(one, case)
     values = case.fidelity.partition(":")[0] if case.status == Status.OK else case.status
-    return LeftOut(case.transport, values, None if limit is None else _low(case), limit)
+    return NoContender(case.transport, values, None if limit is None else _low(case), limit)
 
 
 def _low(case: Summary) -> float:

@@ -27,13 +27,13 @@ def reasons(summaries: Iterable[Summary], where: Sequence[Point] = ()) -> tuple[
 
 def not_ok(rows: Iterable[Row]) -> list[tuple[str, ...]]:
     """Return one line (HEAD) for each case and reason of runs that are not ok, with the passes it holds for."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    found: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if not row.ok:
             line = (str(row.status), row.error, row.transport, row.experiment, row.label)
-            found.setdefault(line, []).append(row.pass_number)
-    ordered = sorted(found, key=lambda line: (line[3], line[2], in_order(line[4]), line))
-    return [(*line, ", ".join(str(number) for number in sorted(found[line]))) for line in ordered]
+            found.setdefault(line, []).append(row)
+    ordered = sorted(found, key=lambda line: (line[3], line[2], in_order(found[line][0].parameters), line))
+    return [(*line, ", ".join(map(str, sorted(row.pass_number for row in found[line])))) for line in ordered]
 
 
 def _at(transport: str, places: list[str], of: int) -> str:

@@ -98,17 +98,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
 
 def conditions(environment: Facts) -> str:
     """Say in one paragraph where and how a run was obtained."""
-    plan, machine = environment["plan"], environment["machine"]
+    plan = environment["plan"]
     versions = ", ".join(f"{name} {server['version']}" for name, server in environment.get("servers", {}).items())
     packages = environment.get("packages", {})
     libraries = "".join(f", {name} {packages[name]}" for name in _LIBRARIES if name in packages)
     filesystem = environment.get("server_filesystem")
     return (
         f"{_asked(plan)}lab: {environment['lab']} ({versions or 'no server'}); "
-        f"{machine['cores']} cores of {machine['cpu'] or machine['architecture']}, "
-        f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']} {machine['kernel']}"
-        f"{f', {filesystem}' if filesystem else ''}; "
+        f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}; "
         f"Python {environment['python']}{libraries}; {code(environment, digits=12)}, run {environment['run_id']}."
+    )
+
+
+def machine(facts: Facts) -> str:
+    """Say what a machine is."""
+    return (
+        f"{facts['cores']} cores of {facts['cpu'] or facts['architecture']}, "
+        f"{facts['memory_bytes'] / 2**30:.0f} GiB, {facts['system']} {facts['kernel']}"
     )
 
 

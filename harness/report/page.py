@@ -43,7 +43,6 @@ def page(
     """
     shown = {one.name for one in drawn}
     cores = environment["machine"]["cores"]
-    every = (*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries))
     opened_with = opening(suite, rows, summaries) if answers is None else answers
     return (
         templates()
@@ -58,7 +57,7 @@ def page(
             facts=facts(environment),
             pinned=pinned(rows),
             failures=_failures(rows),
-            tables=[from_texts(table) for table in every],
+            tables=_every_table(suite, rows, summaries, cores),
             published=[from_texts(table) for table in beside(summaries, suite.published)],
             every_case=every_case(summaries),
             pictures=[(one, Markup(one.svg.read_text(encoding="utf-8"))) for one in drawn],
@@ -67,6 +66,11 @@ def page(
             environment=json.dumps(environment, indent=1, ensure_ascii=False),
         )
     )
+
+
+def _every_table(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[PageTable]:
+    every = (*tables(suite, rows, summaries, cores), *text_tables(summaries), *losses(summaries))
+    return [from_texts(table) for table in every]
 
 
 def _failures(rows: Sequence[Row]) -> PageTable | None:

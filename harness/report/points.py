@@ -1,26 +1,36 @@
 """The points of an experiment: what a group of cases varies, in the order of its size, with a name for people."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.model import label
 from harness.report.cells import volume
 from harness.report.summary import Summary
-from harness.results.row import texts
 
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of parameters: its label in runs.csv, its name, and its extent (None where not known)."""
+    """One combination of parameters, its name, and its extent (None where not known)."""
 
-    label: str
+    parameters: Mapping[str, str]
     name: str
     rows: int | None
     bytes: int | None
 
+    @property
+    def label(self) -> str:
+        """The parameters as one text, as a case says them."""
+        return label(self.parameters)
 
-def in_order(label: str) -> tuple[tuple[str, float, str], ...]:
-    """Return a key that sorts labels by their parameters: numbers by value and before texts."""
-    return tuple((name, *_natural(value)) for name, value in texts(label).items())
+
+def in_order(parameters: Mapping[str, str]) -> tuple[tuple[str, float, str], ...]:
+    """Return a key that sorts by parameters: see `natural`."""
+    return tuple((name, *natural(value)) for name, value in parameters.items())
+
+
+def natural(value: str) -> tuple[float, str]:
+    """Return a key that sorts numbers by value, and before texts."""
+    return (float(value), "") if _is_number(value) else (float("inf"), value)
 
 
 def points(summaries: Iterable[Summary]) -> list[Point]:
@@ -32,19 +42,19 @@ def points(summaries: Iterable[Summary]) -> list[Point]:
     cases: dict[str, list[Summary]] = {}
     for summary in summaries:
         cases.setdefault(summary.label, []).append(summary)
-    extents = {label: (_agreed(group, "rows"), _agreed(group, "bytes")) for label, group in cases.items()}
-    varying = [name for name in _names(cases) if len({texts(label).get(name) for label in cases}) > 1]
-    volumes_differ = len({size for _, size in extents.values()}) > 1
+    where = [group[0].parameters for group in cases.values()]
+    extents = [(_agreed(group, "rows"), _agreed(group, "bytes")) for group in cases.values()]
+    varying = [name for name in _names(where) if len({parameters.get(name) for parameters in where}) > 1]
+    volumes_differ = len({size for _, size in extents}) > 1
     found = [
-        Point(label, _name(label, varying, size if volumes_differ else None), rows, size)
-        for label, (rows, size) in extents.items()
+        Point(parameters, _name(parameters, varying, size if volumes_differ else None), rows, size)
+        for parameters, (rows, size) in zip(where, extents, strict=True)
     ]
-    return sorted(found, key=lambda point: (point.rows or 0, in_order(point.label)))
+    return sorted(found, key=lambda point: (point.rows or 0, in_order(point.parameters)))
 
 
-def in_common(labels: Iterable[str], but: Collection[str] = ()) -> str:
-    """Name the parameters that all labels share, `but` those given, for people; empty where there are none."""
-    every = [texts(label) for label in labels]
+def in_common(every: Sequence[Mapping[str, str]], but: Collection[str] = ()) -> str:
+    """Name the parameters that all share, `but` those given, for people; empty where there are none."""
     shared = [
         (name, value)
         for name, value in (every[0] if every else {}).items()
@@ -66,23 +76,19 @@ def described(name: str, value: str) -> str:
     return f"{int(value):,} {words}"
 
 
-def _name(label: str, varying: list[str], size: int | None) -> str:
-    said = [described(name, value) for name, value in texts(label).items() if name in varying]
+def _name(parameters: Mapping[str, str], varying: list[str], size: int | None) -> str:
+    said = [described(name, value) for name, value in parameters.items() if name in varying]
     return ", ".join(said + ([volume(size)] if size is not None else []))
 
 
-def _names(labels: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(name for label in labels for name in texts(label)))
+def _names(every: Iterable[Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for parameters in every for name in parameters))
 
 
 def _agreed(group: list[Summary], column: str) -> int | None:
     """Return the value that all cases of a point with one have; None where they differ, as sizes of stores do."""
     values = {getattr(summary, column) for summary in group} - {None}
     return values.pop() if len(values) == 1 else None
-
-
-def _natural(value: str) -> tuple[float, str]:
-    return (float(value), "") if _is_number(value) else (float("inf"), value)
 
 
 def _is_number(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ FASTEST, CONVERTED, SIMPLEST = "fastest exact", "fastest, converted", "simplest"
 LEANEST, USUAL, BOUND = "leanest", "usual", "the server alone"
 SIMPLE_WITHIN = 1.3  # times as long as the fastest
 _HEAD = ("which", "transport", "seconds", "interval", "times as long", "interval of that", "peak MB", "needs", "lines")
-_MOST_VALUES = 8  # kinds of values that are told on the screen; all stand in recommendation.json
+_MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that are told on the screen; all stand in recommendation.json
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,8 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if found.fastest.values != EXACT:
         yield f"no transport gives the canonical types; here {found.fastest.values}: what is left to do is not timed"
     if found.ties:
-        yield f"{NO_DIFFERENCE} between it and {', '.join(found.ties)}"
+        more = f" and {len(found.ties) - _MOST_TIES} more: see {FILE}" if len(found.ties) > _MOST_TIES else ""
+        yield f"{NO_DIFFERENCE} between it and {', '.join(found.ties[:_MOST_TIES])}{more}"
     if found.ended:
         yield f"{found.ended} before all finalists had their runs: figures are of {found.fastest.runs}"
     kinds: dict[str, list[RuledOut]] = {}
@@ -176,8 +177,19 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if len(by_values) > _MOST_VALUES:
         rest = sum(len(out) for _, out in by_values[_MOST_VALUES:])
         yield f"{_count(rest)} ruled out by {len(by_values) - _MOST_VALUES} other kinds of values: see {FILE}"
-    if others := kinds.get("", []):
-        yield f"{_count(len(others))} out for other reasons, such as {others[0].transport}: {others[0].reason}"
+    yield from _others(kinds.get("", []))
+
+
+def _others(out: Sequence[RuledOut]) -> Iterator[str]:
+    """Yield what rules transports out beside values: the reasons of most of them."""
+    reasons: dict[str, list[RuledOut]] = {}
+    for one in out:
+        reasons.setdefault(one.reason, []).append(one)
+    of_most = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
+    for reason, those in of_most[:_MOST_OTHERS]:
+        yield f"{_count(len(those))} out, such as {those[0].transport}: {reason}"
+    if rest := sum(len(those) for _, those in of_most[_MOST_OTHERS:]):
+        yield f"{_count(rest)} out for {len(of_most) - _MOST_OTHERS} other reasons: see {FILE}"
 
 
 def _count(number: int) -> str:

@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from harness.model import label
 from harness.report.cells import significant
 from harness.report.clusters import End, Scaling
 from harness.report.points import described, in_common
@@ -103,7 +102,7 @@ def _table(title: str, head: Sequence[str], rows: Sequence[tuple[str, ...]], not
 
 
 def _shared(found: Sequence[Scaling]) -> str:
-    shared = in_common(label(one.parameters) for one in found)
+    shared = in_common([one.parameters for one in found])
     return f", {shared}" if shared else ""
 
 

@@ -10,7 +10,7 @@ from harness.results.row import Row
 
 MARK = "!"
 # Of the time of a call, taken by the host or by a CPU limit. No published threshold is known; with 2 % a difference of
-# 5 % between two ways is still mostly their own.
+# 5 % between two transports is still mostly their own.
 LOST_SHARE = 0.02
 # /proc/stat counts in hundredths of a second (USER_HZ): so much may be rounding.
 _TICK_SECONDS = 0.01

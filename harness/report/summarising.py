@@ -13,7 +13,7 @@ from harness.report import ranks, stability
 from harness.report.intervals import median_interval
 from harness.report.points import in_order
 from harness.report.summary import COLUMNS, Summary
-from harness.results.row import Row, ok_rows, texts
+from harness.results.row import Row, ok_rows
 from harness.results.runs_csv import as_text
 from harness.suites.suite import PublishedFigure
 from harness.systems import SYSTEMS
@@ -77,7 +77,7 @@ def _applies(figure: PublishedFigure, summary: Summary) -> bool:
     return (
         figure.description == summary.published_row
         and figure.experiment in (None, summary.experiment)
-        and texts(figure.parameters or "").items() <= summary.parameters.items()
+        and figure.parameters.items() <= summary.parameters.items()
     )
 
 
@@ -89,7 +89,7 @@ def _place(summary: Summary) -> tuple[Any, ...]:
     median, system, operation = summary.median_seconds, summary.system, summary.operation
     known = _OPERATIONS.index(operation) if operation in _OPERATIONS else len(_OPERATIONS)
     place = _PLACES.get(system, len(_PLACES) + 1)
-    table = (summary.experiment, place, system, known, operation, in_order(summary.label))
+    table = (summary.experiment, place, system, known, operation, in_order(summary.parameters))
     return *table, bool(summary.engine), median is None, median or 0.0, summary.transport
 
 

@@ -100,7 +100,7 @@ def _ranking(title: str, group: list[Summary], point: Point) -> TextTable:
     interval = called(case.n for case in group)
     size = f"{point.rows:,} rows" if point.rows is not None else ""
     extent = ", ".join(filter(None, (size, volume(point.bytes) if point.bytes is not None else "")))
-    others = in_common([point.label], but={"rows"})
+    others = in_common([point.parameters], but={"rows"})
     conditions = ", ".join(filter(None, (extent, f"mean of {samples(group)}, by median time")))
     return TextTable(
         title=f"{title}: {conditions}",
@@ -138,7 +138,7 @@ def _marked(group: list[Summary]) -> tuple[str, ...]:
 
 def _grids(title: str, group: list[Summary], where: list[Point]) -> list[TextTable]:
     grid = _Grid({(case.transport, case.label): case for case in group}, tuple(where))
-    shared = in_common(point.label for point in where)
+    shared = in_common([point.parameters for point in where])
     notes = (
         *((f"the same at every point: {shared}",) if shared else ()),
         *_marked(group),

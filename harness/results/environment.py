@@ -21,6 +21,18 @@ def differing(first: Facts, second: Facts) -> list[str]:
     return names if _versions(first) == _versions(second) else [*names, "servers"]
 
 
+def made_on(facts: Facts, machine: Facts) -> bool:
+    """Say whether a run was made on this machine, as `describe_machine` tells of it.
+
+    The same processor, cores, memory (to the GiB: a kernel takes some) and architecture under the same name. A
+    container of the Compose lab has a new name each time, so there the name says nothing; a kernel is updated.
+    """
+    ran_on = facts["machine"]
+    alike = all(ran_on.get(name) == machine.get(name) for name in ("cpu", "cores", "architecture", "system"))
+    memory = [round(one.get("memory_bytes", 0) / 2**30) for one in (ran_on, machine)]
+    return alike and memory[0] == memory[1] and (facts["lab"] == "compose" or ran_on.get("host") == machine.get("host"))
+
+
 def code(facts: Facts, digits: int | None = None) -> str:
     """Say which code made a run: a commit (of so many digits), or the version where the lab is an installed package."""
     found = facts.get("code", {})

@@ -60,15 +60,20 @@ def find(results: Path, run: str) -> Path:
     raise LabError(f'no run "{run}": expected a folder with environment.json in {results} or at this path')
 
 
-def newest_first(results: Path, suite: str) -> Iterator[list[Row]]:
-    """Yield the rows of the runs of a suite that can be read, the newest first, its reference run last."""
-    for path in [*sorted(results.glob(f"2*/{RUNS}"), reverse=True), results / "reference" / suite / RUNS]:
+def newest_first(results: Path, suite: str) -> Iterator[StoredRun]:
+    """Yield the runs of a suite that can be read and have rows, the newest first, its reference run last."""
+    for path in [*sorted(results.glob(f"2*/{RUNS}"), reverse=True), reference(results, suite) / RUNS]:
         try:
-            rows = runs_csv.load(path)
+            run = read(path.parent)
         except LabError:
             continue
-        if rows and rows[0].suite == suite:
-            yield rows
+        if run.rows and run.suite == suite:
+            yield run
+
+
+def reference(results: Path, suite: str) -> Path:
+    """Return where the run of a suite lies that comes with the lab."""
+    return results / "reference" / suite
 
 
 def begin(folder: Path, run_id: str, facts: Mapping[str, Any]) -> None:

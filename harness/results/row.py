@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from harness.model import BETWEEN, Status, label
+from harness.model import Status, label, texts
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,6 @@ class ResultColumn:
     def type(self) -> str:
         """What stands in it, for people."""
         return {"texts": "texts by name", "numbers": "numbers by name"}.get(self.parse.__name__, self.parse.__name__)
-
-
-def texts(label: str) -> dict[str, str]:
-    """Return the mapping of a label, its values as texts. Raises ValueError for another text."""
-    return dict(part.split("=", 1) for part in label.split(BETWEEN) if part)
 
 
 def numbers(label: str) -> dict[str, int | float]:

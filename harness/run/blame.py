@@ -27,7 +27,7 @@ def no_space(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Shortages:
     """The folders whose disks a run uses, and how many processes the kernel had ended for memory when it began."""
 
     places: Sequence[Path]
@@ -60,9 +60,9 @@ class Watch:
         return outcome
 
 
-def watch(places: Sequence[Path]) -> Watch:
+def watch(places: Sequence[Path]) -> Shortages:
     """Look before a run."""
-    return Watch(places, ended_for_memory())
+    return Shortages(places, ended_for_memory())
 
 
 def ended_for_memory(counters: Path = Path("/proc/vmstat")) -> int | None:

@@ -78,7 +78,7 @@ def _elsewhere(transports: Iterable[Transport]) -> dict[str, str]:
     return {f"{own.name}/{name}": version for own in owns for name, version in own.versions().items()}
 
 
-def _code(built_from: str | None) -> dict[str, Any]:
+def _code(built_from: str | None) -> dict[str, object]:
     """Return commit and cleanliness of the checkout, None where there is no git; of an installed package its version.
 
     Git is not asked about that: the environment it is in may lie in a checkout of something else.

@@ -18,10 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 from harness.lab import interpreters
 from harness.machine import scratch, stopping
 from harness.machine.variables import clean_environment
-from harness.model import Status
+from harness.model import Measurement, Status
 from harness.worker.lines import line
-from harness.worker.measure import SAMPLE_SECONDS, Sample, read_cpu_seconds, read_memory
-from harness.worker.messages import CALLED, READY, AnswerT, Failed, Job
+from harness.worker.measure import SAMPLE_SECONDS, Sample, peaks_above_start, read_cpu_seconds, read_memory
+from harness.worker.messages import CALLED, READY, AnswerT, Failed, Job, Measured
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = interpreters.WORKER
@@ -141,6 +141,23 @@ class Worker:
 def _environment(scratch: str) -> dict[str, str]:
     """Return the variables a worker is given: no client may change its defaults or leave files by them."""
     return clean_environment() | {"XDG_CONFIG_HOME": scratch, "PYTHON_DOTENV_DISABLED": "1"}
+
+
+def measurement(measured: Measured, samples: list[Sample]) -> Measurement:
+    """Return what a worker has measured, with the peaks that were sampled from outside."""
+    report = measured.report
+    rss, anon, file = peaks_above_start(report, samples)
+    return Measurement(
+        seconds=report.seconds,
+        cpu_user_seconds=report.cpu_user_seconds,
+        cpu_system_seconds=report.cpu_system_seconds,
+        connect_seconds=measured.connect_seconds,
+        steal_seconds=report.steal_seconds,
+        throttled_seconds=report.throttled_seconds,
+        peak_rss_bytes=rss,
+        peak_anon_bytes=anon,
+        peak_file_bytes=file,
+    )
 
 
 def _watch(

@@ -88,6 +88,7 @@ def of_size(
 
     Who asks for no transports (`only`), origins or experiments gets what the suite says of its experiments for that;
     who asks for all origins alone gets every transport, but no experiment that the suite runs only when it is named.
+    Somebody's own data take the place of the suite's by `on_own_data`.
     """
     chosen = suite.size(size)
     asked = only != "*" or experiments is not None or origins not in (None, ALL)
@@ -103,12 +104,17 @@ def of_size(
     )
 
 
-def refuse_own_data(suite: Suite) -> None:
-    """Raise LabError for a suite without databases, which cannot run on somebody's own data."""
+def origins_on_own_data(suite: Suite, origins: str | None) -> str:
+    """Return the origins of a run on somebody's own data: all, where nothing is asked.
+
+    Who is a contender was found out on the lab's own table, and a size's own choice of origins is for that, too. Raises
+    LabError for a suite without databases, which cannot run on such data.
+    """
     if suite.rig != "databases":
         raise LabError(
             f"expected a suite on databases for data of your own, found {suite.name}: its data are its question"
         )
+    return ALL if origins is None else origins
 
 
 def on_own_data(plan: Plan, dataset: str) -> Plan:

@@ -45,6 +45,11 @@ def line(row: Row) -> str:
     return f"{row.transport}  {row.status}: {row.error}"
 
 
+def clock(seconds: float) -> str:
+    """Return seconds as minutes and seconds: 2:05."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
 def _plain(console: Console, total: int) -> OnRow:
     started, finished = time.monotonic(), 0
 
@@ -52,8 +57,7 @@ def _plain(console: Console, total: int) -> OnRow:
         nonlocal finished
         finished += 1
         left = (time.monotonic() - started) / finished * (total - finished)
-        eta = f"{int(left) // 60}:{int(left) % 60:02d}"
-        console.file.write(f"[{finished}/{total}, ETA {eta}] pass {row.pass_number}  {line(row)}\n")
+        console.file.write(f"[{finished}/{total}, ETA {clock(left)}] pass {row.pass_number}  {line(row)}\n")
         console.file.flush()
 
     return on_row

@@ -5,6 +5,8 @@ Whatever happens in a run becomes a row; only what stops the whole suite (no dis
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,17 +21,17 @@ from harness.lab import interpreters
 from harness.lab.reference import NoAnswer
 from harness.machine import stopping
 from harness.machine.inventory import require_disk
-from harness.model import Case, LabError, Measurement, Outcome, Run, Status, label
+from harness.model import Case, LabError, Outcome, Run, Status, label
 from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import blame
 from harness.run.ahead import Ahead
 from harness.run.discretion import without_values
-from harness.run.execution import Execution, execute
+from harness.run.execution import Execution, execute, measurement
 from harness.run.rigs.rig import LIMIT, Rig, Stop, Unavailable
-from harness.worker.measure import Sample, cores_used, peaks_above_start
-from harness.worker.messages import Failed, Job, Measured
+from harness.worker.measure import cores_used
+from harness.worker.messages import Failed, Job
 
 _BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
 _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
@@ -43,7 +45,8 @@ class SuiteSession:
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
     that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
     value may get into the results, `ruled_out` the transports that lose some of them, with the reasons. With `ahead`
-    the next worker starts while a result is verified.
+    the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run ends that is
+    under way: it is to be done again.
     """
 
     run_id: str
@@ -59,6 +62,7 @@ class SuiteSession:
     own_columns: tuple[str, ...] = ()
     ruled_out: Mapping[str, str] = field(default_factory=dict)
     ahead: Ahead | None = None
+    deadline: float = math.inf
 
     @property
     def goes_on(self) -> str:
@@ -203,10 +207,11 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         return Outcome(Status.AGAIN, f"before the run {error}")
     job = replace(prepared, result=str(result), module=case.transport.function.__module__)
     waiting = session.ahead.take(run) if session.ahead else None
+    left = max(session.deadline - time.monotonic(), 0.0)
     try:
         execution = execute(
             job,
-            session.time_limit,
+            min(session.time_limit, left),
             log,
             lambda: rig.died(case),
             command=interpreters.command_of(case.transport),
@@ -216,6 +221,8 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         _start_next(session, job)  # where it came to no call
         _close_log(log, execution, session)
         answer = execution.answer
+        if answer.status is Status.TIMEOUT and left < session.time_limit:
+            return Outcome(Status.AGAIN, "the time for all runs was up before it ended")
         if isinstance(answer, Failed):
             return Outcome(answer.status, answer.error, details=rig.left(case, job))
         checked = rig.check(case, job, answer)
@@ -225,9 +232,9 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         if session.traces:
             path = folders.trace_path(session.folder, run.order, case.transport.id)
             folders.write_trace(path, cores_used(answer.measured.report, execution.samples))
-        measurement = _measurement(answer.measured, execution.samples)
         details = answer.measured.details | answer.details | checked.details
-        return Outcome(Status.OK, "", equality.fidelity(checked.converted), measurement, details)
+        found = measurement(answer.measured, execution.samples)
+        return Outcome(Status.OK, "", equality.came_back(checked.converted), found, details)
     finally:
         result.unlink(missing_ok=True)
 
@@ -248,22 +255,6 @@ def _close_log(log: Path, execution: Execution[Any], session: SuiteSession) -> N
     else:
         text = log.read_text(encoding="utf-8", errors="replace")
         log.write_text(redact(text, session.rig.secrets), encoding="utf-8")
-
-
-def _measurement(measured: Measured, samples: list[Sample]) -> Measurement:
-    report = measured.report
-    rss, anon, file = peaks_above_start(report, samples)
-    return Measurement(
-        seconds=report.seconds,
-        cpu_user_seconds=report.cpu_user_seconds,
-        cpu_system_seconds=report.cpu_system_seconds,
-        connect_seconds=measured.connect_seconds,
-        steal_seconds=report.steal_seconds,
-        throttled_seconds=report.throttled_seconds,
-        peak_rss_bytes=rss,
-        peak_anon_bytes=anon,
-        peak_file_bytes=file,
-    )
 
 
 def _after(session: SuiteSession, case: Case, outcome: Outcome, hung: bool) -> Outcome:

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from harness.model import Experiment, LabError
 from harness.suites.comparisons import AnyComparison
 
-Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of harness/rigs that open one
+Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of run/rigs that open one
 SizeName = Literal["smoke", "default", "laptop", "full"]
 SIZES: tuple[str, ...] = get_args(SizeName)
 Statistic = Literal["median and range", "mean and deviation"]
@@ -23,7 +23,7 @@ class PublishedFigure:
     """One figure of a published benchmark, as its author printed it; None where the author does not say.
 
     `description` is the author's name of the transport; `experiment`, `rows`, `bytes` and `parameters` (some of a
-    case's, as they stand in the results) say under which conditions.
+    case's) say under which conditions.
     Times are means in seconds, rates in rows/s, memory the mean peak resident memory above the start in bytes. `detail`
     names a further figure as transports call it in the column `details`, and `detail_value` is that.
     """
@@ -37,7 +37,7 @@ class PublishedFigure:
     min_rows_per_s: float | None = None
     max_rows_per_s: float | None = None
     peak_rss_bytes: float | None = None
-    parameters: str | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
     detail: str | None = None
     detail_value: float | None = None
 

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from harness.machine.inventory import cores
-from harness.model import Experiment, LabError, Origin
+from harness.model import Experiment, LabError, Origin, texts
 from harness.renamed import current
 from harness.suites.comparisons import Comparison, Sweep, Versus
 from harness.suites.suite import AnswersWanted, Picture, PublishedFigure, Rig, Size, SizeName, Suite, Unasked
@@ -104,7 +104,7 @@ class _Entries(BaseModel):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-class _Common(_Entries):
+class _SharedEntries(_Entries):
     """What an experiment says, or a size or `defaults` for all of theirs."""
 
     select: str = ""
@@ -112,13 +112,13 @@ class _Common(_Entries):
     origins: list[Origin] = []
 
 
-class _ExperimentEntries(_Common):
+class _ExperimentEntries(_SharedEntries):
     name: str = ""
     parameters: _Parameters = {}
     unasked: Unasked = "everything"
 
 
-class _SizeEntries(_Common):
+class _SizeEntries(_SharedEntries):
     passes: int = Field(0, gt=0, strict=True)
     time_limit_seconds: float = Field(0, gt=0, allow_inf_nan=False, strict=True)
     experiments: Annotated[list[_ExperimentEntries], Field(min_length=1), AfterValidator(_differently_named)] = []
@@ -191,7 +191,7 @@ def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
     entries = defaults.given | size.given
     parts = entries.pop("experiments", [])
     _require(f"size {name}", entries | {"experiments": parts or None}, "passes", "time_limit_seconds", "experiments")
-    above = {entry: value for entry, value in entries.items() if entry in _Common.model_fields}
+    above = {entry: value for entry, value in entries.items() if entry in _SharedEntries.model_fields}
     experiments = []
     for part in parts:
         found = above | part.given
@@ -262,10 +262,11 @@ def _figures(path: Path) -> tuple[PublishedFigure, ...]:
     return found
 
 
-def _figure(texts: dict[str, str]) -> PublishedFigure:
-    numbers: dict[str, Any] = {name: int(text) for name, text in texts.items() if name in ("rows", "bytes") and text}
-    figures: dict[str, Any] = {name: float(text) for name, text in texts.items() if "_" in name and text}
+def _figure(line: dict[str, str]) -> PublishedFigure:
+    numbers: dict[str, Any] = {name: int(text) for name, text in line.items() if name in ("rows", "bytes") and text}
+    figures: dict[str, Any] = {name: float(text) for name, text in line.items() if "_" in name and text}
     if not figures:
-        raise ValueError(f"no figure of {texts['description']!r}")
-    named: dict[str, Any] = {name: texts.get(name) or None for name in ("experiment", "parameters", "detail")}
-    return PublishedFigure(texts["description"], **named, **numbers, **figures)
+        raise ValueError(f"no figure of {line['description']!r}")
+    named: dict[str, Any] = {name: line.get(name) or None for name in ("experiment", "detail")}
+    parameters = texts(line.get("parameters") or "")
+    return PublishedFigure(line["description"], **named, parameters=parameters, **numbers, **figures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from harness.address import Address
-from harness.model import Server, SharedFolder
+from harness.model import LabError, Server, SharedFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
     from harness.machine.connections import Connection
+
+# Modules that a room may be without, and what then cannot be done.
+OPTIONAL = {
+    "script": "without it no winner of a race is written as a program",
+    "sums": "without it the suite cluster cannot sum its tables",
+    "meanwhile": "without it no worker is killed and no table changed while a transport is at work",
+}
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class System:
     with this machine. `variables` are beginnings of names in the environment that its clients read, `no_space` words
     with which it says that its disk is full. `embedded` says in a sentence what is to be known of figures of the
     embedded server. The properties import the modules of its room when they are asked for: what only needs the words
-    loads no client.
+    loads no client. Those of OPTIONAL raise LabError where the room has none.
     """
 
     name: str
@@ -99,7 +107,15 @@ class System:
         """The server that the embedded lab starts, or the files it keeps where the database has none."""
         return cast("Service | Files", self._module("service").SERVICE)
 
+    def lacks(self, name: str) -> str:
+        """Say what cannot be done where the room has no module of this name, one of OPTIONAL; else nothing."""
+        if importlib.util.find_spec(f"harness.systems.{self.name}.{name}"):
+            return ""
+        return f"expected harness/systems/{self.name}/{name}.py, found none: {OPTIONAL[name]}"
+
     def _module(self, name: str) -> Any:
+        if name in OPTIONAL and (reason := self.lacks(name)):
+            raise LabError(reason)
         return importlib.import_module(f"harness.systems.{self.name}.{name}")
 
 
@@ -239,15 +255,18 @@ class Hostile(Protocol):
 
 
 class Script(Protocol):
-    """How a program that stands alone makes its table: the module `script` of a room.
+    """How a program that stands alone makes its table and asks a query: the module `script` of a room.
 
     `CREATE_TABLE` is Python source of a function `create_table` that runs the statement CREATE_TABLE at the address in
-    the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`.
+    the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`. `SELECT` is that of a function `select` that
+    returns the rows of QUERY as an Arrow table, as the reference client does; it needs `SELECT_PACKAGES`.
     """
 
     CREATE_TABLE: str
     VARIABLE: str
     PACKAGES: Sequence[str]
+    SELECT: str
+    SELECT_PACKAGES: Sequence[str]
 
 
 class Sql(Protocol):

@@ -1,4 +1,4 @@
-"""What Daft's ways have in common: Ray for its workers, and sinks, sources and functions of Python in its plans.
+"""What Daft's transports have in common: Ray for its workers, and sinks, sources and functions of Python in its plans.
 
 Daft on Ray: https://docs.daft.ai/en/stable/distributed/ray/, sinks: https://docs.daft.ai/en/stable/connectors/custom/
 """
@@ -131,7 +131,7 @@ def read_by_parts(read, parts, schema):
     stored = pa.schema([(each.name, getattr(each.type, "storage_type", each.type)) for each in schema])
     of_daft = Schema.from_pyarrow_schema(stored)
 
-    class Task(DataSourceTask):
+    class OnePart(DataSourceTask):
         schema = of_daft
 
         def __init__(self, part):
@@ -148,6 +148,6 @@ def read_by_parts(read, parts, schema):
 
         async def get_tasks(self, pushdowns):
             for part in parts:
-                yield Task(part)
+                yield OnePart(part)
 
     return Source().read()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.check.canonical import canonicalise
-from harness.check.equality import differences, equal_as_they_stand, fidelity
+from harness.check.equality import came_back, differences, equal_as_they_stand
 
 KEY = ("k",)
 KINDS = {"k": "uuid", "d": "date", "i": "int32", "t": "text", "f": "float64"}
@@ -110,7 +110,7 @@ def test_a_row_replaced_by_a_copy_of_another_is_always_found(rows, data):
 def test_a_frame_that_went_through_polars_untouched_has_no_difference(rows):
     canonical, converted = canonicalise(frame(rows), KINDS)
     assert compare(frame(rows), canonical) == []
-    assert fidelity(converted) == "exact"
+    assert came_back(converted) == "exact"
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_rows_are_matched_by_all_columns_of_the_key():
 
 
 def test_fidelity_names_every_converted_column_with_its_dtype():
-    assert fidelity({}) == "exact"
-    assert fidelity({"k": "Object", "d": "String"}) == "converted: k (Object), d (String)"
+    assert came_back({}) == "exact"
+    assert came_back({"k": "Object", "d": "String"}) == "converted: k (Object), d (String)"
 
 
 def whole(expected: pl.DataFrame, actual: pl.DataFrame, one_missing: bool = False) -> list[str]:

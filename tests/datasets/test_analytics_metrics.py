@@ -101,13 +101,6 @@ def test_another_seed_gives_other_rows_in_every_column(table):
     assert all(table[name] != other[name] for name in table.column_names)
 
 
-@pytest.mark.parametrize("rows", [1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 7])
-def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(rows):
-    heights = [batch.num_rows for batch in build(rows, 1)]
-    assert sum(heights) == rows
-    assert all(height == CHUNK_ROWS for height in heights[:-1])
-
-
 def test_chunks_differ_from_one_another():
     chunks = [batch.slice(0, 100) for batch in build(3 * CHUNK_ROWS, 1)]
     assert not any(first.equals(second) for first, second in pairwise(chunks))

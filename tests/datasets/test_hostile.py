@@ -11,7 +11,7 @@ from harness.check.kinds import POLARS_DTYPES
 from harness.datasets.hostile.kind import OF_TABLES, ORDINARY, PLAIN
 from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity import tables
-from harness.fidelity.fidelity import pairs
+from harness.fidelity.examination import pairs
 from harness.model import Fate
 from harness.systems import SYSTEMS
 from tests.every import every

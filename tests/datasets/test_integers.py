@@ -95,13 +95,6 @@ def test_chunks_and_columns_differ_from_one_another():
     assert len({tuple(column.to_pylist()) for column in chunks[0].columns}) == 100
 
 
-@pytest.mark.parametrize("rows", [1, 10, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1])
-def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(rows):
-    heights = [batch.num_rows for batch in build(rows, 1)]
-    assert sum(heights) == rows
-    assert all(height == CHUNK_ROWS for height in heights[:-1])
-
-
 def test_the_dataset_is_kept_on_disk_in_no_more_bytes_than_it_announces(tmp_path):
     dataset = store.ensure(tmp_path, "integers", 10_000, 1)
     assert store.ensure(tmp_path, "integers", 10_000, 1) == dataset

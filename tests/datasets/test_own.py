@@ -14,9 +14,10 @@ from pyarrow import ipc, parquet
 
 from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
+from harness.datasets import store
 from harness.datasets.examples import EXAMPLES, example
 from harness.datasets.hostile.kinds import KINDS
-from harness.datasets.own import data, reading, values
+from harness.datasets.own import data, mark, reading, values
 from harness.model import LabError
 from harness.systems import SYSTEMS
 
@@ -173,6 +174,38 @@ def test_a_sample_is_the_same_each_time_in_the_order_of_the_rows() -> None:
     assert len(some) == 100
     assert some == sorted(some) == own.sample(100).frame["a"].to_list()
     assert own.sample(2_000) is own
+
+
+def test_what_stands_for_the_rows_in_results_is_known_again_here_and_can_be_guessed_by_nobody(tmp_path: Path) -> None:
+    own, key = data.from_frame(pl.DataFrame({"who": ["Smith", "Jones"]})), mark.key_in(tmp_path / "here")
+    here = own.dataset(tmp_path, 2, key).content_hash
+    batches = iter(own.frame.to_arrow().to_batches())
+    assert here != store.content_hash(batches)  # which whoever guesses the rows can make
+    assert here == own.dataset(tmp_path, 2, mark.key_in(tmp_path / "here")).content_hash
+    assert here != own.dataset(tmp_path, 2, mark.key_in(tmp_path / "elsewhere")).content_hash
+    assert here != data.from_frame(pl.DataFrame({"who": ["Smith", "James"]})).dataset(tmp_path, 2, key).content_hash
+
+
+def test_the_key_is_for_its_owner_alone_and_made_again_where_it_is_damaged(tmp_path: Path) -> None:
+    key, path = mark.key_in(tmp_path), tmp_path / mark.FILE
+    assert (len(key), path.stat().st_mode & 0o777) == (32, 0o600)
+    path.write_bytes(b"")
+    assert len(mark.key_in(tmp_path)) == 32
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(LabError, match=r"cannot keep .*own-data\.key: .*set LAB_STATE_DIR"):
+        mark.key_in(tmp_path)
+
+
+def test_a_table_of_a_sample_holds_all_rows() -> None:
+    """The winner's program moves all of them, and nulls or far dates may be none of the sample's."""
+    days = [dt.date(2025, 1, 1)] * 500 + [dt.date(1930, 1, 1)]
+    frame = pl.DataFrame({"n": [*range(500), None], "day": days}).with_row_index("id")
+    sample = data.from_frame(frame, rows=5)
+    assert (sample.frame["n"].null_count(), sample.frame["day"].min()) == (0, dt.date(2025, 1, 1))
+    made = SYSTEMS["clickhouse"].tables.definition(sample.without_names().specification, "keyed")
+    assert "`column_2` Nullable(Int64)" in str(made)
+    assert "`column_3` Date32)" in str(made)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.datasets import analytics_metrics, store
+from harness.datasets import analytics_metrics, integers, store
+from harness.datasets.analytics_metrics import CHUNK_ROWS
 from harness.model import LabError
 
 NAME = "analytics_metrics"
@@ -222,10 +223,18 @@ def test_a_disk_that_fills_up_is_one_line_and_leaves_no_partial_file(small_disk,
     assert list(small_disk.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["nothing", "store", "specification", "__init__", "../secret", ""])
+@pytest.mark.parametrize("name", ["nothing", "store", "specification", "ordered", "__init__", "../secret", ""])
 def test_an_unknown_dataset_is_refused_with_the_names_of_datasets_alone(name):
     with pytest.raises(LabError) as caught:
         store.specification(name)
     assert NAME in str(caught.value)
-    assert not any(word in str(caught.value).partition("there are")[2] for word in ("store", "__init__"))
+    assert not any(word in str(caught.value).partition("there are")[2] for word in ("store", "ordered", "__init__"))
     assert one_line(caught)
+
+
+@pytest.mark.parametrize("rows", [1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 7])
+@pytest.mark.parametrize("dataset", [analytics_metrics, integers], ids=lambda dataset: dataset.SPECIFICATION.name)
+def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(dataset, rows):
+    heights = [batch.num_rows for batch in dataset.build(rows, 1)]
+    assert sum(heights) == rows
+    assert all(height == dataset.CHUNK_ROWS for height in heights[:-1])

@@ -4,25 +4,16 @@ import os
 import shlex
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from harness.embedded.keeper import Command, Task, ask_to_stop, close, launch
+from harness.embedded.keeper import Command, Task
+from harness.embedded.keepers import ask_to_stop, close, launch
+from tests.waiting import DEADLINE_SECONDS, until
 
-DEADLINE_SECONDS = 10.0
 FOREVER = "while :; do sleep 0.05; done"
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait until the condition holds; fails after DEADLINE_SECONDS."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 def runs(pid: int) -> bool:

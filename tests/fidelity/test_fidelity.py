@@ -14,13 +14,14 @@ import pytest
 
 from harness import registry
 from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import fidelity, tables
+from harness.fidelity import tables, trials
 from harness.fidelity.examination import Examination, pairs, select
-from harness.fidelity.fidelity import judge
+from harness.fidelity.trials import judge
 from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.model import Fate, Finding, Transport
 from harness.report.fidelity import corrections
+from harness.systems import SYSTEMS
 from tests.made_up import MadeUp
 
 ENTRIES = select("*")
@@ -30,7 +31,7 @@ SHARES = 4  # of the ways, each examined by one of the processes of `make test-l
 def in_shares(entries: Sequence[Transport]) -> dict[str, int]:
     """Return the share of each transport: the modules, which take a process each, dealt out by their pairs."""
     shares: dict[str, int] = {}
-    for system in ("postgres", "clickhouse"):
+    for system in SYSTEMS:
         of_system = sorted((entry for entry in entries if entry.system == system), key=_module_of)
         modules = [list(of_one) for _, of_one in groupby(of_system, key=_module_of)]
         heights = [0] * SHARES
@@ -64,7 +65,7 @@ def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
         chosen = [entry for entry in ENTRIES if entry.id in asked and SHARE[entry.id] == share]
         ready = labs.check(lab_of_tests)
         exam = Examination(lab_of_tests, ready, "no S3 server in this test", "", chosen, time_limit=60.0)
-        return fidelity.examine(exam)
+        return trials.examine(exam)
 
     return lambda entry: [finding for finding in of_share(SHARE[entry.id]) if finding.transport.id == entry.id]
 
@@ -129,7 +130,7 @@ def made_up(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) 
 def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up: Examination) -> None:
     names = ("zero_rows", "tab", "empty_text", "newline", "one_row", "comma", "quotes", "spaces")
     told: list[Finding] = []
-    findings = fidelity.examine(replace(made_up, kinds=[KINDS[name] for name in names]), told.append)
+    findings = trials.examine(replace(made_up, kinds=[KINDS[name] for name in names]), told.append)
     assert sorted(told, key=lambda finding: finding.kind) == sorted(findings, key=lambda finding: finding.kind)
     assert {finding.kind: finding.fate for finding in findings} == {
         "zero_rows": Fate.EXACT,
@@ -152,10 +153,10 @@ def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up:
 def test_what_is_declared_to_hang_is_tried_beside_one_another(
     made_up: Examination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fidelity, "DECLARED_LIMIT", 30.0)
+    monkeypatch.setattr(trials, "DECLARED_LIMIT", 30.0)
     friends = [registry.one(f"made.up.write_{name}") for name in FRIENDS]
     chosen = [replace(entry, system="postgres", endpoint="postgres") for entry in friends]
-    findings = fidelity.examine(replace(made_up, chosen=chosen, kinds=[KINDS["one_row"], KINDS["tab"]]))
+    findings = trials.examine(replace(made_up, chosen=chosen, kinds=[KINDS["one_row"], KINDS["tab"]]))
     assert [(finding.kind, finding.fate) for finding in findings] == [
         ("one_row", Fate.CHANGED),
         ("tab", Fate.CHANGED),
@@ -166,7 +167,7 @@ def test_what_is_declared_to_hang_is_tried_beside_one_another(
 def test_no_table_stays_in_the_database(made_up: Examination) -> None:
     import psycopg
 
-    fidelity.examine(replace(made_up, kinds=[KINDS["zero_rows"], KINDS["one_row"]]))
+    trials.examine(replace(made_up, kinds=[KINDS["zero_rows"], KINDS["one_row"]]))
     with psycopg.connect(made_up.lab.endpoints["postgres"]) as direct:
         left = "SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'hostile%'"
         assert direct.execute(left).fetchone() == (0,)
@@ -174,7 +175,7 @@ def test_no_table_stays_in_the_database(made_up: Examination) -> None:
 
 def test_a_server_that_can_hold_no_such_value_makes_a_refusal_right(made_up: Examination) -> None:
     (entry,) = made_up.chosen
-    finding = fidelity._wanted(entry, KINDS["nul_character"])
+    finding = trials._wanted(entry, KINDS["nul_character"])
     assert finding == Fate.REFUSED
     assert "nul_character" not in {kind.name for kind in pairs(registry.one("postgres.psycopg.read_polars_rows"))}
 

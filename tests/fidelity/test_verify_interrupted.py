@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.fidelity import examination, fidelity, witness
+from harness.fidelity import examination, trials, witness
 from harness.model import Fate, Finding
 from harness.settings import Settings
 
@@ -47,7 +47,7 @@ def test_a_server_that_hangs_or_dies_costs_one_pair(
             injure(psutil.Process(exam.lab.pids()[system]))
 
     with examination.opened(settings, "embedded", WAYS[system], KINDS, print) as exam:
-        fidelity.examine(replace(exam, time_limit=4.0), on_finding)
+        trials.examine(replace(exam, time_limit=4.0), on_finding)
     fates = {finding.kind: finding.fate for finding in found}
     assert len(fates) == len(found) == 5
     (hurt,) = [finding for finding in found if finding.fate in (Fate.HANGS, Fate.CRASHES)]

@@ -2,26 +2,20 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import psutil
-import psycopg
 import pytest
 
 from harness.embedded.service import Files
 from harness.lab import embedded
 from harness.lab.embedded import EmbeddedLab, ServiceError
-
-DEADLINE_SECONDS = 20.0
+from tests.lab.embedded_labs import clickhouse, labs_in, nothing_is_left_in, postgres, processes_in
+from tests.waiting import DEADLINE_SECONDS, until
 
 # A process that holds a lab: argv is the folder, how to end, the services. It prints one line when the lab is up, and
 # another when it has used the lab after the signal that ends it.
@@ -56,43 +50,6 @@ with on_signals(), EmbeddedLab(Path(folder), services) as lab:
 """
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait until the condition holds; fails after DEADLINE_SECONDS."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
-
-
-def processes_in(folder: Path) -> list[psutil.Process]:
-    """Every process that works inside a folder: services, their backends, initdb."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if Path(process.cwd()).is_relative_to(folder):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def labs_in(folder: Path) -> list[Path]:
-    return list(folder.glob("lab-*"))
-
-
-def nothing_is_left_in(folder: Path) -> bool:
-    return not labs_in(folder) and not processes_in(folder)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that every account can reach; pytest's own is closed to others."""
-    path = Path(tempfile.mkdtemp(prefix="lab-test-")).resolve()
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
-
-
 @pytest.fixture
 def parent(folder: Path):
     """Start the process PARENT and read its first line; it is killed at the end if it still lives."""
@@ -109,16 +66,6 @@ def parent(folder: Path):
     for process in started:
         process.kill()
         process.communicate()
-
-
-def postgres(lab: EmbeddedLab, sql: str) -> list[tuple]:
-    with psycopg.connect(lab.endpoints["postgres"], autocommit=True) as connection:
-        cursor = connection.execute(sql)
-        return cursor.fetchall() if cursor.description else []
-
-
-def clickhouse(lab: EmbeddedLab, sql: str) -> str:
-    return httpx.post(lab.endpoints["clickhouse_http"], content=sql).raise_for_status().text
 
 
 @pytest.mark.alone
@@ -186,85 +133,6 @@ def test_a_lab_that_is_ended_while_it_starts_leaves_nothing(folder, number):
         process.send_signal(number)
         assert process.stdout.read() == b""  # it did not come up
     until(lambda: nothing_is_left_in(folder))
-
-
-def test_a_killed_postmaster_is_reported_and_revived_with_its_rows(folder):
-    with EmbeddedLab(folder, ["postgres"]) as lab:
-        postgres(lab, "CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
-        endpoints, pids = lab.endpoints, lab.pids
-        os.kill(lab.pids["postgres"], signal.SIGKILL)
-        until(lab.dead)
-        assert lab.dead() == ["postgres"]
-        assert lab.revive() == ["postgres"]
-        assert lab.dead() == []
-        assert lab.endpoints == endpoints
-        assert lab.pids != pids
-        assert postgres(lab, "SELECT count(*), sum(n) FROM t") == [(1000, 500500)]
-        assert lab.revive() == []
-    assert nothing_is_left_in(folder)
-
-
-def test_a_backend_that_outlives_its_killed_postmaster_does_not_hinder_the_revival(folder):
-    busy = "DO 'BEGIN LOOP END LOOP; END'"  # never looks whether its postmaster lives
-    client_code = f"import sys, psycopg; psycopg.connect(sys.argv[1]).execute({busy!r})"
-    with EmbeddedLab(folder, ["postgres"]) as lab:
-        client = subprocess.Popen(
-            [sys.executable, "-c", client_code, lab.endpoints["postgres"]],
-            stderr=subprocess.DEVNULL,
-        )
-        until(lambda: postgres(lab, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DO%' AND state = 'active'"))
-        os.kill(lab.pids["postgres"], signal.SIGKILL)
-        until(lab.dead)
-        assert lab.revive() == ["postgres"]
-        assert postgres(lab, "SELECT 1") == [(1,)]
-        assert client.wait(DEADLINE_SECONDS) != 0
-    assert nothing_is_left_in(folder)
-
-
-def test_a_killed_gateway_is_reported_and_revived_with_its_rows(folder):
-    with EmbeddedLab(folder, ["clickhouse"]) as lab:
-        clickhouse(lab, "CREATE TABLE t ENGINE = MergeTree ORDER BY n AS SELECT number AS n FROM numbers(1000)")
-        os.kill(lab.pids["clickhouse"], signal.SIGKILL)
-        until(lab.dead)
-        assert lab.revive() == ["clickhouse"]
-        assert clickhouse(lab, "SELECT count(), sum(n) FROM t") == "1000\t499500\n"
-    assert nothing_is_left_in(folder)
-
-
-def test_two_threads_may_bring_back_their_services_at_the_same_time(folder):
-    with EmbeddedLab(folder) as lab, ThreadPoolExecutor(2) as pool:
-        postgres(lab, "CREATE TABLE t AS SELECT 1 AS n")
-
-        def bring_back(name):
-            lab.end(name)
-            return lab.revive([name])
-
-        assert list(pool.map(bring_back, ("postgres", "clickhouse"))) == [["postgres"], ["clickhouse"]]
-        assert (lab.dead(), len(lab.keepers)) == ([], 2)
-        assert postgres(lab, "SELECT n FROM t") == [(1,)]
-        assert clickhouse(lab, "SELECT 1") == "1\n"
-    assert nothing_is_left_in(folder)
-
-
-def test_a_service_whose_keeper_was_killed_is_reported_and_revived(folder):
-    with EmbeddedLab(folder, ["postgres"]) as lab:
-        postgres(lab, "CREATE TABLE t AS SELECT 1 AS n")
-        os.kill(lab.keepers["postgres"], signal.SIGKILL)
-        until(lab.dead)
-        assert lab.revive() == ["postgres"]
-        assert postgres(lab, "SELECT n FROM t") == [(1,)]
-    assert nothing_is_left_in(folder)
-
-
-def test_a_service_that_does_not_come_up_again_is_an_error_with_its_last_log_lines(folder):
-    with EmbeddedLab(folder, ["postgres"]) as lab:
-        os.kill(lab.pids["postgres"], signal.SIGKILL)
-        until(lab.dead)
-        (lab.folder / "postgres" / "data" / "global" / "pg_control").unlink()
-        with pytest.raises(ServiceError, match=r"(?s)found it ended with status 2.*could not .*pg_control"):
-            lab.revive()
-        assert lab.pids == {}
-    assert nothing_is_left_in(folder)
 
 
 def test_a_stop_after_the_postmaster_was_killed_gives_its_shared_memory_back(folder):

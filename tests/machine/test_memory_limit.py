@@ -28,7 +28,7 @@ def take(limit: MemoryLimit, size: int) -> int:
 def test_who_takes_more_is_ended_and_who_takes_less_is_not():
     limit = memory_limit.make(60_000_000)
     try:
-        assert memory_limit.kind() == ("control group" if limit.group else "RLIMIT_DATA")
+        assert memory_limit.limited_by() == ("control group" if limit.group else "RLIMIT_DATA")
         assert take(limit, 10_000_000) == 0
         assert take(limit, 200_000_000) != 0
     finally:

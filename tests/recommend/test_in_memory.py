@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from harness.model import LabError
 from harness.recommend import recommend
 from harness.report import recommendation
+from tests.scripts import Scripts
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -52,6 +54,24 @@ def test_what_cannot_be_recommended_is_said_in_one_line(
 ) -> None:
     with pytest.raises(LabError, match=said):
         recommend(frame, **asked)
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_the_script_of_a_query_runs_as_it_stands(
+    lab: Command, on_embedded_lab: dict[str, str], scripts: Scripts, tmp_path: Path
+) -> None:
+    address, script = on_embedded_lab["LAB_POSTGRES_URI"], tmp_path / "winner.py"
+    query = "SELECT n, n::numeric / 4 AS part FROM generate_series(1, 50) n"
+    asked = ("--query", query, "--to", "postgres", "--style", "async", "--external", "--budget", "90")
+    done = lab("recommend", *asked, "--script", str(script), "--table", "copied", env=on_embedded_lab)
+    assert done.returncode == 0, done.stderr
+    ended = scripts.run(script, variables={"POSTGRES_URI": address})
+    assert (ended.status, ended.out) == (0, "50 rows written\n"), ended.err
+    with psycopg.connect(address, autocommit=True) as connection:
+        found = connection.execute("SELECT count(*), sum(n), sum(part) FROM copied").fetchone()
+        connection.execute("DROP TABLE copied")
+    assert found == (50, 1275, Decimal("318.75"))
 
 
 @pytest.mark.long

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from harness.model import Status
+from harness.model import Status, texts
 from harness.results import runs_csv
 from harness.results.folder import StoredRun
-from harness.results.row import Row, numbers, texts
+from harness.results.row import Row, numbers
 from harness.suites.suite import Suite
 
 RUN, ENVIRONMENT = "20260101T000000Z-host", "0123456789ab"

@@ -12,7 +12,7 @@ from harness.report.clusters import LINK_BYTES_PER_S, scalings
 from harness.report.page_tables import leaders
 from harness.report.pictures import draw
 from harness.report.pictures.bounds import bounds
-from harness.report.pictures.cases import chosen, points
+from harness.report.pictures.cases import cases_of, chosen
 from harness.report.pictures.quantities import quantity
 from harness.report.scaling_tables import said, tables
 from harness.report.summarising import summarise
@@ -250,10 +250,10 @@ def test_along_an_axis_of_rows_a_bound_is_a_line():
 def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
     rows = [of_engine(PARTS, 2, 10.0), measured("postgres.psycopg.load_copy", 8.0, experiment="workers")]
     picture = replace(MEMORY, where=None)
-    found = {point.transport: point.y.middle for point in points(picture, rows)}
+    found = {point.transport: point.y.middle for point in cases_of(picture, rows)}
     assert found == {PARTS: 180e6 + 2 * 610e6, "postgres.psycopg.load_copy": 180e6}
     nothing = replace(rows[0], peak_rss_bytes=None)
-    assert points(picture, [nothing])[0].y is None
+    assert cases_of(picture, [nothing])[0].y is None
     assert quantity(picture.y).name == "peak memory above the start, workers included"
     assert (quantity(picture.y).unit, quantity("cpu_seconds + seconds").name) == ("B", "CPU time + time")
     with pytest.raises(LabError, match="expected columns of one unit"):

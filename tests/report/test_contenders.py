@@ -3,7 +3,7 @@
 import pytest
 
 from harness.model import Origin, Status
-from harness.report.contenders import FACTOR, LeftOut, left_out
+from harness.report.contenders import FACTOR, NoContender, left_out
 from harness.report.summarising import summarise
 from harness.suites.suite import AnswersWanted
 from tests.report.cases import row
@@ -36,9 +36,9 @@ def test_who_loses_nothing_is_set_against_the_fastest_that_loses_nothing(lowest,
 
 def test_what_is_left_out_says_why():
     (one,) = of(*runs("postgres.one.write_pandas", (8.0, 9.0, 9.5), lossy="nulls=changed"))
-    assert one == LeftOut("postgres.one.write_pandas", "exact", 8.0, pytest.approx(UP_TO))
+    assert one == NoContender("postgres.one.write_pandas", "exact", 8.0, pytest.approx(UP_TO))
     (one,) = of(*runs("postgres.one.write_pandas", (0.1, 0.1, 0.1), fidelity="converted: a (object)"))
-    assert one == LeftOut("postgres.one.write_pandas", "converted", None, None)
+    assert one == NoContender("postgres.one.write_pandas", "converted", None, None)
 
 
 @pytest.mark.parametrize(("status", "expected"), [(Status.UNAVAILABLE, 0), (Status.UNSUPPORTED, 1), (Status.ERROR, 1)])

@@ -7,7 +7,7 @@ import pytest
 from harness.model import LabError, Status
 from harness.report import style
 from harness.report.pictures.captions import caption, second_line
-from harness.report.pictures.cases import author_says, chosen, figures_of, points, value
+from harness.report.pictures.cases import author_says, cases_of, chosen, figures_of, value
 from harness.report.pictures.quantities import quantity, scale, text
 from harness.results.row import COLUMNS
 from harness.suites.suite import Picture, PublishedFigure
@@ -69,37 +69,37 @@ def test_every_column_with_a_unit_can_be_drawn_and_no_other():
 
 def test_median_and_range_are_those_worked_out_by_hand():
     rows = [row("a", seconds=seconds) for seconds in (3.0, 1.0, 1.5)]
-    (point,) = points(TIME, rows)
+    (point,) = cases_of(TIME, rows)
     assert (point.y.middle, point.y.low, point.y.high, point.y.n) == (1.5, 1.0, 3.0, 3)
 
 
 def test_mean_and_deviation_are_those_worked_out_by_hand():
     picture = Picture("time", "Time", "bars", y="seconds", statistic="mean and deviation")
-    (point,) = points(picture, [row("a", seconds=1.0), row("a", seconds=3.0)])
+    (point,) = cases_of(picture, [row("a", seconds=1.0), row("a", seconds=3.0)])
     assert (point.y.middle, point.y.low, point.y.high, point.y.n) == (2.0, 1.0, 3.0, 2)
 
 
 def test_runs_that_are_not_ok_count_neither_in_the_figure_nor_in_the_sample_and_are_told():
     rows = [row("a", seconds=1.0), row("a", Status.KILLED, error="by signal 9"), row("a", seconds=2.0)]
-    (point,) = points(TIME, rows)
+    (point,) = cases_of(TIME, rows)
     assert (point.y.n, point.y.high, point.failed, point.error) == (2, 2.0, "1 killed", "by signal 9")
 
 
 def test_numbers_in_a_row_that_is_not_ok_are_never_drawn():
-    (point,) = points(TIME, [changed(row("a", Status.MISMATCH), seconds=0.001)])
+    (point,) = cases_of(TIME, [changed(row("a", Status.MISMATCH), seconds=0.001)])
     assert (point.y, point.outcome) == (None, "mismatch")
 
 
 def test_an_ok_case_without_the_figure_says_that_it_has_none():
     picture = Picture("memory", "Memory", "bars", y="peak_anon_bytes")
-    (point,) = points(picture, [row("a", seconds=1.0)])
+    (point,) = cases_of(picture, [row("a", seconds=1.0)])
     assert (point.y, point.outcome) == (None, "no figure")
 
 
 def test_cases_of_one_transport_under_several_conditions_are_never_mixed():
     rows = [scan("quick", files, seconds=float(files)) for files in (1, 2)]
     rows.append(scan("quick", 1, seconds=9.0, experiment="large_files"))
-    assert sorted(point.y.middle for point in points(LINES, rows)) == [1.0, 2.0, 9.0]
+    assert sorted(point.y.middle for point in cases_of(LINES, rows)) == [1.0, 2.0, 9.0]
 
 
 def test_a_picture_is_about_the_rows_that_have_all_the_wanted_values():
@@ -114,13 +114,13 @@ def test_a_picture_of_a_column_that_there_is_not_is_refused_with_its_name():
         Picture("x", "X", "bars", y="seconds", colour="motor"),
     ):
         with pytest.raises(LabError, match='found "motor"'):
-            points(picture, chosen(picture, [row("a", seconds=1.0)]))
+            cases_of(picture, chosen(picture, [row("a", seconds=1.0)]))
 
 
 def test_a_place_is_a_number_where_it_is_one_and_a_word_else():
     def place(parameters):
         picture = Picture("x", "X", "lines", y="seconds", x="parameter:threads")
-        (point,) = points(picture, [row("a", seconds=1.0, parameters=parameters)])
+        (point,) = cases_of(picture, [row("a", seconds=1.0, parameters=parameters)])
         return point.place
 
     assert place("threads=4") == 4.0
@@ -169,12 +169,15 @@ def test_words_can_be_read_and_no_mark_is_as_light_as_yellow():
 
 
 def test_the_authors_figures_of_a_way_hold_for_its_experiment_and_parameters():
-    (point,) = points(LINES, [scan("quick", 2, seconds=1.0, published_row="Quick")])
-    wanted = [PublishedFigure("Quick", "many_files", mean_seconds=1), PublishedFigure("Quick", parameters="files=2")]
+    (point,) = cases_of(LINES, [scan("quick", 2, seconds=1.0, published_row="Quick")])
+    wanted = [
+        PublishedFigure("Quick", "many_files", mean_seconds=1),
+        PublishedFigure("Quick", parameters={"files": "2"}),
+    ]
     others = [
         PublishedFigure("Slow", "many_files", mean_seconds=1),
         PublishedFigure("Quick", "large_files", mean_seconds=1),
-        PublishedFigure("Quick", "many_files", parameters="files=3", mean_seconds=1),
+        PublishedFigure("Quick", "many_files", parameters={"files": "3"}, mean_seconds=1),
     ]
     assert figures_of(point, [*wanted, *others]) == wanted
 
@@ -201,12 +204,12 @@ def test_the_caption_says_statistic_sample_size_and_conditions():
         for files in (1, 2)
         for _ in range(3)
     ]
-    found = caption(LINES, rows, points(LINES, rows), published=False)
+    found = caption(LINES, rows, cases_of(LINES, rows), published=False)
     assert found == (
         "Median of 3 runs, whiskers from minimum to maximum. "
         "Conditions: dataset lineitem, embedded lab, experiment many_files, cache warm."
     )
-    assert second_line(LINES, rows, points(LINES, rows)).replace("\N{NO-BREAK SPACE}", " ") == (
+    assert second_line(LINES, rows, cases_of(LINES, rows)).replace("\N{NO-BREAK SPACE}", " ") == (
         "median of 3 runs, whiskers from minimum to maximum · dataset lineitem · embedded lab · "
         "experiment many_files · cache warm"
     )
@@ -214,14 +217,14 @@ def test_the_caption_says_statistic_sample_size_and_conditions():
 
 def test_the_caption_says_when_samples_differ_or_are_single_runs():
     several = [row("a", seconds=1.0), row("a", seconds=2.0), row("b", seconds=1.0)]
-    assert caption(TIME, several, points(TIME, several), False).startswith("Median of 1 to 2 runs, ")
-    assert caption(TIME, several[2:], points(TIME, several[2:]), False).startswith("One run each. ")
+    assert caption(TIME, several, cases_of(TIME, several), False).startswith("Median of 1 to 2 runs, ")
+    assert caption(TIME, several[2:], cases_of(TIME, several[2:]), False).startswith("One run each. ")
 
 
 def test_a_deviation_is_called_one():
     picture = Picture("x", "X", "lines", y="seconds", x="rows", statistic="mean and deviation")
     rows = [row("a", seconds=1.0), row("a", seconds=2.0)]
-    found = caption(picture, rows, points(picture, rows), published=True)
+    found = caption(picture, rows, cases_of(picture, rows), published=True)
     assert found.startswith("Mean of 2 runs, whiskers of one population standard deviation to both sides. ")
     assert found.endswith(
         "Dotted lines with open marks: the figures of the published benchmark, from its author's machine."
@@ -231,7 +234,7 @@ def test_a_deviation_is_called_one():
 def test_the_caption_names_what_has_no_mark_and_where_and_why():
     rows = [scan("quick", 1, seconds=1.0)]
     rows += [scan("broken", files, Status.KILLED) for files in (1, 2)] + [scan("late", 2, Status.TIMEOUT)]
-    found = caption(LINES, rows, points(LINES, rows), published=False)
+    found = caption(LINES, rows, cases_of(LINES, rows), published=False)
     assert (
         "Without a mark: parquet.broken.scan at 100 MB and 200 MB (killed); parquet.late.scan at 200 MB (timeout)."
         in found
@@ -240,6 +243,6 @@ def test_the_caption_names_what_has_no_mark_and_where_and_why():
 
 def test_a_caption_with_many_ways_without_a_mark_names_some_and_counts_the_others():
     rows = [scan("quick", 1, seconds=1.0)] + [scan(f"broken{number}", 1, Status.ERROR) for number in range(9)]
-    found = caption(LINES, rows, points(LINES, rows), published=False)
+    found = caption(LINES, rows, cases_of(LINES, rows), published=False)
     assert len(re.findall(r"at 100 MB \(error\)", found)) == 6
     assert "and 3 more, all listed under what did not run" in found

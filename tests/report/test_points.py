@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.report.points import described, in_common, in_order, points
+from harness.model import texts
+from harness.report.points import described, in_common, in_order, natural, points
 from harness.report.summary import Summary
-from harness.results.row import texts
 
 
 def case(label, rows=None, size=None):
@@ -63,7 +63,9 @@ def test_points_stand_in_the_order_of_their_rows_and_then_of_their_numbers():
 
 
 def test_numbers_stand_before_texts_in_the_order_of_labels():
-    assert sorted(["n=b", "n=10", "n=9", "n=0.5"], key=in_order) == ["n=0.5", "n=9", "n=10", "n=b"]
+    assert sorted(["b", "10", "9", "0.5"], key=natural) == ["0.5", "9", "10", "b"]
+    nine, ten, text = {"n": "9", "m": "a"}, {"n": "10", "m": "9"}, {"n": "10", "m": "a"}
+    assert sorted([text, ten, nine], key=in_order) == [nine, ten, text]
 
 
 def test_the_extent_of_a_point_is_what_all_its_cases_agree_on():
@@ -78,5 +80,7 @@ def test_the_only_point_has_no_name():
 
 
 def test_what_all_points_share_is_said_once():
-    assert in_common(["scale=2; files=1; parts=4", "scale=2; files=8; parts=4"]) == "scale 2, 4 parts"
+    where = [{"scale": "2", "files": "1", "parts": "4"}, {"scale": "2", "files": "8", "parts": "4"}]
+    assert in_common(where) == "scale 2, 4 parts"
+    assert in_common(where, but={"scale"}) == "4 parts"
     assert in_common([]) == ""

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from harness.model import texts
 from harness.report.stability import note, reasons
 from harness.report.summary import Summary
-from harness.results.row import texts
 from tests.report.cases import row
 
 

@@ -164,9 +164,9 @@ def test_where_the_author_gives_seconds_alone_the_ratio_is_of_means_and_above_1_
         ({"rows": 10_000}, False),
         ({"experiment": "matrix"}, True),
         ({"experiment": "other"}, False),
-        ({"parameters": "rows=1000"}, True),
-        ({"parameters": "rows=10"}, False),
-        ({"parameters": "rows=1000; files=2"}, False),
+        ({"parameters": {"rows": "1000"}}, True),
+        ({"parameters": {"rows": "10"}}, False),
+        ({"parameters": {"rows": "1000", "files": "2"}}, False),
         ({"bytes": 1_000}, False),  # of another size than any case: it stands in a table of its own
     ],
 )

@@ -1,4 +1,7 @@
-"""The runner on a made-up rig, which says or raises what a test wants."""
+"""The runner on a made-up rig, which says or raises what a test wants; workers that are one line of Python."""
+
+import math
+import sys
 
 import pytest
 
@@ -7,9 +10,11 @@ from harness.model import Case, Run, Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
 from harness.run import runner
+from harness.run.execution import execute
 from harness.run.rigs.rig import Checked, NothingLeft
 from harness.worker.contracts.parquet import ParquetJob
 from tests.made_up import MadeUp
+from tests.run.one_liners import Call, Descendant
 
 UP = """
 @contextmanager
@@ -24,6 +29,10 @@ def scan(connection, files):
 def broken(connection, files):
     print("tried with geheim99")
     raise RuntimeError("no entry for geheim99\\nin line 2 " + 1000 * "x")
+
+@transport("scan", path="", payload="")
+def endless(connection, files):
+    time.sleep(60)
 
 @transport("scan", path="", payload="")
 def without_space(connection, files):
@@ -90,10 +99,12 @@ def perform(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir()
 
-    def call(function="scan", starved=(), **says):
+    def call(function="scan", starved=(), deadline=math.inf, **says):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
-        session = runner.SuiteSession("the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved))
+        session = runner.SuiteSession(
+            "the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved), deadline=deadline
+        )
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = runs_csv.load(folder / "runs.csv")
         assert [line.status for line in told] == [row.status]
@@ -110,3 +121,21 @@ def perform(tmp_path, monkeypatch):
 def logs(tmp_path):
     """What the logs of the run say, by file name."""
     return lambda: {path.name: path.read_text() for path in (tmp_path / "run" / "logs").iterdir()}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Execute a Python one-liner as the worker."""
+
+    def run(code, time_limit=20.0, job=None, **more):
+        command = (sys.executable, "-S", "-E", "-c", code)
+        return execute(job or Call(transport="a way"), time_limit, tmp_path / "log", command=command, **more).answer
+
+    return run
+
+
+@pytest.fixture
+def descendant(tmp_path):
+    it = Descendant(tmp_path / "descendant")
+    yield it
+    it.close()

@@ -1,103 +1,20 @@
-"""A worker may hang, die, babble or leave things running: every end has a name, comes in time and leaves nothing."""
+"""A worker reads its job and answers: what crosses between it and its parent, and that nothing else does."""
 
 import os
-import select
-import signal
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.model import Status
-from harness.run import execution
 from harness.run.execution import Worker, execute
 from harness.worker.measure import Memory, StopwatchReport
-from harness.worker.messages import Answer, Failed, Job
+from harness.worker.messages import Failed
+from tests.run.one_liners import ANSWER, OK, READ_JOB, Call, saying
 
 pytestmark = pytest.mark.alone
-
-
-@dataclass(frozen=True, kw_only=True)
-class Echo(Answer):
-    said: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call(Job[Echo]):
-    """A job of these tests alone."""
-
-    contract = "echo"
-
-    uri: str = ""
-    sleep: float = 0.0
-    kinds: dict[str, str] = field(default_factory=dict)
-
-    def answered_by(self) -> type[Echo]:
-        return Echo
-
-
-MEMORY = {"rss": 1, "anon": None, "file": None, "high_water": None}
-REPORT = {"seconds": 0.5, "cpu_user_seconds": 0.25, "cpu_system_seconds": 0, "steal_seconds": None}
-REPORT |= {"throttled_seconds": None, "started_ns": 1, "ended_ns": 2, "before": MEMORY, "after": MEMORY}
-OK = {"status": "ok", "measured": {"connect_seconds": 0.1, "report": REPORT | {"high_water": 7}, "details": {"a": 1}}}
-READ_JOB = "import json, os, signal, subprocess, sys, time; job = json.loads(sys.stdin.readline()); "
-
-
-def saying(text, answer=OK):
-    """A piece of a worker that answers with an expression of Python."""
-    return f"print(json.dumps({{**{answer!r}, 'said': {text}}}), flush=True); "
-
-
-ANSWER = saying("job")
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Execute a Python one-liner as the worker."""
-
-    def run(code, time_limit=20.0, job=None, **more):
-        command = (sys.executable, "-S", "-E", "-c", code)
-        return execute(job or Call(transport="a way"), time_limit, tmp_path / "log", command=command, **more).answer
-
-    return run
-
-
-class Descendant:
-    """A process that a worker starts: it writes its pid to a named pipe, which stays open as long as it lives."""
-
-    def __init__(self, pipe: Path):
-        os.mkfifo(pipe)
-        self.reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        self.text = b""
-        self.body = f"import os, time; p = open({str(pipe)!r}, 'w'); print(os.getpid(), file=p, flush=True); "
-        self.code = f"{self.body} print(flush=True); time.sleep(30)"
-        # Started and seen alive before the worker goes on.
-        self.start = f"subprocess.Popen([sys.executable, '-S', '-c', {self.code!r}], stdout=-1).stdout.readline(); "
-
-    def has_ended_within(self, seconds):
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            if select.select([self.reader], [], [], left)[0]:
-                chunk = os.read(self.reader, 100)
-                if not chunk and self.text:
-                    return True
-                self.text += chunk
-        return False
-
-    def close(self):
-        if not self.has_ended_within(0.01) and self.text:
-            os.kill(int(self.text.split()[0]), signal.SIGKILL)
-        os.close(self.reader)
-
-
-@pytest.fixture
-def descendant(tmp_path):
-    it = Descendant(tmp_path / "descendant")
-    yield it
-    it.close()
 
 
 def test_the_job_reaches_the_worker_and_its_answer_comes_back(run):
@@ -164,31 +81,6 @@ def test_memory_is_sampled_while_the_worker_runs(tmp_path):
     assert max(sample.memory.rss for sample in samples) > 50_000_000
 
 
-def test_a_worker_that_hangs_ends_within_a_second_of_its_limit_with_all_it_started(run, descendant):
-    started = time.monotonic()
-    answer = run(READ_JOB + descendant.start + "time.sleep(30)", time_limit=0.7)
-    assert time.monotonic() - started < 0.7 + 1
-    assert answer == Failed(Status.TIMEOUT, "ended after the time limit of 0.7 s")
-    assert descendant.has_ended_within(2)
-
-
-def test_a_worker_that_ignores_sigterm_and_sigint_ends_too(run, descendant):
-    ignore = "[signal.signal(s, signal.SIG_IGN) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]; "
-    assert run(READ_JOB + ignore + "time.sleep(30)", time_limit=0.5).status == Status.TIMEOUT
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
-def test_a_worker_that_a_signal_killed_is_named_with_it(run, number):
-    answer = run(READ_JOB + f"os.kill(os.getpid(), {int(number)}); time.sleep(5)")
-    assert answer == Failed(Status.KILLED, f"the worker was killed by {number.name}")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_worker_that_somebody_ended_is_to_be_run_again(run, number):
-    answer = run(READ_JOB + f"signal.signal({int(number)}, signal.SIG_DFL); os.kill(os.getpid(), {int(number)})")
-    assert answer == Failed(Status.AGAIN, f"somebody ended the worker by {number.name}")
-
-
 STAYS = "import json, sys, time\nfor line in sys.stdin:\n    time.sleep(json.loads(line)['job']['sleep'])\n    "
 
 
@@ -204,41 +96,11 @@ def test_a_worker_that_stays_lives_until_it_is_ended_or_a_job_takes_too_long(tmp
     assert worker.end()
 
 
-def test_a_real_time_signal_has_no_name_and_is_reported_by_number(run):
-    answer = run(READ_JOB + "os.kill(os.getpid(), 40); time.sleep(5)")
-    assert answer.status == Status.KILLED
-    assert "40" in answer.error
-
-
-@pytest.mark.parametrize(
-    "end",
-    ["os.kill(os.getpid(), 9)", "sys.exit(3)", "os._exit(0)", ANSWER + "os._exit(0)"],
-    ids=["killed", "exit 3", "exit 0", "answered"],
-)
-def test_what_a_worker_started_ends_with_it_however_it_ends(run, descendant, end):
-    run(READ_JOB + descendant.start + end)
-    assert descendant.has_ended_within(2)
-
-
 def test_an_answer_is_taken_at_once_even_where_something_keeps_the_output_open(run):
     keep = "subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(3)']); "
     started = time.monotonic()
     assert run(READ_JOB + keep + ANSWER, time_limit=2.0).status is Status.OK
     assert time.monotonic() - started < 1.5
-
-
-def test_a_worker_that_ends_without_an_answer_is_an_error_with_its_last_words(run):
-    answer = run(READ_JOB + "print('first', file=sys.stderr); sys.exit('out of ideas')")
-    assert answer == Failed(Status.ERROR, 'the worker ended with exit code 1 and no answer: "out of ideas"')
-
-
-def test_a_worker_that_ends_silently_is_an_error_with_its_exit_code(run):
-    assert run(READ_JOB + "os._exit(0)").error == "the worker ended with exit code 0 and no answer"
-
-
-def test_the_last_words_may_be_no_text_at_all(run):
-    answer = run(READ_JOB + "os.write(2, bytes([255, 254, 10])); os._exit(1)")
-    assert answer.status == Status.ERROR
 
 
 @pytest.mark.parametrize("junk", ["hello", "", "{", "[1]", "7", "null", "{}", "\\xff", '{"status": "ok"}\\nhello'])
@@ -253,19 +115,6 @@ def test_half_an_answer_of_a_killed_worker_is_none(run):
     assert answer == Failed(Status.KILLED, "the worker was killed by SIGKILL")
 
 
-def test_a_worker_that_closes_its_output_and_lives_on_is_ended_and_not_called_killed(run, descendant):
-    started = time.monotonic()
-    answer = run(READ_JOB + descendant.start + "os.close(1); time.sleep(30)")
-    assert time.monotonic() - started < 5
-    assert answer.status == Status.ERROR
-    assert descendant.has_ended_within(2)
-
-
-def test_a_worker_that_dies_before_it_reads_its_job_is_an_error(run):
-    for code in ("import os; os._exit(4)", "import os; os.close(0); os._exit(4)"):
-        assert run(code).error == "the worker ended with exit code 4 and no answer"
-
-
 def test_a_job_for_a_very_wide_table_that_is_never_read_does_not_block_beyond_the_time_limit(run):
     kinds = {f"a_rather_long_column_name_{number}": "float64" for number in range(1_000)}
     job = Call(transport="a way", kinds=kinds)
@@ -273,39 +122,6 @@ def test_a_job_for_a_very_wide_table_that_is_never_read_does_not_block_beyond_th
     answer = run("import time; time.sleep(3)", time_limit=0.5, job=job)
     assert time.monotonic() - started < 0.5 + 1
     assert answer.status == Status.TIMEOUT
-
-
-def test_a_worker_whose_server_died_has_a_grace_to_say_so_itself(run, monkeypatch):
-    monkeypatch.setattr(execution, "GRACE_SECONDS", 5.0)
-    said = "print(json.dumps({'status': 'error', 'error': 'connection lost'}), flush=True)"
-    answer = run(READ_JOB + "time.sleep(0.2); " + said, server_died=lambda: True)
-    assert answer == Failed(Status.ERROR, "connection lost")
-
-
-def test_a_worker_that_does_not_notice_its_dead_server_is_ended_after_the_grace(run, monkeypatch):
-    monkeypatch.setattr(execution, "GRACE_SECONDS", 0.3)
-    started = time.monotonic()
-    answer = run(READ_JOB + "time.sleep(30)", server_died=lambda: time.monotonic() > started + 0.2)
-    assert time.monotonic() - started < 2
-    assert answer.status == Status.ERROR
-    assert "server died" in answer.error
-
-
-def test_a_grace_does_not_lengthen_the_time_limit(run):
-    started = time.monotonic()
-    run(READ_JOB + "time.sleep(30)", time_limit=0.5, server_died=lambda: True)
-    assert time.monotonic() - started < 0.5 + 1
-
-
-def test_ctrl_c_in_the_parent_ends_the_worker_and_all_it_started(run, descendant):
-    def interrupt():
-        if select.select([descendant.reader], [], [], 0)[0]:
-            raise KeyboardInterrupt
-        return False
-
-    with pytest.raises(KeyboardInterrupt):
-        run(READ_JOB + descendant.start + "time.sleep(30)", server_died=interrupt)
-    assert descendant.has_ended_within(2)
 
 
 def test_many_executions_leave_no_file_open_and_no_child(run):

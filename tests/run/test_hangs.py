@@ -57,7 +57,7 @@ def hanging(embedded_lab: EmbeddedLab) -> Iterator[Callable[[str], None]]:
         process.resume()
 
 
-@pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+@pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("when", ["before a connection", "before a call"])
 def test_a_call_to_a_hung_server_ends_when_its_patience_does(
     embedded_lab: EmbeddedLab, hanging: Callable[[str], None], system: str, when: str

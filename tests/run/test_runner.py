@@ -1,6 +1,7 @@
 """The runner on a made-up rig: what it asks of it in which order, and that whatever happens becomes one row."""
 
 import re
+import time
 
 import pytest
 
@@ -49,6 +50,13 @@ def test_a_row_says_what_was_run_on_what_and_in_which_environment(perform):
     }
     assert {name: getattr(row, name) for name in expected} == expected
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", row.started_at)
+
+
+def test_a_run_that_the_deadline_of_all_ends_is_to_be_done_again(perform):
+    started = time.monotonic()
+    row, _ = perform("endless", deadline=started + 3)
+    assert (row.status, row.error) == (Status.AGAIN, "the time for all runs was up before it ended")
+    assert time.monotonic() - started < 15
 
 
 def test_what_cannot_run_here_is_unavailable_and_nothing_is_prepared_or_settled(perform, logs):

@@ -36,7 +36,7 @@ def test_a_figure_says_under_which_conditions_it_was_measured(folder):
     )
     (figure,) = suite_files.load(folder, "small").published
     assert figure == PublishedFigure(
-        "a", experiment="first", parameters="files=1", rows=10, bytes=20, peak_rss_bytes=30.0
+        "a", experiment="first", parameters={"files": "1"}, rows=10, bytes=20, peak_rss_bytes=30.0
     )
 
 

@@ -20,9 +20,10 @@ from harness.model import MARK, NAMESPACE, LabError
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 from harness.systems.postgres import client as postgres
+from harness.systems.system import System
 
 SPEC = store.specification("analytics_metrics")
-BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+BOTH = pytest.mark.parametrize("system", SYSTEMS)
 
 
 @pytest.fixture
@@ -51,6 +52,15 @@ def run_sql(system: str, lab: EmbeddedLab, statement: str) -> None:
 def test_what_is_loaded_comes_back_with_every_value(system: str, tables: Tables) -> None:
     table, _ = tables.for_read(system)
     assert tables.differences_in_table(system, table) == []
+
+
+def test_a_table_of_another_profile_is_filled_anew(tables: Tables, embedded_lab: EmbeddedLab) -> None:
+    for profile, indexes in (("keyed", 1), ("heap", 0), ("heap", 0), ("keyed", 1)):
+        table, _ = tables.for_read("postgres", profile)
+        with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
+            asked = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND tablename = %s"
+            assert direct.execute(asked, [NAMESPACE, table]).fetchone() == (indexes,)
+        assert tables.differences_in_table("postgres", table) == []
 
 
 @BOTH
@@ -85,6 +95,28 @@ def test_many_rows_are_compared_by_sums_without_a_copy_of_them(
     key = frame["entity_key"][7]
     run_sql(system, embedded_lab, f"DELETE FROM {NAMESPACE}.{table} WHERE entity_key = '{key}'")
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
+
+
+@BOTH
+def test_many_rows_of_a_database_that_cannot_sum_them_are_compared_value_by_value(
+    system: str, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_summed_above", 2_000)
+    monkeypatch.setattr(System, "lacks", lambda of, part: f"no {part}")
+    table, _ = tables.for_read(system)
+    assert tables.differences_in_table(system, table) == []
+
+
+@BOTH
+def test_what_a_database_may_have_lost_with_its_server_is_loaded_again(
+    system: str, tables: Tables, embedded_lab: EmbeddedLab
+) -> None:
+    names = tables.for_read(system)
+    for name in names:
+        SYSTEMS[system].client.drop(connection(system, embedded_lab), name)
+    tables.references.forget(system)
+    assert tables.for_read(system) == names
+    assert tables.differences_in_table(system, names[0]) == []
 
 
 @BOTH

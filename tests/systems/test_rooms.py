@@ -1,7 +1,9 @@
 """Every database is a room: it has what the lab asks of one, and nothing outside of it names it."""
 
 import ast
+import importlib.util
 import inspect
+import re
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,6 +11,7 @@ import pytest
 
 from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.service import Files, Service
+from harness.model import LabError
 from harness.settings import ROOT
 from harness.systems import SYSTEMS, system
 from tests.every import every
@@ -19,10 +22,18 @@ PARTS: dict[str, type] = {
     "hostile": system.Hostile,
     "sql": system.Sql,
     "folder": system.Folder,
+    "script": system.Script,
+    "sums": system.SumsOfTables,
+    "meanwhile": system.Meanwhile,
 }
-ROOMS = [
-    (of, part) for of in SYSTEMS.values() for part in PARTS if part != "folder" or of.shares_folder
-]  # only what is shared can be looked at
+
+
+def has(of: system.System, part: str) -> bool:
+    """Whether a room is to have a part: only what is shared can be looked at, and some it may be without."""
+    return of.shares_folder if part == "folder" else part not in system.OPTIONAL or not of.lacks(part)
+
+
+ROOMS = [(of, part) for of in SYSTEMS.values() for part in PARTS if has(of, part)]
 
 
 def parameters(function: Any) -> list[str]:
@@ -61,6 +72,16 @@ def test_a_room_says_what_the_lab_needs_to_know_of_it(of):
     assert of.addresses
     assert isinstance(of.service, Service | Files)
     assert set(KINDS["one_row"].columns.values()) <= of.hostile.TYPES.keys()
+
+
+@pytest.mark.parametrize("part", system.OPTIONAL)
+def test_a_room_without_a_part_that_it_may_go_without_says_so_where_it_is_asked_for(part, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for of in SYSTEMS.values():
+        said = f"expected harness/systems/{of.name}/{part}.py, found none: {system.OPTIONAL[part]}"
+        assert of.lacks(part) == said
+        with pytest.raises(LabError, match=re.escape(said)):
+            getattr(of, part)
 
 
 def test_no_two_rooms_have_one_place_in_reports_or_one_address():
@@ -134,13 +155,16 @@ def own_of(path: Path) -> str:
     return below[0] if room in ("systems", "transports") and below[0] in SYSTEMS else ""
 
 
+OF_STORES = [ROOT / "harness" / name for name in ("check/stores.py", "run/rigs/stores.py")]
+
+
 def names_engines(path: Path) -> bool:
-    """Say whether a file names engines by what they are: transports of files and stores, and who reads stores back.
+    """Say whether a file names engines by what they are: transports of files and stores, who runs and who reads those.
 
     A database of the lab may be one of them, too.
     """
-    room, *below = path.relative_to(ROOT / "harness").parts
-    return (room == "transports" and not own_of(path)) or (room, *below) == ("check", "stores.py")
+    room = path.relative_to(ROOT / "harness").parts[0]
+    return (room == "transports" and not own_of(path)) or path in OF_STORES
 
 
 CODE = [path for path in sorted((ROOT / "harness").rglob("*.py")) if not names_engines(path)]

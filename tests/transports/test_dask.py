@@ -109,17 +109,11 @@ def moved(entry: Any, made: Table, workers: Workers, source: str, folder: Path) 
     return unloaded.summed(folder, SPEC.kinds)[0]
 
 
-@pytest.mark.parametrize("entry", DAILY, ids=lambda entry: entry.id)
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(entry, marks=() if entry in DAILY else pytest.mark.long, id=entry.id) for entry in OF_DASK],
+)
 def test_what_dask_moves_arrives_exact(
-    entry: Any, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
-) -> None:
-    found = moved(entry, table(entry.system, entry.endpoint), cluster, source, tmp_path / "unloaded")
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("entry", [entry for entry in OF_DASK if entry not in DAILY], ids=lambda entry: entry.id)
-def test_what_every_way_of_dask_moves_arrives_exact(
     entry: Any, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
 ) -> None:
     found = moved(entry, table(entry.system, entry.endpoint), cluster, source, tmp_path / "unloaded")

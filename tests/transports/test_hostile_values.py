@@ -2,7 +2,7 @@
 
 from harness import registry
 from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import fidelity
+from harness.fidelity import trials
 from harness.fidelity.examination import Examination, pairs
 from harness.lab import labs
 from harness.lab.labs import Lab
@@ -54,7 +54,7 @@ def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_re
     entry = registry.one(way)
     for name, may in ONCE_CHANGED[way].items():
         assert KINDS[name] in pairs(entry)
-        wanted = fidelity._wanted(entry, KINDS[name])
+        wanted = trials._wanted(entry, KINDS[name])
         assert set(wanted.split(OR) if wanted else COMES_THROUGH) <= set(may), name
 
 
@@ -63,7 +63,7 @@ def test_what_the_gateway_cannot_take_is_unavailable_here_and_costs_one_pair_onl
     chosen = [registry.one("clickhouse.asynch.write_polars_columnar_lz4")]
     kinds = [KINDS["json"], KINDS["generated"]]
     exam = Examination(lab_of_tests, labs.check(lab_of_tests), "no S3 server in this test", "", chosen, kinds=kinds)
-    found = {finding.kind: finding for finding in fidelity.examine(exam)}
+    found = {finding.kind: finding for finding in trials.examine(exam)}
     assert {name: finding.fate for name, finding in found.items()} == {
         "json": Fate.UNAVAILABLE,
         "generated": Fate.EXACT,

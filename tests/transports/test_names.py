@@ -16,7 +16,7 @@ from harness.check.canonical import as_pandas, canonicalise
 from harness.check.equality import differences
 from harness.datasets.hostile.kinds import KINDS, ORDINARY, Kind
 from harness.datasets.hostile.names import NAMES, VICTIM
-from harness.fidelity import fidelity, tables, witness
+from harness.fidelity import tables, trials, witness
 from harness.fidelity.examination import Examination
 from harness.fidelity.witness import Witness
 from harness.lab import labs
@@ -29,7 +29,7 @@ from harness.transports.postgres import sql as postgres_sql
 from tests.calls import call
 from tests.made_up import MadeUp
 
-BOTH = pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+BOTH = pytest.mark.parametrize("system", SYSTEMS)
 LONGEST = 63  # bytes of a name in Postgres
 LETTERS = st.sampled_from("\"`'\\%:;$?{}()[].,*^ \t\n-/#@aAé名\U0001f98a") | st.characters(exclude_categories=["Cs"])
 ANY_NAME = (
@@ -196,7 +196,7 @@ def test_a_way_that_executes_sql_in_a_name_is_found_out(
     entry = replace(registry.one("made.up.read_carelessly"), system="postgres", endpoint="postgres")
     kinds = [KINDS[name] for name in ("one_row", "name_statement", "name_backtick_statement")]
     exam = Examination(lab_of_tests, labs.check(lab_of_tests), "none", "", [entry], command=made.command, kinds=kinds)
-    found = {finding.kind: finding for finding in fidelity.examine(exam)}
+    found = {finding.kind: finding for finding in trials.examine(exam)}
     assert found["name_statement"].fate is Fate.CHANGED
     assert "SQL that stands in a name was executed" in found["name_statement"].detail
     assert VICTIM in found["name_statement"].detail

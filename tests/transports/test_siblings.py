@@ -7,6 +7,7 @@ import pytest
 
 from harness import excerpt, registry
 from harness.settings import ROOT
+from harness.systems import SYSTEMS
 from tests.every import every
 
 FOLDER = ROOT / "harness" / "transports"
@@ -16,9 +17,9 @@ MODULES = {
     if path.stem != "__init__"
 }
 OF_TRANSPORTS = {entry.function.__module__ for entry in registry.catalogue().values()}
+OF_SYSTEMS = {f"harness.transports.{name}.sql" for name in SYSTEMS}  # the lab asks each for its SQL, which may be alike
 # What may stand in two modules all the same.
 AGAIN = {
-    "identifiers",  # quotes with the `identifier` of its own system
     "_swap",  # a part of compiled loops, of which numba's cache sees a change in one file only
 }
 
@@ -51,8 +52,8 @@ def definitions(tree: ast.Module) -> list[tuple[str, str]]:
 
 def test_nothing_stands_twice_to_the_letter():
     places = defaultdict(list)
-    for module, tree in MODULES.items():
-        for name, text in definitions(tree):
+    for module in MODULES.keys() - OF_SYSTEMS:
+        for name, text in definitions(MODULES[module]):
             places[name, text].append(module)
     assert {name: modules for (name, _), modules in places.items() if len(modules) > 1 and name not in AGAIN} == {}
 
@@ -63,7 +64,8 @@ def test_a_module_holds_transports_or_what_several_modules_share():
         for node in tree.body:
             if isinstance(node, ast.ImportFrom) and node.module in MODULES:
                 imported[node.module].add(module)
-    assert {module for module in MODULES if module not in OF_TRANSPORTS and len(imported[module]) < 2} == set()
+    alone = {module for module in MODULES if module not in OF_TRANSPORTS and len(imported[module]) < 2}
+    assert alone - OF_SYSTEMS == set()
     assert imported.keys() & OF_TRANSPORTS == set()
 
 

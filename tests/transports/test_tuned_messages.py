@@ -11,9 +11,8 @@ import psycopg
 import pytest
 
 from harness.registry import Unsupported, connect_of, one
+from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
-
-SYSTEMS = ("postgres", "clickhouse")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from harness.datasets.own import columns, reading, values
+from harness.datasets.own import columns, mark, reading, values
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.model import Dataset, LabError
@@ -25,6 +25,8 @@ class OwnData:
 
     `found` are the kinds of hostile values in it with their columns, `extremes` those of a type's values that are no
     usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names where they are called otherwise.
+    `whole` are all rows, of which `frame` may be a sample: a table must hold them all. `given` are the dtypes that the
+    columns had before they were canonical.
     """
 
     frame: pl.DataFrame = field(repr=False)
@@ -32,6 +34,8 @@ class OwnData:
     key: tuple[str, ...]
     found: dict[str, tuple[str, ...]]
     extremes: frozenset[str]
+    whole: pl.DataFrame = field(repr=False)
+    given: dict[str, pl.DataType] = field(repr=False)
     hidden: tuple[str, ...] = field(default=(), repr=False)
 
     @property
@@ -47,20 +51,17 @@ class OwnData:
         width = int(self.frame.estimated_size() / max(self.rows, 1)) * 4 + 100
         return Specification(NAME, 1, self.kinds, key, width, _none, True, self.key, own=described)
 
-    def facts(self) -> list[dict[str, str | int]]:
-        """Return what results may say of it: names, types and counts."""
-        return [
-            {"name": name, "kind": kind, "nulls": self.frame[name].null_count()} for name, kind in self.kinds.items()
-        ]
+    def dataset(self, folder: Path, rows: int, key: bytes) -> Dataset:
+        """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset.
 
-    def dataset(self, folder: Path, rows: int) -> Dataset:
-        """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset."""
+        What stands for its content is a mark under `key`: see `harness.datasets.own.mark`.
+        """
         path = folder / f"{NAME}-{rows}.parquet"
         frame = self.sample(rows).frame
         if not path.exists():
             frame.write_parquet(path, compression="lz4", row_group_size=100_000)
         batches = (batch for batch in frame.to_arrow().to_batches())
-        return Dataset(NAME, rows, _SEED, str(path), content_hash(batches))
+        return Dataset(NAME, rows, _SEED, str(path), mark.mark(content_hash(batches), key))
 
     def sample(self, rows: int) -> OwnData:
         """Return so many rows, the same ones each time, in their order; all where there are not more."""
@@ -84,10 +85,16 @@ class OwnData:
         return replace(
             self,
             frame=self.frame.rename(names),
+            whole=self.whole.rename(names),
+            given={names[name]: dtype for name, dtype in self.given.items()},
             kinds={names[name]: kind for name, kind in self.kinds.items()},
             key=tuple(names[name] for name in self.key),
             found={hostile: tuple(names[name] for name in where) for hostile, where in self.found.items()},
         )
+
+    def has_nulls(self, name: str) -> bool:
+        """Say whether a column has nulls, in the sample or beyond it."""
+        return self.whole[name].null_count() > 0
 
     def _unique(self) -> tuple[str, ...]:
         """Return the first column without nulls that has every value once: to match rows by it is quicker."""
@@ -99,7 +106,7 @@ class OwnData:
 
     def _column(self, name: str, kind: str) -> Column:
         odd = frozenset(hostile for hostile, names in self.found.items() if name in names)
-        return Column(name, kind, self.frame[name].null_count() > 0, *values.days(self.frame[name]), odd)
+        return Column(name, kind, self.has_nulls(name), *values.days(self.whole[name]), odd)
 
 
 def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
@@ -116,7 +123,7 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     canonical, kinds = columns.canonical(frame)
     _require_key(canonical, kinds, key)
     found, extremes = values.found(canonical, kinds), values.extremes(canonical, kinds)
-    data = OwnData(canonical, kinds, tuple(key), found, frozenset(extremes))
+    data = OwnData(canonical, kinds, tuple(key), found, frozenset(extremes), canonical, dict(frame.schema))
     if not names:
         data = data.without_names()
     if rows is not None and rows < 1:

@@ -8,7 +8,7 @@ from harness.report import style
 from harness.report.pictures.bars import bars
 from harness.report.pictures.bounds import bounds
 from harness.report.pictures.captions import caption, conditions, joined, second_line
-from harness.report.pictures.cases import chosen, has_mark, points, value
+from harness.report.pictures.cases import cases_of, chosen, has_mark, value
 from harness.report.pictures.files import save_png, save_svg
 from harness.report.pictures.grid import CELL, grid
 from harness.report.pictures.grid import caption as grid_caption
@@ -44,8 +44,8 @@ def draw(picture: Picture, rows: list[Row], published: tuple[PublishedFigure, ..
     if picture.form == "grid":
         return _draw_grid(picture, rows, folder)
     about = chosen(picture, rows)
-    found = points(picture, about)
-    if not any(has_mark(picture, point) for point in found):
+    found = cases_of(picture, about)
+    if not any(has_mark(picture, case) for case in found):
         return None
     with style.applied():
         drawn = compose(picture, rows, published)
@@ -82,7 +82,7 @@ def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure,
     about = chosen(picture, rows)
     if picture.form == "grid":
         return grid(picture, joined([CELL, *conditions(about)]), outcomes(picture, rows))
-    found = points(picture, about)
+    found = cases_of(picture, about)
     # Of all rows, not only those of this picture: a value looks the same in all pictures of a report. Those of the
     # published transports come first and so keep the clearest looks, however many others there are.
     first = {value(row, picture.colour) for row in rows if row.origin == Origin.PUBLISHED}

@@ -34,19 +34,19 @@ _GAP = 0.12  # inches between the axes and what is written beside them
 def bars(
     picture: Picture,
     second: str,
-    points: Sequence[CaseMark],
+    cases: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
 ) -> Sheet:
-    """Draw one bar for each point; a point without a figure keeps its place at the bottom and says why.
+    """Draw one bar for each case; a case without a figure keeps its place at the bottom and says why.
 
     With `log` there is no bar, whose length would mean nothing, but a dot.
     """
     what = quantity(picture.y)
-    ordered = sorted(points, key=lambda point: _place(point, what))
-    authors = [_author(point, what, published) for point in ordered]
+    ordered = sorted(cases, key=lambda case: _place(case, what))
+    authors = [_author(case, what, published) for case in ordered]
     labels = [in_even_lines(label) for label in _labels(ordered)]
-    values = [_value(point, what) for point in ordered]
+    values = [_value(case, what) for case in ordered]
     head = picture.statistic.split()[0]  # "median" or "mean"
     drawn = sheet(
         picture.title,
@@ -58,31 +58,31 @@ def bars(
     )
     _axes(drawn, what, picture, ordered, authors)
     _beside(drawn, ordered, labels, values, head)
-    for place, (point, author) in enumerate(zip(ordered, authors, strict=True)):
-        says = saying(point, [(point.y, what)], picture.statistic)
-        _bar(drawn, place, point, says, picture.log, looks[point.colour])
+    for place, (case, author) in enumerate(zip(ordered, authors, strict=True)):
+        says = saying(case, [(case.y, what)], picture.statistic)
+        _bar(drawn, place, case, says, picture.log, looks[case.colour])
         if author is not None:
             (mark,) = drawn.axes.plot([author], [place], zorder=4, clip_on=False, **DIAMOND)
-            drawn.says(published_saying(point.name, "", author, what), mark, published=True)
+            drawn.says(published_saying(case.name, "", author, what), mark, published=True)
     return drawn
 
 
-def _place(point: CaseMark, what: Quantity) -> tuple[bool, float, str, str]:
-    middle = point.y.middle if point.y else 0.0
-    return point.y is None, -middle if what.more_is_better else middle, point.name, point.parameters
+def _place(case: CaseMark, what: Quantity) -> tuple[bool, float, str, str]:
+    middle = case.y.middle if case.y else 0.0
+    return case.y is None, -middle if what.more_is_better else middle, case.name, case.label
 
 
-def _labels(points: Sequence[CaseMark]) -> list[str]:
+def _labels(cases: Sequence[CaseMark]) -> list[str]:
     """Name each case by its transport, and by its conditions too where a transport stands there under several.
 
     The system that all identifiers begin with is left out: the title says it.
     """
-    systems = {point.transport.partition(".")[0] for point in points}
+    systems = {case.transport.partition(".")[0] for case in cases}
     prefix = f"{systems.pop()}." if len(systems) == 1 else ""
-    names = [point.name.removeprefix(prefix) for point in points]
+    names = [case.name.removeprefix(prefix) for case in cases]
     return [
-        f"{name} [{point.experiment}: {point.parameters}]" if names.count(name) > 1 else name
-        for name, point in zip(names, points, strict=True)
+        f"{name} [{case.experiment}: {case.label}]" if names.count(name) > 1 else name
+        for name, case in zip(names, cases, strict=True)
     ]
 
 
@@ -100,25 +100,25 @@ def _wrapped(label: str, longest: int) -> list[str]:
     return wrapper(longest, break_on_hyphens=False).wrap(label)
 
 
-def _value(point: CaseMark, what: Quantity) -> str:
+def _value(case: CaseMark, what: Quantity) -> str:
     """Return the figure that stands beside a bar; the unit of counts stands at the axis only."""
-    if point.y is None:
-        return point.outcome
-    figure = text(point.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()
-    return f"{figure} ({point.failed})" if point.failed else figure
+    if case.y is None:
+        return case.outcome
+    figure = text(case.y.middle, what.unit).removesuffix(what.unit if "/" in what.unit else "").strip()
+    return f"{figure} ({case.failed})" if case.failed else figure
 
 
-def _author(point: CaseMark, what: Quantity, published: Sequence[PublishedFigure]) -> float | None:
+def _author(case: CaseMark, what: Quantity, published: Sequence[PublishedFigure]) -> float | None:
     found = [
         author_says(figure, what.column)
-        for figure in figures_of(point, published)
-        if figure.rows in (None, point.rows) and figure.bytes is None
+        for figure in figures_of(case, published)
+        if figure.rows in (None, case.rows) and figure.bytes is None
     ]
     return found[0] if found else None
 
 
-def _legend(points: Sequence[CaseMark], looks: dict[str, Look], authors: bool) -> list[Entry]:
-    with_bars = {point.colour for point in points if point.y}
+def _legend(cases: Sequence[CaseMark], looks: dict[str, Look], authors: bool) -> list[Entry]:
+    with_bars = {case.colour for case in cases if case.y}
     entries = [
         Entry(Patch(facecolor=look.colour, hatch=look.hatch, linewidth=0), value or "none")
         for value, look in looks.items()
@@ -127,18 +127,18 @@ def _legend(points: Sequence[CaseMark], looks: dict[str, Look], authors: bool) -
     return [*entries, Entry(Line2D([], [], **DIAMOND), PUBLISHED)] if authors else entries
 
 
-def _bar(drawn: Sheet, place: int, point: CaseMark, says: str, log: bool, look: Look) -> None:
-    if point.y is None:
+def _bar(drawn: Sheet, place: int, case: CaseMark, says: str, log: bool, look: Look) -> None:
+    if case.y is None:
         return
     if log:
-        (bar,) = drawn.axes.plot([point.y.middle], [place], "o", color=look.colour, markersize=8, zorder=2)
+        (bar,) = drawn.axes.plot([case.y.middle], [place], "o", color=look.colour, markersize=8, zorder=2)
     else:
         (bar,) = drawn.axes.barh(
-            [place], [point.y.middle], height=0.68, color=look.colour, hatch=look.hatch, linewidth=0
+            [place], [case.y.middle], height=0.68, color=look.colour, hatch=look.hatch, linewidth=0
         )
     drawn.says(says, bar)
-    if point.y.n > 1:
-        reach = (point.y.low, point.y.high)
+    if case.y.n > 1:
+        reach = (case.y.low, case.y.high)
         # White below black: it is seen on a dark bar, too.
         drawn.axes.plot(reach, [place, place], color="white", linewidth=2.6)
         (whisker,) = drawn.axes.plot(
@@ -148,12 +148,12 @@ def _bar(drawn: Sheet, place: int, point: CaseMark, says: str, log: bool, look: 
 
 
 def _axes(
-    drawn: Sheet, what: Quantity, picture: Picture, points: Sequence[CaseMark], authors: Sequence[float | None]
+    drawn: Sheet, what: Quantity, picture: Picture, cases: Sequence[CaseMark], authors: Sequence[float | None]
 ) -> None:
     axes = drawn.axes
-    spreads = [point.y for point in points if point.y]
+    spreads = [case.y for case in cases if case.y]
     reached = [spread.high for spread in spreads] + [author for author in authors if author is not None]
-    axes.set_ylim(len(points) - 0.5, -0.5)
+    axes.set_ylim(len(cases) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     if picture.log:
@@ -164,16 +164,16 @@ def _axes(
     axes.set_xlabel(f"{axes.get_xlabel()}: {better}")
 
 
-def _beside(drawn: Sheet, points: Sequence[CaseMark], labels: Sequence[str], values: Sequence[str], head: str) -> None:
-    """Write the ways to the left of the axes and their figures to the right, where no mark can cover them."""
+def _beside(drawn: Sheet, cases: Sequence[CaseMark], labels: Sequence[str], values: Sequence[str], head: str) -> None:
+    """Write the transports to the left of the axes and their figures to the right, where no mark can cover them."""
     axes = drawn.axes
-    axes.set_yticks(range(len(points)), labels, size=style.SMALL, linespacing=1.1)
+    axes.set_yticks(range(len(cases)), labels, size=style.SMALL, linespacing=1.1)
     axes.tick_params(axis="y", length=0, pad=_GAP * 72)
     beside: dict[str, Any] = {"xytext": (_GAP * 72, 0), "textcoords": "offset points", "size": style.SMALL}
     axes.annotate(head, (1, 1), xycoords="axes fraction", va="bottom", color=style.QUIET, **beside)
-    for place, (point, value, label) in enumerate(zip(points, values, axes.get_yticklabels(), strict=True)):
+    for place, (case, value, label) in enumerate(zip(cases, values, axes.get_yticklabels(), strict=True)):
         written = axes.annotate(value, (1, place), xycoords=("axes fraction", "data"), va="center", **beside)
-        if point.y is None:
+        if case.y is None:
             label.set_color(style.QUIET)
             written.set(color=style.QUIET, style="italic")
-            drawn.says(saying(point, (), ""), written)
+            drawn.says(saying(case, (), ""), written)

@@ -16,9 +16,9 @@ _TOGETHER = "\N{NO-BREAK SPACE}"  # lines are broken between parts, not within
 _NAMED = 6  # transports without a mark that are named one by one
 
 
-def second_line(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark]) -> str:
+def second_line(picture: Picture, rows: Sequence[Row], cases: Sequence[CaseMark]) -> str:
     """Return the line below a picture's title: what its marks are, and under which conditions."""
-    return joined([_sample(picture, points), *conditions(rows)])
+    return joined([_sample(picture, cases), *conditions(rows)])
 
 
 def joined(parts: Sequence[str]) -> str:
@@ -26,16 +26,16 @@ def joined(parts: Sequence[str]) -> str:
     return f"{_TOGETHER}· ".join(part.replace(" ", _TOGETHER) for part in parts)
 
 
-def caption(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark], published: bool) -> str:
+def caption(picture: Picture, rows: Sequence[Row], cases: Sequence[CaseMark], published: bool) -> str:
     """Return a picture's caption: the same in sentences, how to read it, and every case that has no mark in it."""
-    sample = _sample(picture, points)
+    sample = _sample(picture, cases)
     sentences = [f"{sample[:1].upper()}{sample[1:]}.", f"Conditions: {', '.join(conditions(rows))}."]
     if published:
         marks = "Open diamonds" if picture.form == "bars" else "Dotted lines with open marks"
         sentences.append(f"{marks}: the figures of the published benchmark, from its author's machine.")
     if picture.limit:
         sentences.append("Black dashed lines: the fastest bound at as many rows, what the server does alone.")
-    missing = [point for point in points if not has_mark(picture, point)]
+    missing = [case for case in cases if not has_mark(picture, case)]
     if missing and picture.form == "bars":
         sentences.append("Transports in grey have no figure: how their runs ended stands beside them.")
     elif missing:
@@ -43,8 +43,8 @@ def caption(picture: Picture, rows: Sequence[Row], points: Sequence[CaseMark], p
     return " ".join(sentences)
 
 
-def _sample(picture: Picture, points: Sequence[CaseMark]) -> str:
-    sizes = sorted({point.y.n for point in points if point.y})
+def _sample(picture: Picture, cases: Sequence[CaseMark]) -> str:
+    sizes = sorted({case.y.n for case in cases if case.y})
     name = picture.statistic.split()[0]
     if sizes == [1]:
         return "one run each"
@@ -71,16 +71,16 @@ def conditions(rows: Sequence[Row]) -> list[str]:
 def _named(picture: Picture, missing: Sequence[CaseMark]) -> str:
     """Name the transports that have no mark, where they have none, and why."""
     places: dict[tuple[str, str], list[str]] = {}
-    for point in missing:
-        outcome = point.outcome or "no place on the axis"
-        places.setdefault((point.name, outcome), []).append(_where(picture, point))
+    for case in missing:
+        outcome = case.outcome or "no place on the axis"
+        places.setdefault((case.name, outcome), []).append(_where(picture, case))
     named = [f"{name} at {' and '.join(found)} ({outcome})" for (name, outcome), found in places.items()]
     more = len(named) - _NAMED
     return "; ".join(named[:_NAMED]) + (f"; and {more} more, all listed under what did not run" if more > 0 else "")
 
 
-def _where(picture: Picture, point: CaseMark) -> str:
-    if not isinstance(point.place, float):
-        return point.place or f"[{point.parameters}]"
+def _where(picture: Picture, case: CaseMark) -> str:
+    if not isinstance(case.place, float):
+        return case.place or f"[{case.label}]"
     along = parameter_or_quantity(picture.x)
-    return text(point.place, along.unit) if along.unit else f"{point.place:,.15g} {along.name}"
+    return text(case.place, along.unit) if along.unit else f"{case.place:,.15g} {along.name}"

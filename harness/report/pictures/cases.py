@@ -3,14 +3,14 @@
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.model import LabError
+from harness.model import LabError, label
 from harness.report.pictures.quantities import DETAIL, PARAMETER, SUM
 from harness.report.points import in_order
-from harness.results.row import NAMES, Row, ok_rows, texts
+from harness.results.row import NAMES, Row, ok_rows
 from harness.suites.suite import STATISTICS, Picture, PublishedFigure
 
 
@@ -36,7 +36,7 @@ class CaseMark:
     name: str
     transport: str
     experiment: str
-    parameters: str
+    parameters: Mapping[str, str]
     rows: int | None
     published_row: str
     colour: str
@@ -47,6 +47,11 @@ class CaseMark:
     ok: int
     failed: str
     error: str
+
+    @property
+    def label(self) -> str:
+        """The parameters as one text."""
+        return label(self.parameters)
 
     @property
     def outcome(self) -> str:
@@ -60,29 +65,29 @@ def chosen(picture: Picture, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if all(value(row, column) in wanted for column, wanted in where.items())]
 
 
-def points(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
-    """Return one point a case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
-    cases: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+def cases_of(picture: Picture, rows: Sequence[Row]) -> list[CaseMark]:
+    """Return every case among the chosen rows, by name and conditions: the order of runs is a shuffled one."""
+    of_case: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        cases[row.case].append(row)
-    found = [_point(picture, case) for case in cases.values()]
-    return sorted(found, key=lambda point: (point.name, point.transport, point.experiment, in_order(point.parameters)))
+        of_case[row.case].append(row)
+    found = [_marked(picture, runs) for runs in of_case.values()]
+    return sorted(found, key=lambda case: (case.name, case.transport, case.experiment, in_order(case.parameters)))
 
 
-def has_mark(picture: Picture, point: CaseMark) -> bool:
-    """Tell whether a point can be drawn: it has the figures, and a place on the axis where the picture has one."""
-    placed = {"bars": True, "lines": point.place is not None, "scatter": point.x is not None}
-    return point.y is not None and placed[picture.form]
+def has_mark(picture: Picture, case: CaseMark) -> bool:
+    """Tell whether a case can be drawn: it has the figures, and a place on the axis where the picture has one."""
+    placed = {"bars": True, "lines": case.place is not None, "scatter": case.x is not None}
+    return case.y is not None and placed[picture.form]
 
 
-def _point(picture: Picture, case: list[Row]) -> CaseMark:
-    first, good = case[0], ok_rows(case)
-    bad = [row for row in case if row not in good]
+def _marked(picture: Picture, runs: list[Row]) -> CaseMark:
+    first, good = runs[0], ok_rows(runs)
+    bad = [row for row in runs if row not in good]
     return CaseMark(
         name=value(first, "transport"),
         transport=first.transport,
         experiment=first.experiment or "",
-        parameters=first.label or "",
+        parameters=first.parameters,
         rows=first.rows,
         published_row=first.published_row or "",
         colour=value(first, picture.colour),
@@ -97,7 +102,7 @@ def _point(picture: Picture, case: list[Row]) -> CaseMark:
 
 
 def _counted(counts: Counter[str], always: bool) -> list[str]:
-    """Name each status; how often it came is said where some runs were ok or several ways to fail are mixed."""
+    """Name each status; how often it came is said where some runs were ok or several statuses are mixed."""
     return [f"{count} {name}" if always or len(counts) > 1 else name for name, count in counts.items()]
 
 
@@ -153,13 +158,12 @@ def author_says(figure: PublishedFigure, column: str) -> float | None:
     return getattr(figure, names[column]) if column in names else None
 
 
-def figures_of(point: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
-    """Return the author's figures for the way of a point in its experiment and its parameters, at all sizes."""
-    known = texts(point.parameters).items()
+def figures_of(case: CaseMark, published: Sequence[PublishedFigure]) -> list[PublishedFigure]:
+    """Return the author's figures for the transport of a case in its experiment and its parameters, at all sizes."""
     return [
         figure
         for figure in published
-        if figure.description == point.published_row
-        and figure.experiment in (None, point.experiment)
-        and texts(figure.parameters or "").items() <= known
+        if figure.description == case.published_row
+        and figure.experiment in (None, case.experiment)
+        and figure.parameters.items() <= case.parameters.items()
     ]

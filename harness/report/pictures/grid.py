@@ -10,7 +10,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from harness.report import style
 from harness.report.pictures.bars import in_even_lines
-from harness.report.pictures.outcomes import Outcome, Outcomes, Verdict
+from harness.report.pictures.outcomes import OutcomeCell, Outcomes, Verdict
 from harness.report.pictures.sheet import Entry, Sheet, sheet, width
 from harness.suites.suite import Picture
 
@@ -108,7 +108,7 @@ def _frame(drawn: Sheet, columns: int, height: float) -> None:
         side.set_visible(False)
 
 
-def _cell(drawn: Sheet, cell: Outcome, text: str, column: int, top: float, height: float, wide: float) -> None:
+def _cell(drawn: Sheet, cell: OutcomeCell, text: str, column: int, top: float, height: float, wide: float) -> None:
     ink, gap = _INKS[cell.verdict], _MARGIN / wide
     box = Rectangle(
         (column + gap, top + _MARGIN),

@@ -50,29 +50,27 @@ class Line:
 def lines(
     picture: Picture,
     second: str,
-    points: Sequence[CaseMark],
+    cases: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
     bounds: Sequence[Bound] = (),
 ) -> Sheet:
-    """Draw the points of each line joined, with the author's figures dotted and `bounds` as dashed lines.
+    """Draw the cases of each line joined, with the author's figures dotted and `bounds` as dashed lines.
 
     Raises LabError where two cases would stand at one place of a line.
     """
     what, along = quantity(picture.y), parameter_or_quantity(picture.x)
-    drawable = [point for point in points if has_mark(picture, point)]
+    drawable = [case for case in cases if has_mark(picture, case)]
     names = _categories(drawable)
-    dashes: dict[str, Any] = dict(
-        zip(sorted({point.dash for point in points}), style.DASHES * len(points), strict=False)
-    )
+    dashes: dict[str, Any] = dict(zip(sorted({case.dash for case in cases}), style.DASHES * len(cases), strict=False))
     found = []
     for (colour, dash), members in _members(drawable, picture).items():
         look = replace(looks[colour], dash=dashes[dash]) if picture.dash else looks[colour]
-        found.append(Line(tuple(_mark(point, what, picture.statistic, names) for point in members), look))
+        found.append(Line(tuple(_mark(case, what, picture.statistic, names) for case in members), look))
         if theirs := _theirs(members, published, picture.x, what, along):
             found.append(Line(theirs, look, published=True))
     labels = _in_lines(names)
-    legend = [*_legend(picture, points, drawable, looks, dashes, found), *map(entry, bounds)]
+    legend = [*_legend(picture, cases, drawable, looks, dashes, found), *map(entry, bounds)]
     most = max((label.count("\n") + 1 for label in labels), default=1)
     limits = [y for bound in bounds for _, y in bound.points]
     left = _left([*limits, *(mark.y for line in found for mark in line.marks)], what) if picture.log else _LEFT
@@ -83,11 +81,16 @@ def lines(
     for bound in bounds:
         draw_bound(drawn, bound)
     if picture.inset and not (names or picture.log):
-        small = inset(drawn.axes, [[(mark.x, mark.y) for mark in line.marks] for line in found])
-        _scales(small, found, replace(what, name=""), replace(along, name=""), True, ())
-        for line in found:
-            _line(drawn, small, line, small=True)
+        _small_picture(drawn, found, what, along)
     return drawn
+
+
+def _small_picture(drawn: Sheet, found: Sequence[Line], what: Quantity, along: Quantity) -> None:
+    """Draw the same lines once more into a corner, on logarithmic axes."""
+    axes = inset(drawn.axes, [[(mark.x, mark.y) for mark in line.marks] for line in found])
+    _scales(axes, found, replace(what, name=""), replace(along, name=""), True, ())
+    for line in found:
+        _line(drawn, axes, line, small=True)
 
 
 def _left(heights: Sequence[float], what: Quantity) -> float:
@@ -95,60 +98,59 @@ def _left(heights: Sequence[float], what: Quantity) -> float:
     return max(_LEFT, _NAME + max((width(scales.tick(y, what), style.TEXT) for y in heights), default=0.0))
 
 
-def _categories(points: Sequence[CaseMark]) -> tuple[str, ...]:
+def _categories(cases: Sequence[CaseMark]) -> tuple[str, ...]:
     """Return the categories on the x axis, numbers first; none where every place is a number."""
-    places = {point.place for point in points}
+    places = {case.place for case in cases}
     if all(isinstance(place, float) for place in places):
         return ()
     numbers = sorted(place for place in places if isinstance(place, float))
     return (*(f"{number:,.15g}" for number in numbers), *sorted(place for place in places if isinstance(place, str)))
 
 
-def _x(point: CaseMark, names: Sequence[str]) -> float:
+def _x(case: CaseMark, names: Sequence[str]) -> float:
     if not names:
-        return float(point.place or 0.0)
-    return float(names.index(point.place if isinstance(point.place, str) else f"{point.place:,.15g}"))
+        return float(case.place or 0.0)
+    return float(names.index(case.place if isinstance(case.place, str) else f"{case.place:,.15g}"))
 
 
-def _members(points: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, str], list[CaseMark]]:
-    """Return the points of each line from left to right. Two cases at one place of a line would be one lie."""
+def _members(cases: Sequence[CaseMark], picture: Picture) -> dict[tuple[str, str], list[CaseMark]]:
+    """Return the cases of each line from left to right. Two at one place of a line are refused."""
     members: dict[tuple[str, str], list[CaseMark]] = defaultdict(list)
     taken: dict[tuple[str, str, object], CaseMark] = {}
-    for point in points:
-        place = (point.colour, point.dash, point.place)
-        if (other := taken.setdefault(place, point)) is not point:
+    for case in cases:
+        place = (case.colour, case.dash, case.place)
+        if (other := taken.setdefault(place, case)) is not case:
             raise LabError(
                 f"picture {picture.name}: expected one case for each place on a line, found two at the same "
-                f"{picture.x}: {_case(other)} and {_case(point)}; set `where`, `colour` or `dash` to tell them apart"
+                f"{picture.x}: {_case(other)} and {_case(case)}; set `where`, `colour` or `dash` to tell them apart"
             )
-        members[point.colour, point.dash].append(point)
+        members[case.colour, case.dash].append(case)
     # A set of cases has names or numbers as places; where it has both, they are all categories.
     return {
-        key: sorted(members[key], key=lambda point: (isinstance(point.place, str), point.place))
-        for key in sorted(members)
+        key: sorted(members[key], key=lambda case: (isinstance(case.place, str), case.place)) for key in sorted(members)
     }
 
 
-def _case(point: CaseMark) -> str:
-    return f"{point.transport} [{point.experiment}: {point.parameters}]"
+def _case(case: CaseMark) -> str:
+    return f"{case.transport} [{case.experiment}: {case.label}]"
 
 
-def _mark(point: CaseMark, what: Quantity, statistic: str, names: Sequence[str]) -> Mark:
-    assert point.y  # only such points are drawn
-    low, high = (point.y.low, point.y.high) if point.y.n > 1 else (None, None)
-    return Mark(_x(point, names), point.y.middle, low, high, saying(point, [(point.y, what)], statistic))
+def _mark(case: CaseMark, what: Quantity, statistic: str, names: Sequence[str]) -> Mark:
+    assert case.y  # only such cases are drawn
+    low, high = (case.y.low, case.y.high) if case.y.n > 1 else (None, None)
+    return Mark(_x(case, names), case.y.middle, low, high, saying(case, [(case.y, what)], statistic))
 
 
 def _theirs(
     members: Sequence[CaseMark], published: Sequence[PublishedFigure], column: str, what: Quantity, along: Quantity
 ) -> tuple[Mark, ...]:
-    """Return the author's figures for the transports of a line, between our first and our last point of it."""
+    """Return the author's figures for the transports of a line, between our first and our last case of it."""
     if column not in ("rows", "bytes"):
         return ()
-    places = [float(point.place) for point in members if isinstance(point.place, float)]
+    places = [float(case.place) for case in members if isinstance(case.place, float)]
     found = {}
-    for point in members:
-        for figure in figures_of(point, published):
+    for case in members:
+        for figure in figures_of(case, published):
             x, y = getattr(figure, column), author_says(figure, what.column)
             if x is not None and y is not None and min(places) <= x <= max(places):
                 says = published_saying(figure.description, text(x, along.unit), y, what)
@@ -158,7 +160,7 @@ def _theirs(
 
 def _legend(
     picture: Picture,
-    points: Sequence[CaseMark],
+    cases: Sequence[CaseMark],
     drawable: Sequence[CaseMark],
     looks: dict[str, Look],
     dashes: dict[str, Any],
@@ -166,13 +168,13 @@ def _legend(
 ) -> list[Entry]:
     entries = []
     for colour, look in looks.items():
-        own = [point for point in points if point.colour == colour]
+        own = [case for case in cases if case.colour == colour]
         name = colour or "none"
-        if any(point in drawable for point in own):
+        if any(case in drawable for case in own):
             dash: Any = "-" if picture.dash else look.dash
             entries.append(Entry(Line2D([], [], color=look.colour, marker=look.marker, linestyle=dash), name))
         elif own:
-            outcomes = ", ".join(sorted({point.outcome for point in own if point.outcome}))
+            outcomes = ", ".join(sorted({case.outcome for case in own if case.outcome}))
             entries.append(Entry(Line2D([], [], linestyle="none"), f"{name}: {outcomes or 'no place'}", quiet=True))
     if picture.dash:
         entries += [Entry(Line2D([], [], color=style.QUIET, linestyle=dash), name) for name, dash in dashes.items()]

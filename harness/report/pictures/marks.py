@@ -1,4 +1,4 @@
-"""What is the same in pictures of every kind: marks of a point and its range, and what they say."""
+"""What is the same in pictures of every kind: marks of a case and its range, and what they say."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,14 +17,14 @@ DIAMOND: dict[str, Any] = {
 PUBLISHED = "published figure (mean)"
 
 
-def saying(point: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
+def saying(case: CaseMark, figures: Sequence[tuple[Spread | None, Quantity]], statistic: str) -> str:
     """Return what a mark says when it is pointed at: the transport, its conditions, values, ranges and sample size."""
-    conditions = ": ".join(part for part in (point.experiment, point.parameters) if part)
-    lines = [point.name, point.transport if point.transport != point.name else "", conditions]
+    conditions = ": ".join(part for part in (case.experiment, case.label) if part)
+    lines = [case.name, case.transport if case.transport != case.name else "", conditions]
     lines += [_figure(spread, what, statistic) for spread, what in figures if spread]
-    ending = point.failed if len(lines) > 3 else point.outcome
+    ending = case.failed if len(lines) > 3 else case.outcome
     if ending:
-        lines.append(": ".join(part for part in (ending, point.error) if part))
+        lines.append(": ".join(part for part in (ending, case.error) if part))
     return "\n".join(line for line in lines if line)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from harness.model import Status
 from harness.report.pictures.cases import chosen, figure, value
 from harness.report.pictures.quantities import PARAMETER, quantity, text
-from harness.report.points import described, in_order
+from harness.report.points import described, in_order, natural
 from harness.results.row import Row
 from harness.suites.suite import Picture
 from harness.systems import SYSTEMS
@@ -57,7 +57,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutcomeCell:
     """One cell: the verdict on a case, its text, and what it says in full when it is pointed at."""
 
     verdict: Verdict
@@ -75,7 +75,7 @@ class OutcomeLine:
     """One line: a transport, with what tells it from its other lines, and its cells; None where nothing was run."""
 
     name: str
-    cells: tuple[Outcome | None, ...]
+    cells: tuple[OutcomeCell | None, ...]
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def outcomes(picture: Picture, rows: Sequence[Row]) -> Outcomes:
     about = chosen(picture, rows)
     parameter = picture.x.removeprefix(PARAMETER)
     found = {value(row, picture.x) for row in about} - {""}
-    wanted = (picture.where or {}).get(picture.x) or sorted(found, key=lambda one: in_order(f"x={one}"))
+    wanted = (picture.where or {}).get(picture.x) or sorted(found, key=natural)
     values = tuple(one for one in wanted if one in found)
     lines: dict[tuple[str, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(about, key=_place):
@@ -127,7 +127,7 @@ def outcomes(picture: Picture, rows: Sequence[Row]) -> Outcomes:
 
 def _place(row: Row) -> tuple[Any, ...]:
     system = SYSTEMS[row.system].place if row.system in SYSTEMS else len(SYSTEMS)
-    return bool(row.engine), system, row.operation, row.transport, in_order(row.label), row.pass_number
+    return bool(row.engine), system, row.operation, row.transport, in_order(row.parameters), row.pass_number
 
 
 def _names(lines: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
@@ -142,7 +142,7 @@ def _names(lines: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     return found
 
 
-def _outcome(picture: Picture, runs: Sequence[Row]) -> Outcome:
+def _outcome(picture: Picture, runs: Sequence[Row]) -> OutcomeCell:
     """Return the cell of a case: the worst of its runs, and of how many that is where they did not all end so."""
     endings = [_ending(picture, row) for row in runs]
     worst = max(endings, key=attrgetter("place"))
@@ -152,7 +152,7 @@ def _outcome(picture: Picture, runs: Sequence[Row]) -> Outcome:
     for row, one in zip(runs, endings, strict=True):
         said = f"pass {row.pass_number}: {row.status}, {one.text}"
         lines.append(": ".join(filter(None, (said, row.error))))
-    return Outcome(worst.verdict, worst.text + more, "\n".join(lines))
+    return OutcomeCell(worst.verdict, worst.text + more, "\n".join(lines))
 
 
 def _ending(picture: Picture, row: Row) -> Ending:

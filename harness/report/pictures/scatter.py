@@ -22,25 +22,25 @@ _HEIGHT = 4.6  # inches of the axes
 def scatter(
     picture: Picture,
     second: str,
-    points: Sequence[CaseMark],
+    cases: Sequence[CaseMark],
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
 ) -> Sheet:
-    """Draw one mark for each point that has both figures; the author's figures have no place here."""
+    """Draw one mark for each case that has both figures; the author's figures have no place here."""
     across, up = quantity(picture.x), quantity(picture.y)
-    drawable = [point for point in points if has_mark(picture, point)]
-    markers = dict(zip(sorted({point.dash for point in points}), style.MARKERS * len(points), strict=False))
-    drawn = sheet(picture.title, second, _legend(picture, points, drawable, looks, markers), 0.85, 0.3, _HEIGHT)
-    _scale(drawn.axes, "x", [point.x for point in drawable if point.x], across, picture.log)
-    _scale(drawn.axes, "y", [point.y for point in drawable if point.y], up, picture.log)
-    for point in drawable:
-        marker = markers[point.dash] if picture.dash else looks[point.colour].marker
+    drawable = [case for case in cases if has_mark(picture, case)]
+    markers = dict(zip(sorted({case.dash for case in cases}), style.MARKERS * len(cases), strict=False))
+    drawn = sheet(picture.title, second, _legend(picture, cases, drawable, looks, markers), 0.85, 0.3, _HEIGHT)
+    _scale(drawn.axes, "x", [case.x for case in drawable if case.x], across, picture.log)
+    _scale(drawn.axes, "y", [case.y for case in drawable if case.y], up, picture.log)
+    for case in drawable:
+        marker = markers[case.dash] if picture.dash else looks[case.colour].marker
         _mark(
             drawn,
-            point,
-            looks[point.colour],
+            case,
+            looks[case.colour],
             marker,
-            saying(point, [(point.x, across), (point.y, up)], picture.statistic),
+            saying(case, [(case.x, across), (case.y, up)], picture.statistic),
         )
     return drawn
 
@@ -56,19 +56,19 @@ def _scale(axes: Axes, side: scales.Side, spreads: Sequence[Spread], what: Quant
 
 def _legend(
     picture: Picture,
-    points: Sequence[CaseMark],
+    cases: Sequence[CaseMark],
     drawable: Sequence[CaseMark],
     looks: dict[str, Look],
     markers: dict[str, str],
 ) -> list[Entry]:
     entries = []
     for colour, look in looks.items():
-        own = [point for point in points if point.colour == colour]
-        if any(point in drawable for point in own):
+        own = [case for case in cases if case.colour == colour]
+        if any(case in drawable for case in own):
             dot = Line2D([], [], color=look.colour, marker=look.marker, linestyle="none")
             entries.append(Entry(Patch(facecolor=look.colour) if picture.dash else dot, colour or "none"))
         elif own:
-            outcomes = ", ".join(sorted({point.outcome for point in own if point.outcome})) or "no figure"
+            outcomes = ", ".join(sorted({case.outcome for case in own if case.outcome})) or "no figure"
             entries.append(Entry(Line2D([], [], linestyle="none"), f"{colour or 'none'}: {outcomes}", quiet=True))
     if picture.dash:
         entries += [
@@ -78,15 +78,15 @@ def _legend(
     return entries
 
 
-def _mark(drawn: Sheet, point: CaseMark, look: Look, marker: str, says: str) -> None:
-    assert point.x  # only points with both figures are drawn
-    assert point.y
+def _mark(drawn: Sheet, case: CaseMark, look: Look, marker: str, says: str) -> None:
+    assert case.x  # only cases with both figures are drawn
+    assert case.y
     thin: dict[str, Any] = {"color": look.colour, "linewidth": 0.9, "alpha": 0.7, "zorder": 2}
-    drawn.axes.plot([point.x.low, point.x.high], [point.y.middle] * 2, **thin)
-    drawn.axes.plot([point.x.middle] * 2, [point.y.low, point.y.high], **thin)
+    drawn.axes.plot([case.x.low, case.x.high], [case.y.middle] * 2, **thin)
+    drawn.axes.plot([case.x.middle] * 2, [case.y.low, case.y.high], **thin)
     (dot,) = drawn.axes.plot(
-        [point.x.middle],
-        [point.y.middle],
+        [case.x.middle],
+        [case.y.middle],
         linestyle="none",
         marker=marker,
         color=look.colour,

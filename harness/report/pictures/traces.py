@@ -11,7 +11,7 @@ from harness.report.pictures import scales
 from harness.report.pictures.cases import chosen, value
 from harness.report.pictures.quantities import Quantity
 from harness.report.pictures.sheet import Entry, Sheet, sheet
-from harness.report.points import in_order
+from harness.report.points import in_order, natural
 from harness.report.style import Look
 from harness.results.folder import load_trace, trace_path
 from harness.results.row import Row, ok_rows
@@ -39,7 +39,7 @@ def draw_traces(picture: Picture, rows: Sequence[Row], folder: Path) -> tuple[Sh
     traces = _traces(picture, wanted, folder)
     if not traces:
         return None
-    names = sorted({trace.colour for trace in traces}, key=lambda name: in_order(f"x={name}"))
+    names = sorted({trace.colour for trace in traces}, key=natural)
     looks = style.looks(names)
     note = f"one run each of pass {last}; each point is the mean since the sample before it, some 50 ms earlier"
     drawn = sheet(picture.title, note, [_entry(name, looks[name]) for name in names], 0.85, 0.3, _HEIGHT)
@@ -56,7 +56,7 @@ def draw_traces(picture: Picture, rows: Sequence[Row], folder: Path) -> tuple[Sh
 
 def _traces(picture: Picture, rows: Sequence[Row], folder: Path) -> list[_Trace]:
     found = []
-    for row in sorted(rows, key=lambda row: (row.transport, in_order(row.label))):
+    for row in sorted(rows, key=lambda row: (row.transport, in_order(row.parameters))):
         if series := load_trace(trace_path(folder, row.order, row.transport)):
             says = "\n".join(part for part in (row.transport, row.label, f"{row.seconds:.3g} s") if part)
             found.append(_Trace(value(row, picture.colour), says, series))

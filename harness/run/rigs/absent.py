@@ -24,7 +24,7 @@ class AbsentRig(NothingToRevive):
     def headline(self) -> str:
         return f"nothing of this suite can run here: {not_installed(self.requires)}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"data": [], "servers": {}, "server_filesystem": None}
 
     def extent(self, case: Case) -> tuple[int | None, int | None]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from harness.check import sums, unloaded
 from harness.check.sums import Sums
@@ -32,12 +31,12 @@ from harness.worker.messages import Numbers
 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
 _MORE: dict[str, tuple[str, ...]] = {"kill": ("before", "after"), "change": ("during",)}  # and their values
-PARAMETERS = frozenset({"rows", "workers", LIMIT, *_MORE})
+PARAMETERS = frozenset({"rows", "workers", "profile", LIMIT, *_MORE})
 _PARTS = (Operation.LOAD, Operation.UNLOAD)
 
 
 @dataclass
-class Meanwhile:
+class UnderWay:
     """What goes on beside the run under way, and what was made for it."""
 
     mark: str = ""
@@ -72,15 +71,15 @@ class ClusterRig(DatabaseRig):
     settings: Settings
     unloaded: Path
     engines: Path
-    meanwhile: Meanwhile = field(default_factory=Meanwhile)
+    meanwhile: UnderWay = field(default_factory=UnderWay)
 
     @property
     def secrets(self) -> Sequence[str]:
         return [*super().secrets, *self.settings.endpoints_of_workers.values()]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         workers = f"a cluster of {self.named.engine}" if self.named else "of this machine"
-        return {**super().facts(), "workers": workers, "memory_limit": memory_limit.kind()}
+        return {**super().facts(), "workers": workers, "memory_limit": memory_limit.limited_by()}
 
     def room(self, case: Case) -> int:
         return 0 if case.transport.operation is Operation.LOAD else super().room(case)
@@ -88,7 +87,7 @@ class ClusterRig(DatabaseRig):
     def unavailable(self, case: Case) -> str | None:
         if "kill" in case.parameters and self.named:
             return "only workers on this machine are killed; take LAB_CLUSTER_ADDRESS out of the environment"
-        return super().unavailable(case)
+        return lacking(case) or super().unavailable(case)
 
     def prepare(self, case: Case) -> DatabaseJob:
         self.settle_engines()
@@ -115,16 +114,16 @@ class ClusterRig(DatabaseRig):
         return job
 
     def _with_tables(self, case: Case, job: DatabaseJob) -> DatabaseJob:
-        entry, tables = case.transport, self._of(case)
+        entry, tables, profile = case.transport, self._of(case), str(case.parameters.get("profile", PLAIN))
         if entry.operation is Operation.LOAD:
-            # A key would refuse the rows that somebody repeats, which is what is asked.
-            profile = SYSTEMS[entry.system].meanwhile.PROFILE if "kill" in case.parameters else PLAIN
+            if "kill" in case.parameters:  # a key would refuse the rows that somebody repeats, which is what is asked
+                profile = SYSTEMS[entry.system].meanwhile.PROFILE
             table, warmup_table = tables.for_write(entry.system, profile)
             return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=tables.warmup.path)
         if entry.operation is not Operation.UNLOAD:
             return super()._with_tables(case, job)
-        made = tables.for_changing if "change" in case.parameters else tables.for_read
-        table, warmup_table = made(entry.system)
+        changing = "change" in case.parameters
+        table, warmup_table = tables.for_changing(entry.system) if changing else tables.for_read(entry.system, profile)
         folders = [self.unloaded / name for name in ("measured", "warmup")]
         for folder in folders:
             folder.mkdir(parents=True)
@@ -206,6 +205,13 @@ class ClusterRig(DatabaseRig):
         if case.transport.system in SYSTEMS:
             self._of(case).discard_beside(case.transport.system)
         super().settle(case)
+
+
+def lacking(case: Case) -> str:
+    """Say what the room of the case's database lacks of what this rig asks of it; nothing where it has all."""
+    system, parts = SYSTEMS.get(case.transport.system), ["sums"]
+    parts += ["meanwhile"] if _MORE.keys() & case.parameters.keys() else []
+    return next((reason for part in parts if system and (reason := system.lacks(part))), "")
 
 
 def require_parameters(case: Case) -> None:

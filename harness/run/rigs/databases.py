@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from harness.datasets import store
 from harness.datasets.own import data as own
+from harness.datasets.own import mark
 from harness.datasets.specification import PLAIN
 from harness.lab import labs, object_stores
 from harness.lab.availability import reason_unavailable
@@ -73,7 +73,7 @@ class DatabaseRig(NothingLeft):
         data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
         return f"lab: {self.lab.name} ({versions}); {data}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         servers = {
             name: {"version": server.version, "settings": server.settings} for name, server in self.servers.items()
         }
@@ -219,7 +219,8 @@ def _tables(
     order: Order, references: References, name: str, rows: int, place: int, folder: Path, summed_above: int
 ) -> Tables:
     if order.own and name == own.NAME:
-        dataset, warmup = (order.own.dataset(folder, min(count, order.own.rows)) for count in (rows, WARMUP_ROWS))
+        key = mark.key_in(order.settings.state_dir)
+        dataset, warmup = (order.own.dataset(folder, min(count, order.own.rows), key) for count in (rows, WARMUP_ROWS))
         return Tables(references, order.own.specification, dataset, warmup, place)
     dataset, warmup = (
         store.ensure(order.settings.datasets_dir, name, count, order.seed) for count in (rows, WARMUP_ROWS)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -55,7 +54,7 @@ class EltRig(OnObjectStore):
         )
         return f"CSV on {filesystem(self.folder)}: {sizes}; {server}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {
             "data": [raw_csv.facts(tree) for tree in self._measured_trees()],
             "servers": self.servers(),

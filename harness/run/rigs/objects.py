@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from harness.lab.object_stores import Objects
 from harness.model import Case, ObjectStore
@@ -30,7 +29,7 @@ class OnObjectStore(NothingLeft, ABC):
     def secrets(self) -> Sequence[str]:
         return [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
 
-    def servers(self) -> dict[str, Any]:
+    def servers(self) -> dict[str, object]:
         """Return what environment.json says of the server: nothing where there is none."""
         if isinstance(self.objects, str):
             return {}

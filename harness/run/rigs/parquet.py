@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, LineitemFile
@@ -46,7 +45,7 @@ class ParquetRig(NothingToRevive):
             f"on {filesystem(self.datasets_folder)}; no server"
         )
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {
             "data": [lineitem.facts(file) for file in self.files.values()],
             "servers": {},

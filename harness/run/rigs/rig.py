@@ -73,7 +73,7 @@ class Rig(Protocol[_Job, _Answer]):
     def headline(self) -> str:
         """What is used, in one line."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return what environment.json says of the rig: `data`, `servers`, `server_filesystem`."""
 
     def extent(self, case: Case) -> tuple[int | None, int | None]:
@@ -145,7 +145,7 @@ def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:
             )
 
 
-def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, Any]:
+def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, object]:
     """Return what environment.json says of a dataset: everything but where it lies; of own data also the columns."""
     facts = asdict(dataset)
     del facts["path"]

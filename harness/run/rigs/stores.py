@@ -54,7 +54,7 @@ class StoreRig(NothingToRevive):
         sizes = ", ".join(f"{rows:,}" for rows in sorted(self.datasets))
         return f"stores of {self.spec.name} on {filesystem(self.folder)}: {sizes} rows; no server"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {
             "data": [dataset_facts(dataset) for _, dataset in sorted(self.datasets.items())],
             "servers": {},

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.datasets import benchmark_input
 from harness.datasets.benchmark_input import InputFiles
@@ -54,7 +53,7 @@ class TuningRig(OnObjectStore):
             return f"benchmark_input on {filesystem(self.folder)}: {sizes or 'none'}; no S3 server: {self.objects}"
         return f"benchmark_input on {filesystem(self.folder)}: {sizes}; S3: {self.objects.server.version}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {
             "data": [benchmark_input.facts(table) for table in self._measured_tables()],
             "servers": self.servers(),

@@ -229,5 +229,5 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in lines if "DB::Exception" in line), lines[0])
 
 
-def _not_ours(kind: str, name: str) -> str:
-    return f'clickhouse: {kind} "{name}" exists and was not made by the lab; rename or drop it, the lab will not'
+def _not_ours(what: str, name: str) -> str:
+    return f'clickhouse: {what} "{name}" exists and was not made by the lab; rename or drop it, the lab will not'

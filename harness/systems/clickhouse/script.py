@@ -1,4 +1,4 @@
-"""What a printed program for one table of ClickHouse has beside its transport: how the table is made."""
+"""What a printed program for one table of ClickHouse has beside its transport: how the table is made, a query asked."""
 
 VARIABLE, PACKAGES = "CLICKHOUSE_URL", ()
 CREATE_TABLE = '''\
@@ -15,3 +15,21 @@ def create_table():
     answer = server.getresponse()
     if answer.status != 200:
         raise SystemExit(answer.read().decode())'''
+SELECT_PACKAGES = ("clickhouse_connect", "pyarrow")
+SELECT = '''\
+def select():
+    """Return the rows of the query as an Arrow table."""
+    from urllib.parse import parse_qs, unquote, urlsplit
+
+    import clickhouse_connect
+
+    url = urlsplit(os.environ["CLICKHOUSE_URL"])
+    client = clickhouse_connect.get_client(
+        host=url.hostname,
+        port=url.port or 8123,
+        secure=url.scheme == "https",
+        username=unquote(url.username or "default"),
+        password=unquote(url.password or ""),
+        database=parse_qs(url.query).get("database", ["default"])[0],
+    )
+    return client.query_arrow(QUERY)'''

@@ -277,5 +277,5 @@ def query(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
         return cursor.fetchall()
 
 
-def _not_ours(kind: str, name: str) -> str:
-    return f'postgres: {kind} "{name}" exists and was not made by the lab; rename or drop it yourself, the lab will not'
+def _not_ours(what: str, name: str) -> str:
+    return f'postgres: {what} "{name}" exists and was not made by the lab; rename or drop it yourself, the lab will not'

@@ -1,4 +1,4 @@
-"""What a printed program for one table of Postgres has beside its transport: how the table is made."""
+"""What a printed program for one table of Postgres has beside its transport: how the table is made, a query asked."""
 
 VARIABLE, PACKAGES = "POSTGRES_URI", ("psycopg",)
 CREATE_TABLE = '''\
@@ -8,3 +8,12 @@ def create_table():
 
     with psycopg.connect(os.environ["POSTGRES_URI"], autocommit=True) as connection:
         connection.execute(CREATE_TABLE)'''
+SELECT_PACKAGES = ("adbc_driver_postgresql", "pyarrow")
+SELECT = '''\
+def select():
+    """Return the rows of the query as an Arrow table."""
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(os.environ["POSTGRES_URI"]) as connection, connection.cursor() as cursor:
+        cursor.execute(QUERY)
+        return cursor.fetch_arrow_table()'''

@@ -7,6 +7,7 @@ import pytest
 from harness.model import LabError
 from harness.results import runs_csv
 from harness.run.rigs import cluster
+from harness.systems.system import System
 from tests.run.rigs.orders import case
 
 SUITE = """
@@ -40,8 +41,8 @@ LOAD, STREAM = "postgres.dask.load_copy", "postgres.adbc.load_ingest"
 @pytest.mark.parametrize(
     ("transport", "parameters", "found"),
     [
-        (LOAD, {"rows": 10}, "expected the parameters rows, workers and any of change, kill, memory_mb, found rows"),
-        (STREAM, {"rows": 10, "profile": "heap"}, "found profile, rows"),
+        (LOAD, {"rows": 10}, "expected the parameters rows, workers and any of change, .*, profile, found rows"),
+        (STREAM, {"rows": 10, "threads": 2}, "found rows, threads"),
         (LOAD, {"rows": 10, "workers": 2, "kill": "often"}, "expected kill to be before or after, found often"),
     ],
 )
@@ -53,6 +54,21 @@ def test_parameters_that_nobody_knows_are_refused(transport, parameters, found):
 def test_a_way_of_one_process_needs_no_workers():
     cluster.require_parameters(case(STREAM, "analytics_metrics", rows=10))
     cluster.require_parameters(case(STREAM, "analytics_metrics", rows=10, memory_mb=100))
+
+
+@pytest.mark.parametrize(
+    ("lacks", "parameters", "found"),
+    [
+        ("", {"change": "during"}, ""),
+        ("sums", {}, "no sums"),
+        ("meanwhile", {}, ""),
+        ("meanwhile", {"kill": "after"}, "no meanwhile"),
+        ("meanwhile", {"change": "during"}, "no meanwhile"),
+    ],
+)
+def test_a_database_that_cannot_sum_or_be_watched_is_left_out(monkeypatch, lacks, parameters, found):
+    monkeypatch.setattr(System, "lacks", lambda of, part: f"no {part}" if part == lacks else "")
+    assert cluster.lacking(case(LOAD, "analytics_metrics", rows=10, workers=1, **parameters)) == found
 
 
 @pytest.mark.long

@@ -13,7 +13,9 @@ MAX_COLUMNS = 100_000
 MAX_ROWS = 1 << 31
 MAX_NAME_BYTES = 1 << 20
 _MAX_NESTING = 64
-NOT_HERE = "cannot be sent as native blocks to this gateway"  # and to a server it can: what this says is no way's fault
+NOT_HERE = (
+    "cannot be sent as native blocks to this gateway"  # and to a server it can: what this says is no transport's fault
+)
 
 _WIDTHS = {
     "Bool": 1, "Date": 2, "Date32": 4, "DateTime": 4, "DateTime64": 8, "Decimal128": 16, "Decimal256": 32,
@@ -45,7 +47,7 @@ class UnknownTypeError(ProtocolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class BlockColumn:
     """A column of a block."""
 
     name: str
@@ -56,12 +58,12 @@ class Column:
 class Block:
     """A block as bytes of the Native format, and what it holds."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[BlockColumn, ...]
     rows: int
     data: bytes
 
 
-def header_block(columns: tuple[Column, ...]) -> bytes:
+def header_block(columns: tuple[BlockColumn, ...]) -> bytes:
     """Encode a block with these columns and no rows."""
     return varint(len(columns)) + b"\x00" + b"".join(string(column.name) + string(column.type) for column in columns)
 
@@ -74,7 +76,7 @@ def read_block(reader: Reader) -> Block:
         raise ProtocolError(f"expected a block, found one of {column_count} columns and {rows} rows")
     columns = []
     for _ in range(column_count):
-        column = Column(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
+        column = BlockColumn(reader.text(MAX_NAME_BYTES), reader.text(MAX_NAME_BYTES))
         columns.append(column)
         if rows:
             _skip_prefix(reader, column.type, 0)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .blocks import Column
+from .blocks import BlockColumn
 from .errors import QUERY_WAS_CANCELLED, UNKNOWN_SETTING, ClickHouseError, from_engine, refusal
 from .sql import Query
 
@@ -184,10 +184,10 @@ class Session:
             if database:
                 self._connection.query(f"USE {quote_name(current)}", "Null")
 
-    def describe(self, select: str) -> tuple[Column, ...]:
+    def describe(self, select: str) -> tuple[BlockColumn, ...]:
         """Return the columns of a SELECT without running it."""
         lines = self.execute(f"DESCRIBE ({select}\n)", "JSONCompactEachRow").bytes().splitlines()
-        return tuple(Column(*json.loads(line)[:2]) for line in lines)
+        return tuple(BlockColumn(*json.loads(line)[:2]) for line in lines)
 
     def has_temporary(self, table: str) -> bool:
         """Say whether the session has a temporary table, named as in a statement; one in a database is none."""

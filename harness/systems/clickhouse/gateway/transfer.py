@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 
-from .blocks import Block, Column, UnknownTypeError, read_blocks
+from .blocks import Block, BlockColumn, UnknownTypeError, read_blocks
 from .errors import ClickHouseError
 from .session import Session, Written
 from .sql import InsertHead, Query
@@ -81,7 +81,7 @@ def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None
     if not query.streams:
         yield from _blocks_at_once(session, query)
         return
-    columns: tuple[Column, ...] = ()
+    columns: tuple[BlockColumn, ...] = ()
     with contextlib.closing(session.blocks(query, "Native")) as first_look:
         first = next(first_look, None)
         if first is None:
@@ -104,7 +104,7 @@ def _blocks_at_once(session: Session, query: Query) -> Iterator[Block]:
     blocks = read_blocks(session.execute(query.text, "Native").bytes())
     if not blocks:  # an empty result in the Native format is empty: the columns stand in another format
         meta = json.loads(session.execute(query.text, "JSONCompact").bytes() or b'{"meta": []}')["meta"]
-        blocks = [Block(tuple(Column(column["name"], column["type"]) for column in meta), 0, b"")]
+        blocks = [Block(tuple(BlockColumn(column["name"], column["type"]) for column in meta), 0, b"")]
     yield from blocks
 
 

@@ -276,4 +276,4 @@ def judge(
     if wrong := equality.differences(expected, found, tables.ROW_KEY):
         return Fate.CHANGED, "; ".join(wrong)
     told = {name: dtype for name, dtype in converted.items() if not about or name in about}
-    return (Fate.CONVERTED, equality.fidelity(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")
+    return (Fate.CONVERTED, equality.came_back(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")

@@ -1,0 +1,56 @@
+"""The extras of the lab: what each brings, what it weighs, and whether it is installed here.
+
+Where an extra is not installed, what it brings is `unavailable` and names it. MB: what it adds to the 1.6 GB of the
+base, on Linux on x86-64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from harness.lab.packages import PROJECT
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An extra: in a line what it brings, the megabytes it adds, and modules by which it is known to be there."""
+
+    brings: str
+    megabytes: int
+    modules: tuple[str, ...]
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is installed, or all that it brings by other ways."""
+        return all(find_spec(module) for module in self.modules)
+
+
+EXTRAS = {
+    "tuned": Extra("Numba, which compiles the loops of the tuned transports", 218, ("numba",)),
+    "duckdb": Extra("DuckDB: its own transports; data of the suites scan, stores, elt, tuning", 142, ("duckdb",)),
+    "connectorx": Extra("ConnectorX, which reads from both databases", 206, ("connectorx",)),
+    "clients": Extra("more clients of databases: asynch, and an SQLAlchemy dialect, which pip builds", 66, ("asynch",)),
+    "s3": Extra("object storage: the reference client and others", 65, ("awscrt", "boto3", "obstore")),
+    "scan": Extra("the suite scan: DuckDB and DataFusion", 271, ("duckdb", "datafusion")),
+    "stores": Extra(
+        "the suite stores: DuckDB, ParquetDB, Delta Lake, Lance",
+        576,
+        ("duckdb", "parquetdb", "deltalake", "lance", "adbc_driver_sqlite"),
+    ),
+    "tuning": Extra("the suite tuning: DuckDB, and numexpr for memory bandwidth", 144, ("duckdb", "numexpr")),
+    "dask": Extra("Dask, an engine of the suite cluster", 37, ("dask", "distributed")),
+    "ray": Extra("Ray Data, an engine of the suite cluster", 271, ("ray",)),
+    "spark": Extra("Spark, an engine of the suite cluster; needs Java 17 or newer", 512, ("pyspark",)),
+}
+ALL = ("all", "all of these but ray and spark", 1262)
+
+
+def lines() -> Iterator[tuple[str, str]]:
+    """Yield the name of each extra and what there is to say of it, in one line."""
+    for name, extra in EXTRAS.items():
+        state = "installed" if extra.installed else f'pip install "{PROJECT}[{name}]"'
+        yield name, f"{extra.brings}; {extra.megabytes} MB; {state}"
+    name, brings, megabytes = ALL
+    yield name, f'{brings}; {megabytes:,} MB; pip install "{PROJECT}[{name}]"'

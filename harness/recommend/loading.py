@@ -1,0 +1,98 @@
+"""The part of a program that makes the frame: from a file or from a query, as the very frame that was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent, indent
+
+import polars as pl
+
+from harness.check.kinds import pandas_dtype, polars_dtype
+from harness.datasets.own.data import OwnData
+from harness.datasets.own.reading import form
+
+_READ = {
+    "parquet": "polars.read_parquet(DATA, hive_partitioning=False)",
+    "arrow": "polars.read_ipc(DATA)",
+    "arrow_stream": "polars.read_ipc_stream(DATA)",
+    "csv": "polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True)",
+    "tsv": 'polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True, separator="\\t")',
+}
+_ASKED = "polars.from_arrow(select())"
+_WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data of a program come from: a file, or a query to the database that it writes to."""
+
+    file: Path | None = None
+    query: str = ""
+
+    @property
+    def constant(self) -> str:
+        """The line of the program that names it."""
+        return f"DATA = {str(self.file.absolute())!r}" if self.file else f"QUERY = {self.query!r}"
+
+    @property
+    def table(self) -> str:
+        """How a table is called that nobody named."""
+        return self.file.stem if self.file else "frame"
+
+    def __str__(self) -> str:
+        return str(self.file) if self.file else "the rows of a query"
+
+
+def load(frame: str, data: OwnData, source: Source) -> str:
+    """Return the source of the function `load`, which returns the frame that was measured."""
+    lines = [f"frame = {_READ[form(source.file)] if source.file else _ASKED}"]
+    if casts := [cast for name in data.kinds if (cast := _cast(name, data))]:
+        lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
+    if frame == "pandas":
+        lines += _as_pandas(data)
+    body = indent("\n".join([*lines, "return frame"]), "    ")
+    imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
+    return f'def load():\n    """Return the data as they were measured."""\n    {imports}\n\n{body}'
+
+
+def _cast(name: str, data: OwnData) -> str:
+    """Return what makes a column canonical, empty where it is."""
+    kind, given = data.kinds[name], data.given[name]
+    wanted = polars_dtype(kind)
+    column = f"frame[{name!r}]"
+    if isinstance(given, pl.BaseExtension):
+        if kind == "uuid":  # Arrow's type for them, of which polars takes the bytes
+            groups = r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'
+            return f"{column}{groups}"
+        return f"{column}.ext.storage().cast({_source(wanted)})"
+    if given == wanted:
+        return ""
+    if isinstance(given, pl.Enum):  # which casts to a category by its number
+        column += ".cast(polars.String)"
+    return f"{column}.cast({_source(wanted)})"
+
+
+def _source(dtype: pl.DataType) -> str:
+    if isinstance(dtype, pl.List):
+        return f"polars.List({_source(dtype.inner)})"  # type: ignore[arg-type]
+    return f"polars.{dtype!r}"
+
+
+def _as_pandas(data: OwnData) -> list[str]:
+    dtypes = {name: pandas_dtype(kind, data.has_nulls(name)) for name, kind in data.kinds.items()}
+    listed = ",\n    ".join(f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object")
+    objects = [name for name, dtype in dtypes.items() if dtype == "object"]
+    lines = [
+        "columns = frame.to_arrow()",
+        dedent("""\
+        # Whole numbers beside nulls would become floats.
+        nullable = {str(dtype).lower(): dtype for dtype in (pandas.%s())}""")
+        % "(), pandas.".join(f"{name}Dtype" for name in _WITH_NULLS),
+        'nullable["bool"] = pandas.BooleanDtype()',
+        "# A copy: the memory of Arrow is read-only, and a client may write to it.",
+        "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of))).copy()",
+        f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
+    ]
+    lines += [f"frame[{name!r}] = columns[{name!r}].to_pylist()" for name in objects]
+    return [line for line in lines if line]

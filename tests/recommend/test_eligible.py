@@ -1,0 +1,114 @@
+"""Who may race: what is wanted, what the values of the data rule out, and the reason of everybody who may not."""
+
+import ast
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import polars as pl
+import pytest
+
+from harness.datasets.own import data
+from harness.model import LabError, Operation
+from harness.recommend import eligible, script
+from harness.recommend.eligible import Wish
+from harness.recommend.loading import Source
+from harness.report.recommendation import Recommendation
+from harness.systems import SYSTEMS
+
+PLAIN = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", "b", "c"]}))
+WITH_NULLS = data.from_frame(pl.DataFrame({"id": [1, 2, 3], "word": ["a", None, "c"]}))
+WRITE = Wish("clickhouse", Operation.WRITE, "pandas")
+
+
+def reasons(wish: Wish, own: data.OwnData = PLAIN) -> dict[str, str]:
+    return {one.transport.id: one.reason for one in eligible.divided(wish, own)[1]}
+
+
+def test_everybody_of_the_database_direction_and_frame_is_eligible_or_left_out_and_nobody_is_both() -> None:
+    stay, left_out = eligible.divided(Wish("clickhouse", Operation.WRITE, "pandas", ("httpx",), "sync"), WITH_NULLS)
+    names = [entry.id for entry in stay] + [one.transport.id for one in left_out]
+    assert sorted(names) == sorted(entry.id for entry in eligible.all_of(WRITE))
+    assert len(set(names)) == len(names)
+    assert stay
+    assert {(e.system, e.operation, e.frame) for e in stay} == {("clickhouse", Operation.WRITE, "pandas")}
+    assert {entry.style for entry in stay} == {"sync"}
+
+
+def test_whoever_declares_to_lose_a_kind_that_is_in_the_data_is_left_out_with_that_kind() -> None:
+    losers = {entry.id for entry in eligible.all_of(WRITE) if "nulls" in entry.lossy}
+    assert losers
+    out = {one.transport.id: one for one in eligible.divided(WRITE, WITH_NULLS)[1]}
+    assert losers <= out.keys()
+    assert {out[name].kind for name in losers} == {"nulls"}
+    assert all('(column "word")' in out[name].reason for name in losers)
+    assert not losers & reasons(WRITE).keys()
+
+
+@pytest.mark.parametrize("name", ["clickhouse_connect", "pyarrow"])
+def test_without_is_a_client_or_a_module_and_the_reason_says_which(name: str) -> None:
+    wish = Wish("clickhouse", Operation.WRITE, "pandas", (name,))
+    concerned = {entry.id for entry in eligible.all_of(wish) if name in {entry.client, *entry.modules}}
+    assert concerned
+    assert {of for of, reason in reasons(wish).items() if reason == f"without {name}"} == concerned
+    assert not {entry.id for entry in eligible.divided(wish, PLAIN)[0]} & concerned
+
+
+def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it() -> None:
+    found = reasons(Wish("clickhouse", Operation.WRITE, "pandas", ("httpx",), "async"))
+    assert set(found.values()) == {"without httpx", "its style is sync"}
+    of_httpx = {entry.id for entry in eligible.all_of(WRITE) if entry.client == "httpx"}
+    assert {found[name] for name in of_httpx} == {"without httpx"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        (Wish("postgres", Operation.WRITE, "polars", ("psycop",)), 'found "psycop"; there are: '),
+        (Wish("postgres", Operation.WRITE, "polars", (), "threads"), r"expected a style .*\(async, sync\), found"),
+    ],
+)
+def test_what_nobody_knows_is_refused(wish: Wish, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        eligible.divided(wish, PLAIN)
+
+
+def test_where_nobody_is_left_it_says_so() -> None:
+    clients = tuple({entry.client for entry in eligible.all_of(WRITE)})
+    with pytest.raises(LabError, match=r"none of \d+ transports is left: without .*; ask for less"):
+        eligible.divided(Wish("clickhouse", Operation.WRITE, "pandas", clients), PLAIN)
+
+
+def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out_and_it_is_said() -> None:
+    wish = Wish("postgres", Operation.READ, "polars")
+    shared = {entry.id for entry in eligible.all_of(wish) if {"shared_io", "s3"} & {*entry.needs}}
+    assert shared
+    assert shared <= {entry.id for entry in eligible.divided(wish, PLAIN)[0]}
+    stay, left_out = eligible.divided(replace(wish, program=True), PLAIN)
+    assert {
+        one.transport.id for one in left_out if "--script has no program for it: it needs a " in one.reason
+    } == shared
+    assert "postgres.pg_parquet.read_polars_parquet_stream" in {entry.id for entry in stay}  # needs its server alone
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        Wish(system, operation, "polars", program=True)
+        for system in SYSTEMS
+        for operation in (Operation.WRITE, Operation.READ)
+    ],
+)
+def test_there_is_a_program_of_everybody_who_may_win_then(wish: Wish) -> None:
+    for entry in eligible.divided(wish, PLAIN)[0]:
+        won = SimpleNamespace(transport=entry.id, packages=())
+        found = cast(Recommendation, SimpleNamespace(fastest=won, rows=3))
+        ast.parse(script.program(found, PLAIN, Source(query="SELECT 1"), "a_table"))
+
+
+def test_bounds_are_of_the_same_database_and_direction_and_need_nothing_shared() -> None:
+    found = eligible.bounds_of(WRITE)
+    assert found
+    assert {(entry.system, entry.operation, entry.origin) for entry in found} == {
+        ("clickhouse", Operation.WRITE, "limit")
+    }

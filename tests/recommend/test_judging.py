@@ -1,0 +1,161 @@
+"""What a race has shown becomes a recommendation: fastest, simplest, leanest, ties, usual ones, and who is out."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import polars as pl
+import pytest
+
+from harness import registry
+from harness.datasets.own import data
+from harness.model import LabError, Operation, Status
+from harness.recommend import judging
+from harness.recommend.eligible import LeftOut, Wish
+from harness.recommend.race import Race, Turn
+from harness.recommend.racing import Asked, Racing
+from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation
+from harness.results.row import Row
+from tests.report.cases import row
+
+TUNED, TEXT = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_polars_copy_text"
+PARALLEL = "postgres.psycopg.write_polars_copy_csv_parallel"
+USUAL = "postgres.sqlalchemy.write_polars_write_database"
+OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
+
+
+def racing(names: list[str], max_memory: int | None = None, usual: frozenset[str] = frozenset()) -> Racing:
+    """A race of these transports, of which nothing has run yet."""
+    asked = Asked(Wish("postgres", Operation.WRITE, "polars"), OWN, "embedded", 60.0, max_memory, usual)
+    session = SimpleNamespace(rig=SimpleNamespace(lab_name="embedded"), run_id="an-id")
+    entries = {name: registry.one(name) for name in names}
+    suite_run = cast(Any, SimpleNamespace(session=session, done=[]))
+    race = Race(names, OWN.rows, 1, usual)
+    return Racing(asked, race, entries, [], [], suite_run, begun=True)
+
+
+def ran(under_way: Racing, name: str, *seconds: float, peak: int = 10_000_000, **more: Any) -> None:
+    """Take in ok runs of a transport on all rows."""
+    for number, took in enumerate(seconds, start=1):
+        one = row(name, seconds=took, peak_rss_bytes=peak, pass_number=number, **more)
+        under_way._take_in(Turn(name, OWN.rows, number), one)
+
+
+def told(**seconds: float) -> Recommendation:
+    under_way = racing([{"tuned": TUNED, "text": TEXT, "parallel": PARALLEL}[name] for name in seconds])
+    for name, took in seconds.items():
+        ran(under_way, {"tuned": TUNED, "text": TEXT, "parallel": PARALLEL}[name], *[took] * 7)
+    return judging.recommendation(under_way, 12.34)
+
+
+def test_the_fastest_is_who_has_the_lowest_upper_end_and_factors_are_of_it() -> None:
+    found = told(tuned=1.0, text=3.0)
+    assert (found.fastest.transport, found.fastest.runs, found.fastest.factor) == (TUNED, 7, 1.0)
+    assert found.fastest.factor_interval is None
+    assert (found.rows, found.seconds, found.ties) == (1_000, 12.3, ())
+
+
+def test_who_is_not_shown_to_be_slower_is_a_tie() -> None:
+    assert told(tuned=1.0, text=1.01).ties == (TEXT,)
+    assert told(tuned=1.0, text=3.0).ties == ()
+
+
+def test_the_simplest_is_the_one_of_least_effort_within_1_3_times_the_fastest() -> None:
+    assert SIMPLE_WITHIN == 1.3
+    assert judging.lines(TEXT) < judging.lines(TUNED)
+    assert told(tuned=1.0, text=1.29).simplest.transport == TEXT
+    assert told(tuned=1.0, text=1.31).simplest.transport == TUNED
+
+
+def figure(seconds: float = 1.0, connections: bool = False, packages: int = 1, lines: int = 50) -> Figure:
+    base = told(tuned=1.0).fastest
+    names = tuple(f"package{number}" for number in range(packages))
+    return replace(base, seconds=seconds, connections=connections, packages=names, lines=lines)
+
+
+@pytest.mark.parametrize(
+    ("simpler", "other"),
+    [
+        (figure(connections=False, packages=9, lines=900, seconds=9), figure(connections=True)),
+        (figure(packages=1, lines=900, seconds=9), figure(packages=2)),
+        (figure(lines=49, seconds=9), figure(lines=50)),
+        (figure(seconds=0.9), figure(seconds=1.0)),
+    ],
+)
+def test_effort_is_connections_then_packages_then_lines_then_seconds(simpler: Figure, other: Figure) -> None:
+    assert min(other, simpler, key=judging._effort) is simpler
+
+
+def test_effort_of_transports_is_what_their_code_has() -> None:
+    found = {name: told(**{name: 1.0}).fastest for name in ("text", "parallel")}
+    assert (found["text"].connections, found["parallel"].connections) == (False, True)
+    assert found["text"].packages == ("psycopg",)
+    assert found["parallel"].lines > found["text"].lines > 5
+
+
+def test_the_leanest_has_the_lowest_peak_of_those_that_came_through() -> None:
+    under_way = racing([TUNED, TEXT, PARALLEL])
+    ran(under_way, TUNED, 1.0, 1.0, peak=30)
+    ran(under_way, TEXT, 9.0, peak=20)
+    ran(under_way, PARALLEL, 1.0, peak=10)
+    ran(under_way, PARALLEL, 1.0, peak=10, status=Status.MISMATCH)
+    assert judging.recommendation(under_way, 1.0).leanest.transport == TEXT
+
+
+def test_a_usual_one_is_set_beside_the_fastest_at_the_rows_it_had() -> None:
+    under_way = racing([TUNED, USUAL], usual=frozenset({USUAL}))
+    ran(under_way, TUNED, 1.0, 1.0)
+    ran(under_way, USUAL, 9.0, 9.0)
+    (usual,) = judging.recommendation(under_way, 1.0).usual
+    assert (usual.transport, round(usual.factor), usual.differs) == (USUAL, 9, True)
+
+
+def test_who_takes_more_memory_than_wanted_is_out_and_the_reason_says_how_much() -> None:
+    under_way = racing([TUNED, TEXT], max_memory=50_000_000)
+    ran(under_way, TUNED, 1.0, peak=50_000_001)
+    ran(under_way, TEXT, 9.0, peak=50_000_000)
+    found = judging.recommendation(under_way, 1.0)
+    assert found.fastest.transport == TEXT
+    assert [(one.transport, one.reason) for one in found.ruled_out] == [
+        (TUNED, "took 50 MB for 1,000 rows, more than 50 MB")
+    ]
+    assert not racing([TUNED])._wrong(row(TUNED, seconds=1.0, peak_rss_bytes=10**12))
+
+
+def test_who_gives_other_types_or_fails_is_out() -> None:
+    under_way = racing([TUNED, TEXT, PARALLEL])
+    ran(under_way, TUNED, 1.0, fidelity="converted: id")
+    ran(under_way, TEXT, 2.0)
+    under_way._take_in(Turn(PARALLEL, OWN.rows, 1), row(PARALLEL, Status.MISMATCH))
+    found = judging.recommendation(under_way, 1.0)
+    assert found.fastest.transport == TEXT
+    assert {one.transport: one.reason for one in found.ruled_out} == {
+        TUNED: "converted: id",
+        PARALLEL: "mismatch: it was mismatch",
+    }
+
+
+def test_who_was_left_out_before_keeps_the_kind_of_values_and_who_is_merely_slow_is_not_ruled_out() -> None:
+    under_way = racing([TUNED, TEXT])
+    under_way.left_out.append(LeftOut(registry.one(USUAL), "changed: nulls", "nulls"))
+    ran(under_way, TUNED, 1.0)
+    ran(under_way, TEXT, 9.0)
+    under_way.race.out[TEXT] = "9.0 times as slow as the fastest of 1,000 rows"
+    (one,) = judging.recommendation(under_way, 1.0).ruled_out
+    assert (one.transport, one.reason, one.kind) == (USUAL, "changed: nulls", "nulls")
+
+
+@pytest.mark.parametrize(
+    ("begun", "said"),
+    [
+        (True, "none of 1 transports brings these data through, such as: error: it was error"),
+        (False, "expected time for a run of each of 1 transports, but the budget was used up after 1; give it more"),
+    ],
+)
+def test_where_nobody_came_through_it_says_why(begun: bool, said: str) -> None:
+    under_way = racing([TUNED])
+    under_way.begun, under_way.ended = begun, "the budget was used up"
+    failed: Row = row(TUNED, Status.ERROR)
+    under_way._take_in(Turn(TUNED, OWN.rows, 1), failed)
+    with pytest.raises(LabError, match=said):
+        judging.recommendation(under_way, 1.0)

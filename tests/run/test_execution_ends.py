@@ -1,0 +1,115 @@
+"""A worker may hang, die or leave things running: every end has a name, comes in time and leaves nothing."""
+
+import select
+import signal
+import time
+
+import pytest
+
+from harness.model import Status
+from harness.run import execution
+from harness.worker.messages import Failed
+from tests.run.one_liners import ANSWER, READ_JOB
+
+pytestmark = pytest.mark.alone
+
+
+def test_a_worker_that_hangs_ends_within_a_second_of_its_limit_with_all_it_started(run, descendant):
+    started = time.monotonic()
+    answer = run(READ_JOB + descendant.start + "time.sleep(30)", time_limit=0.7)
+    assert time.monotonic() - started < 0.7 + 1
+    assert answer == Failed(Status.TIMEOUT, "ended after the time limit of 0.7 s")
+    assert descendant.has_ended_within(2)
+
+
+def test_a_worker_that_ignores_sigterm_and_sigint_ends_too(run, descendant):
+    ignore = "[signal.signal(s, signal.SIG_IGN) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]; "
+    assert run(READ_JOB + ignore + "time.sleep(30)", time_limit=0.5).status == Status.TIMEOUT
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
+def test_a_worker_that_a_signal_killed_is_named_with_it(run, number):
+    answer = run(READ_JOB + f"os.kill(os.getpid(), {int(number)}); time.sleep(5)")
+    assert answer == Failed(Status.KILLED, f"the worker was killed by {number.name}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_worker_that_somebody_ended_is_to_be_run_again(run, number):
+    answer = run(READ_JOB + f"signal.signal({int(number)}, signal.SIG_DFL); os.kill(os.getpid(), {int(number)})")
+    assert answer == Failed(Status.AGAIN, f"somebody ended the worker by {number.name}")
+
+
+def test_a_real_time_signal_has_no_name_and_is_reported_by_number(run):
+    answer = run(READ_JOB + "os.kill(os.getpid(), 40); time.sleep(5)")
+    assert answer.status == Status.KILLED
+    assert "40" in answer.error
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["os.kill(os.getpid(), 9)", "sys.exit(3)", "os._exit(0)", ANSWER + "os._exit(0)"],
+    ids=["killed", "exit 3", "exit 0", "answered"],
+)
+def test_what_a_worker_started_ends_with_it_however_it_ends(run, descendant, end):
+    run(READ_JOB + descendant.start + end)
+    assert descendant.has_ended_within(2)
+
+
+def test_a_worker_that_ends_without_an_answer_is_an_error_with_its_last_words(run):
+    answer = run(READ_JOB + "print('first', file=sys.stderr); sys.exit('out of ideas')")
+    assert answer == Failed(Status.ERROR, 'the worker ended with exit code 1 and no answer: "out of ideas"')
+
+
+def test_a_worker_that_ends_silently_is_an_error_with_its_exit_code(run):
+    assert run(READ_JOB + "os._exit(0)").error == "the worker ended with exit code 0 and no answer"
+
+
+def test_the_last_words_may_be_no_text_at_all(run):
+    answer = run(READ_JOB + "os.write(2, bytes([255, 254, 10])); os._exit(1)")
+    assert answer.status == Status.ERROR
+
+
+def test_a_worker_that_closes_its_output_and_lives_on_is_ended_and_not_called_killed(run, descendant):
+    started = time.monotonic()
+    answer = run(READ_JOB + descendant.start + "os.close(1); time.sleep(30)")
+    assert time.monotonic() - started < 5
+    assert answer.status == Status.ERROR
+    assert descendant.has_ended_within(2)
+
+
+def test_a_worker_that_dies_before_it_reads_its_job_is_an_error(run):
+    for code in ("import os; os._exit(4)", "import os; os.close(0); os._exit(4)"):
+        assert run(code).error == "the worker ended with exit code 4 and no answer"
+
+
+def test_a_worker_whose_server_died_has_a_grace_to_say_so_itself(run, monkeypatch):
+    monkeypatch.setattr(execution, "GRACE_SECONDS", 5.0)
+    said = "print(json.dumps({'status': 'error', 'error': 'connection lost'}), flush=True)"
+    answer = run(READ_JOB + "time.sleep(0.2); " + said, server_died=lambda: True)
+    assert answer == Failed(Status.ERROR, "connection lost")
+
+
+def test_a_worker_that_does_not_notice_its_dead_server_is_ended_after_the_grace(run, monkeypatch):
+    monkeypatch.setattr(execution, "GRACE_SECONDS", 0.3)
+    started = time.monotonic()
+    answer = run(READ_JOB + "time.sleep(30)", server_died=lambda: time.monotonic() > started + 0.2)
+    assert time.monotonic() - started < 2
+    assert answer.status == Status.ERROR
+    assert "server died" in answer.error
+
+
+def test_a_grace_does_not_lengthen_the_time_limit(run):
+    started = time.monotonic()
+    run(READ_JOB + "time.sleep(30)", time_limit=0.5, server_died=lambda: True)
+    assert time.monotonic() - started < 0.5 + 1
+
+
+def test_ctrl_c_in_the_parent_ends_the_worker_and_all_it_started(run, descendant):
+    def interrupt():
+        if select.select([descendant.reader], [], [], 0)[0]:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        run(READ_JOB + descendant.start + "time.sleep(30)", server_died=interrupt)
+    assert descendant.has_ended_within(2)

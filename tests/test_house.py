@@ -1,0 +1,107 @@
+"""The rules of the house, held by reading the code: imports, names of classes, lengths."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from benchmarks.rooms import arrows
+from harness.settings import ROOT
+
+FILES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "harness").rglob("*.py"))}
+COMPUTED = "computed"  # a name that does not stand where it is imported
+
+
+def imported(path: str, source: str) -> set[str]:
+    """Return the modules that Python source imports at run time, and those (-m) that it starts processes with."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id="import_module") | ast.Attribute(attr="import_module"), args=[name, *_]):
+                found.add(_pattern(path, name))
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                words = [element.value for element in elements if isinstance(element, ast.Constant)]
+                after = [words[place + 1] for place, word in enumerate(words[:-1]) if word == "-m"]
+                found |= {f"-m {word}" for word in after if str(word).startswith("harness")}
+    return found
+
+
+def _pattern(path: str, name: ast.expr) -> str:
+    own = ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+    text = re.sub(r"{[^}]*}", "*", ast.unparse(name)[1:].strip("'\"").replace("{__name__}", own))
+    return text if text.startswith("harness.") else COMPUTED
+
+
+def named() -> dict[str, set[str]]:
+    """Return what pyproject.toml says that files import at run time."""
+    lines = re.findall(r"^#   (harness/\S+) -> (.+)$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    return {path: set(modules.split(", ")) for path, modules in lines}
+
+
+def test_every_import_that_import_linter_cannot_see_is_named_beside_its_layers():
+    found = {path: modules for path, source in FILES.items() if (modules := imported(path, source))}
+    said = named()
+    assert said.keys() == found.keys()
+    for path, modules in found.items():
+        assert modules - {COMPUTED} <= said[path], path
+        assert (COMPUTED in modules) == bool(said[path] - modules), path  # the others are of a computed name
+
+
+def test_imports_at_run_time_are_found():
+    assert imported("harness/a.py", "import importlib\nimportlib.import_module(f'harness.b.{c}.d')") == {
+        "harness.b.*.d"
+    }
+    assert imported("harness/a/__init__.py", "import_module(f'{__name__}.{b}')") == {"harness.a.*"}
+    assert imported("harness/a.py", "import_module(name)") == {COMPUTED}
+    assert imported("harness/a.py", "x = [python, '-m', 'harness.b', c]") == {"-m harness.b"}
+    assert imported("harness/a.py", "x = (python, '-m', 'pip')\nprint('-m', name)") == set()
+
+
+def test_no_two_classes_have_one_name():
+    places = defaultdict(list)
+    for path, source in FILES.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef) and "/transports/" not in path:  # each of which is a script of its own
+                places[node.name.lstrip("_")].append(path)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_files_and_functions_are_short():
+    """Functions by what they do: their first lines and what they say of themselves do not count."""
+    files = {path: source for path, source in FILES.items() if "/transports/" not in path}
+    files |= {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    long = [path for path, source in files.items() if source.count("\n") >= 300]
+    for path, source in files.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and path.startswith("harness/"):
+                body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+                long += [f"{path}: {node.name}"] if node.end_lineno - body[0].lineno >= 40 else []
+    assert long == []
+
+
+def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
+    """Return the rooms that a room imports from, itself or through others."""
+    found: set[str] = set()
+    asked = [room]
+    while asked:
+        asked += (new := leads.get(asked.pop(), set()) - found)
+        found |= new
+    return found
+
+
+def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
+    drawing = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("```mermaid")[2].partition("```")[0]
+    boxes = dict(re.findall(r'^  (\w+)\["(.+)"\]$', drawing, re.MULTILINE))
+    of = dict.fromkeys(boxes["ground"].split(", "), "ground")
+    leads: dict[str, set[str]] = defaultdict(set)
+    trees = {ROOT / path: ast.parse(text) for path, text in FILES.items()}
+    for room, others in arrows(ROOT / "harness", trees).items():
+        leads[of.get(room, room)] |= {of.get(other, other) for other in others} - {of.get(room, room)}
+    found = {
+        room: {one for one in others if not any(one in beyond(other, leads) for other in others)}
+        for room, others in leads.items()
+        if others
+    }
+    drawn = re.findall(r"^  (\w+) --> (.+)$", drawing, re.MULTILINE)
+    assert {room: set(others.split(" & ")) for room, others in drawn} == found
+    assert boxes.keys() >= found.keys() | set().union(*found.values())

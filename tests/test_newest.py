@@ -1,0 +1,124 @@
+"""`lab recommend` without data: the newest run of this machine, else the reference run, called what they are."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from harness import settings
+from harness.cli import newest
+from harness.machine.inventory import describe_machine
+from harness.model import LabError
+from harness.results.environment import made_on
+from harness.settings import Settings
+from tests.report.cases import environment, row, run_folder
+
+HERE = describe_machine()
+ELSEWHERE = HERE | {"cpu": "Another CPU"}
+TRANSPORT = "postgres.psycopg.write_polars_copy_text"
+
+
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("LAB_RESULTS_DIR", str(tmp_path))
+    return settings.load()
+
+
+def made(
+    chosen: Settings, name: str, machine: dict[str, Any], dataset: str = "analytics_metrics", **facts: Any
+) -> None:
+    """Leave a run of the matrix among the results: `name` is the folder it lies in."""
+    run_id = Path(name).name
+    plan = {"suite": "matrix", "size": "default", "passes": 3}
+    about = {
+        "experiment": facts.pop("experiment", "matrix"),
+        "run_id": run_id,
+        "suite": "matrix",
+        "dataset": dataset,
+        "frame": "polars",
+        "client": "psycopg",
+        "origin": "beyond",
+    }
+    call = row("postgres.psycopg.call", seconds=0.1, rows=1, operation="call", **{**about, "frame": ""})
+    rows = [row(TRANSPORT, seconds=1.0, pass_number=number, **about) for number in (1, 2, 3)]
+    known = environment(run_id=run_id, plan=plan, machine=machine) | facts
+    run_folder(chosen.results_dir / name, [call, *rows], known)
+
+
+def said(chosen: Settings, capsys: pytest.CaptureFixture[str]) -> str:
+    newest.show(chosen, Console(width=200))
+    return capsys.readouterr().out
+
+
+def test_it_is_the_newest_run_of_this_machine_and_says_which(
+    chosen: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(chosen, "20260101T000000Z-old", HERE)
+    made(chosen, "20260102T000000Z-new", HERE)
+    made(chosen, "20260103T000000Z-other", ELSEWHERE)
+    made(chosen, "reference/matrix", HERE)
+    text = said(chosen, capsys)
+    assert "from run 20260102T000000Z-new, the newest of this machine, lab local, " in text
+    assert "on 1,000 rows of the table analytics_metrics of the lab\n" in text
+    assert TRANSPORT in text
+
+
+def test_where_this_machine_has_none_it_is_the_reference_run_with_its_machine(
+    chosen: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(chosen, "20260103T000000Z-other", ELSEWHERE)
+    made(chosen, "reference/matrix", ELSEWHERE)
+    text = said(chosen, capsys)
+    assert (
+        "no run of this machine has answers yet: these are of the reference run that comes with the lab (matrix)"
+        in text
+    )
+    assert "made on " in text
+    assert "Another CPU" in text
+    assert "the newest of this machine" not in text
+
+
+def test_a_run_on_own_data_is_said_to_be_one(chosen: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = dict.fromkeys(("a", "b", "c", "d", "e"), "int64")
+    made(chosen, "20260101T000000Z-own", HERE, "own", data=[{"name": "own", "rows": 1_000, "columns": columns}])
+    assert "on 1,000 rows of somebody's own data (5 columns: a, b, c, d, ...)\n" in said(chosen, capsys)
+
+
+def test_a_run_without_answers_or_that_cannot_be_read_is_passed_over(
+    chosen: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(chosen, "20260101T000000Z-old", HERE)
+    made(chosen, "20260102T000000Z-torn", HERE)
+    (chosen.results_dir / "20260102T000000Z-torn" / "environment.json").write_text("{")
+    made(chosen, "20260103T000000Z-begun", HERE)
+    (chosen.results_dir / "20260103T000000Z-begun" / "runs.csv").write_text("")
+    made(chosen, "20260104T000000Z-race", HERE, experiment="race")
+    assert "from run 20260101T000000Z-old, " in said(chosen, capsys)
+
+
+def test_without_any_run_it_says_how_to_make_one(chosen: Settings) -> None:
+    made(chosen, "20260103T000000Z-other", ELSEWHERE)
+    with pytest.raises(LabError, match=r"expected a run of suite matrix of this machine in .*; lab run makes one"):
+        newest.show(chosen, Console(width=200))
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({}, True),
+        ({"kernel": "another"}, True),
+        ({"memory_bytes": HERE["memory_bytes"] + 1}, True),
+        ({"memory_bytes": HERE["memory_bytes"] + 2**31}, False),
+        ({"cpu": "another"}, False),
+        ({"cores": HERE["cores"] + 1}, False),
+        ({"architecture": "another"}, False),
+        ({"host": "another"}, False),
+    ],
+)
+def test_a_machine_is_known_by_its_hardware_and_name(change: dict[str, Any], same: bool) -> None:
+    assert made_on({"lab": "embedded", "machine": HERE | change}, HERE) is same
+
+
+def test_a_container_of_the_compose_lab_has_a_new_name_each_time() -> None:
+    assert made_on({"lab": "compose", "machine": HERE | {"host": "0123456789ab"}}, HERE)

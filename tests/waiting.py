@@ -1,0 +1,14 @@
+"""Wait for what another process does, no longer than a test may take."""
+
+import time
+from collections.abc import Callable
+
+DEADLINE_SECONDS = 20.0
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait until the condition holds; fails after DEADLINE_SECONDS."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
