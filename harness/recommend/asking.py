@@ -67,7 +67,7 @@ def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Sh
     with racing.opened(chosen, one, say) as under_way:
         with shown(under_way) as on_row:
             under_way.perform(on_row)
-        folder = under_way.suite_run.session.folder
+        folder = under_way.track.folder
         found = judging.recommendation(under_way, time.monotonic() - under_way.started)
     recommendation.write(folder, found)
     writing.write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))

@@ -12,7 +12,7 @@ from statistics import median
 
 from harness import registry, show
 from harness.model import LabError, Origin, Transport
-from harness.recommend.race import interval, mean, ratio_interval
+from harness.recommend.intervals import interval, mean, ratio_interval
 from harness.recommend.racing import Racing
 from harness.report.answers import EXACT
 from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation, RuledOut
@@ -50,8 +50,8 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         system=asked.wish.system,
         operation=asked.wish.operation.value,  # type: ignore[arg-type]
         frame=asked.wish.frame,
-        lab=racing.suite_run.session.rig.lab_name,
-        run_id=racing.suite_run.session.run_id,
+        lab=racing.track.lab,
+        run_id=racing.track.run_id,
         rows=largest,
         columns=data.kinds,
         values=data.found,
@@ -73,7 +73,7 @@ def _nobody(racing: Racing) -> str:
         return (
             f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
             f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with "
-            f"--resume {racing.suite_run.session.run_id}"
+            f"--resume {racing.track.run_id}"
         )
     reasons = [reason for reason in racing.race.out.values() if " times as slow" not in reason]
     return f"none of {len(racing.race.transports)} transports brings these data through, such as: {reasons[0]}"

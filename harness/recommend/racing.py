@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from statistics import fmean
 
 from harness.datasets.own import data as own
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
+from harness.recommend.budget import FIRST_GUESS
 from harness.recommend.eligible import LeftOut, Wish, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.answers import EXACT
@@ -21,7 +22,6 @@ from harness.run.suite_run import RunRequest, SuiteRun, open_run
 from harness.settings import Settings
 
 SUITE, EXPERIMENT = "matrix", "race"
-LEAST_SECONDS = 0.35  # a run of the smallest transport with its process, its verification and all
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 _REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
 _SHARE_OF_ONE = 1 / 6  # of the budget: what one run may take
@@ -52,6 +52,21 @@ class Asked:
     folder: Path | None = None
 
 
+@dataclass(frozen=True)
+class Track:
+    """What a race runs on: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
+
+    Real engines, or recorded runs with a clock of their own (benchmarks/races.py). `done` are rows from before.
+    """
+
+    run_id: str
+    lab: str
+    folder: Path
+    perform: Callable[[Sequence[Run], Callable[[Row], None]], None]
+    done: Sequence[Row] = ()
+    now: Callable[[], float] = time.monotonic
+
+
 @dataclass
 class Racing:
     """A race under way: who runs, who was left out before it began, what bounds them, and its rows by their keys.
@@ -65,17 +80,19 @@ class Racing:
     entries: dict[str, Transport]
     left_out: list[LeftOut]
     bounds: list[Transport]
-    suite_run: SuiteRun
+    track: Track
     started: float
     rows: dict[Key, Row] = field(default_factory=dict)
     ended: str = ""
     exact: bool = True
     begun: bool = False
 
-    @property
-    def seconds_left(self) -> float:
-        """What is left of the budget for runs."""
-        return self.asked.budget - _REPORT_SECONDS - (time.monotonic() - self.started)
+    def __post_init__(self) -> None:
+        """Tell the race what is left of the budget: from now on it goes by this clock."""
+        self.race.left = self._seconds_left
+
+    def _seconds_left(self) -> float:
+        return self.asked.budget - _REPORT_SECONDS - (self.track.now() - self.started)
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
         """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row.
@@ -87,10 +104,11 @@ class Racing:
             converted = [row.transport for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
             if self.race.leader(self.race.stages[0]) is None and converted:
                 self.exact = False
-                self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={})
+                self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={}, behind=set())
                 self._race(on_row)
         except _UsedUp:
-            self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
+            if not self.race.finished:
+                self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
             return
         with suppress(_UsedUp):  # figures of bounds are beside the point
             for number in range(1, 4):
@@ -103,7 +121,7 @@ class Racing:
 
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
         """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
-        done = {row.key: row for row in self.suite_run.done} | self.rows
+        done = {row.key: row for row in self.track.done} | self.rows
         left: list[tuple[Turn, Run]] = []
         for turn in turns:
             run = self._run(turn, len(self.rows) + len(left) + 1)
@@ -112,30 +130,32 @@ class Racing:
             else:
                 left.append((turn, run))
         waiting = iter(left)
-        under_way = [self._next(waiting)]
+        under_way, since = [self._next(waiting)], [self.track.now()]
 
         def came(row: Row) -> None:
             on_row(row)
-            self._take_in(under_way.pop(), row)
+            now = self.track.now()
+            self._take_in(under_way.pop(), row, now - since.pop())
+            since.append(now)
             under_way.append(self._next(waiting))
 
         if left:
-            runner.perform(self.suite_run.session, [run for _, run in left], came)
+            self.track.perform([run for _, run in left], came)
 
     def _next(self, waiting: Iterator[tuple[Turn, Run]]) -> Turn | None:
         turn, _ = next(waiting, (None, None))
-        if turn and self._expected(turn) > self.seconds_left:
+        if turn and not self.race.affords(turn):
             raise _UsedUp
         return turn
 
-    def _take_in(self, turn: Turn | None, row: Row) -> None:
+    def _take_in(self, turn: Turn | None, row: Row, cost: float | None = None) -> None:
         self.rows[row.key] = row
         if turn is None or turn.transport not in self.race.transports:
             return
         if reason := self._wrong(row):
             self.race.fail(turn, reason)
         else:
-            self.race.tell(turn, row.took)
+            self.race.tell(turn, row.took, cost)
 
     def _wrong(self, row: Row) -> str:
         """Say why the transport of a row cannot be recommended, or nothing."""
@@ -152,16 +172,6 @@ class Racing:
         case = Case(self.entries[turn.transport], EXPERIMENT, own.NAME, {"rows": turn.rows})
         return Run(case, turn.number, order)
 
-    def _expected(self, turn: Turn) -> float:
-        """Return the seconds that a run will take, judged by the last ones of the same transport and size, or all."""
-        same = [row for row in self.rows.values() if row.ok and row.transport == turn.transport]
-        of_size = [row.took for row in same if row.rows == turn.rows]
-        if of_size:
-            return LEAST_SECONDS + 2 * fmean(of_size)
-        if same and same[-1].rows:
-            return LEAST_SECONDS + 2 * same[-1].took * turn.rows / same[-1].rows
-        return LEAST_SECONDS
-
 
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
@@ -172,7 +182,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     usual = {entry.id for entry in eligible if entry.id in asked.usual}
-    least = _REPORT_SECONDS + LEAST_SECONDS * len(eligible)
+    least = _REPORT_SECONDS + FIRST_GUESS * len(eligible)
     if asked.budget < least:
         raise LabError(
             f"expected a budget of at least {least:.0f} s, which is one pass over {len(eligible)} transports, found "
@@ -198,7 +208,14 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             raise LabError(f"no transport can run here: {left_out[-1].reason}; lab doctor says more")
         here = [entry for entry in bounds if not missing(entry)]
         entries |= {entry.id: entry for entry in here}
-        yield Racing(asked, race, entries, left_out, here, suite_run, started)
+        race.after = len(here)
+        yield Racing(asked, race, entries, left_out, here, _track(suite_run), started)
+
+
+def _track(suite_run: SuiteRun) -> Track:
+    session = suite_run.session
+    perform = partial(runner.perform, session)
+    return Track(session.run_id, session.rig.lab_name, session.folder, perform, suite_run.done)
 
 
 def _plan(settings: Settings, asked: Asked, race: Race, bounds: Sequence[Transport]) -> Plan:

@@ -1,0 +1,70 @@
+"""What runs of a race cost, and how many transports go on so that all passes that are left fit into the budget. Pure.
+
+A run costs its call and what comes with it: a process, its imports, preparing, verifying. Both are told from runs that
+were seen, of the same transport where there are some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
+FEWEST = 3  # transports that the budget leaves in the race
+SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
+RESERVE = 0.1  # of what is left: runs scatter
+
+
+@dataclass
+class Prices:
+    """What runs took that were seen, by transport and rows: calls, and what came with them."""
+
+    _calls: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+    _beside: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+
+    def note(self, transport: str, rows: int, call: float, cost: float | None) -> None:
+        """Take in the seconds of a call and of the whole run, if they are known."""
+        self._calls.setdefault((transport, rows), []).append(call)
+        if cost is not None:
+            self._beside.setdefault((transport, rows), []).append(max(cost - call, 0.0))
+
+    def of(self, transport: str, rows: int) -> float:
+        """Return the seconds that a run will probably take, with all that comes with it."""
+        return self.call(transport, rows) + self._with_it(transport, rows)
+
+    def call(self, transport: str, rows: int) -> float:
+        """Return the seconds that its call will probably take; 0 where nothing is known."""
+        known = [size for name, size in self._calls if name == transport]
+        nearest = min(known, key=lambda size: abs(size - rows), default=None)
+        return fmean(self._calls[transport, nearest]) * rows / nearest if nearest else 0.0
+
+    def _with_it(self, transport: str, rows: int) -> float:
+        known = [size for name, size in self._beside if name == transport]
+        nearest = min(known, key=lambda size: abs(size - rows), default=None)
+        if nearest:
+            return fmean(self._beside[transport, nearest])
+        return fmean(map(fmean, self._beside.values())) if self._beside else FIRST_GUESS
+
+
+def going_on(costs: Sequence[float], passes: int, left: float) -> int:
+    """Return how many of a field run the next of so many passes that are to end in the seconds left.
+
+    `costs` are those of a run of each, the most promising first. The field is cut by the same ratio before each pass,
+    no more sharply than the budget asks, and never below FEWEST.
+    """
+    return next(
+        (many for many in range(len(costs), FEWEST, -1) if _total(costs, passes, many / len(costs)) <= left),
+        min(FEWEST, len(costs)),
+    )
+
+
+def whole_pass_fits(costs: Sequence[float], passes: int, left: float) -> bool:
+    """Say whether all can run once more and the field be halved from then on, in the seconds left."""
+    return sum(costs) + _total(costs, passes - 1, SHARPEST) <= left
+
+
+def _total(costs: Sequence[float], passes: int, ratio: float) -> float:
+    """Return the seconds of so many passes of a field that is cut by a ratio before each."""
+    sizes = (max(FEWEST, round(len(costs) * ratio**number)) for number in range(1, passes + 1))
+    return sum(sum(costs[:size]) for size in sizes)
