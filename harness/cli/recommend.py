@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from harness import settings
 from harness.cli.app import app, command_line, explained, new_console
 from harness.model import LabError
+from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def recommend(
     of: Annotated[str, typer.Option("--from", help=f"database to read from: {_DATABASES}")] = "",
     frame: Annotated[str, typer.Option(help="what your frame is: polars or pandas")] = "polars",
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
-    budget: Annotated[float, typer.Option(help="seconds that it may take")] = 180.0,
+    budget: Annotated[float, typer.Option(help="seconds that it may take")] = BUDGET,
     without: Annotated[str, typer.Option(help="clients or modules to do without, with commas")] = "",
     style: Annotated[str, typer.Option(help="sync or async; both if not given")] = "",
     max_memory: Annotated[str | None, typer.Option(help="what a transport may take, such as 1GB")] = None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.datasets.own.data import OwnData
 from harness.model import LabError, Operation
 from harness.recommend import judging, racing
+from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Wish
 from harness.recommend.racing import Asked, Racing
 from harness.report import recommendation, writing
@@ -42,7 +43,7 @@ def asked(
     what: Wish,
     data: OwnData,
     external: bool = False,
-    budget: float = 180.0,
+    budget: float = BUDGET,
     max_memory: int | None = None,
     resume: str | None = None,
 ) -> Asked:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+BUDGET = 180.0  # seconds, if a person asks for no other
 FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
 FEWEST = 3  # transports that the budget leaves in the race
 SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before

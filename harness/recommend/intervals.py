@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from statistics import fmean, variance
+from statistics import fmean
 
 SPREAD, FREEDOM = 0.11, 3.0  # s0 and d0, of the reference run of the matrix; tests/recommend/test_spread.py
 CONFIDENCE = 0.95
@@ -39,9 +39,9 @@ def ratio_interval(of: Sequence[float], to: Sequence[float] | None) -> tuple[flo
 
 def _moderated(logs: Sequence[float]) -> tuple[float, float]:
     """Return the moderated variance of some logarithms, and its degrees of freedom."""
-    own = len(logs) - 1
-    found = variance(logs) if own else 0.0
-    return (FREEDOM * SPREAD**2 + own * found) / (FREEDOM + own), FREEDOM + own
+    middle, freedom = fmean(logs), FREEDOM + len(logs) - 1
+    squares = sum((one - middle) ** 2 for one in logs)
+    return (FREEDOM * SPREAD**2 + squares) / freedom, freedom
 
 
 @cache

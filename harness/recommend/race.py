@@ -27,8 +27,8 @@ MARGINS = {10_000: 2.0, 100_000: 1.5}
 AFTER_ONE = 2.0  # a single run tells nothing of its own spread: then the margin is so many times as wide
 PASSES = {10_000: 2, 100_000: 2}
 CHEAP = 0.5  # of a pass of the next stage: what a pass on a slice may cost, or it is no slice
-LAST_PASSES, MOST_PASSES = 7, 11  # on all rows; more than 7 as long as it is not decided
-DECIDED = 1.15  # times that the winner may take at most as long as anybody else could
+LAST_PASSES, MOST_PASSES = 7, 15  # on all rows; more than 7 as long as it is not decided
+DECIDED = 1.12  # times that the winner may take at most as long as anybody else could
 # What is run for its figure alone: so many passes, and a run may cost so much of what is left.
 USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
 
@@ -48,8 +48,8 @@ class Race:
 
     `kept` are transports that nobody expects to win, but whose times are asked for: they run in every stage where they
     are not slower than `patience` times the leader. `out` says why a transport is no longer in, `behind` are those that
-    the budget left behind. `left` tells the seconds that are left for runs, `after` is how many runs come after the race,
-    none of them slower than the winner.
+    the budget left behind. `left` tells the seconds that are left for runs, `after` is how many runs come after the
+    race, none of them slower than the winner.
     """
 
     transports: Sequence[str]
@@ -75,9 +75,9 @@ class Race:
             for number in range(1, (MOST_PASSES if following is None else PASSES[rows]) + 1):
                 if not (self._goes_on(number) if following is None else self._worth_a_pass(rows, following)):
                     break
-                if following is None:
+                if following is None and number <= LAST_PASSES:
                     self._leave_behind(number)
-                chosen = self._still_in(rows, number)
+                chosen = self._undecided() if number > LAST_PASSES else self._still_in(rows, number)
                 random.Random(f"{self.seed}/{rows}/{number}").shuffle(chosen)
                 yield [Turn(transport, rows, number) for transport in chosen]
                 self._drop(rows)
@@ -123,22 +123,24 @@ class Race:
         """Say whether there is another pass on all rows: after the seventh only where it is undecided and fits."""
         if number <= LAST_PASSES:
             return True
-        return not self._decided() and self._cost(self.rows) <= self._left_for_contenders(number)
+        cost = sum(self.prices.of(name, self.rows) for name in self._undecided())
+        return 0 < cost <= self._left_for_contenders(number)
 
-    def _decided(self) -> bool:
-        """Say whether nobody who is still in can be much faster than the leader."""
+    def _undecided(self) -> list[str]:
+        """Return who could still be much faster than the leader, and the leader; nobody where it is decided."""
         leader, times = self.leader(self.rows), self.told.get(self.rows, {})
         if leader is None:
-            return True
-        others = [interval(times[name])[0] for name in self.contenders if name in times and name != leader]
-        return not others or interval(times[leader])[1] <= DECIDED * min(others)
+            return []
+        border = interval(times[leader])[1] / DECIDED
+        others = [name for name in self.contenders if name != leader and interval(times[name])[0] < border]
+        return [leader, *others] if others else []
 
     def _worth_a_pass(self, rows: int, following: int) -> bool:
         """Say whether a pass on a slice finds out something, for less than the next stage would take for it.
 
         Where a run is mostly the start of its process, a slice is not cheaper than all rows, and tells less.
         """
-        return not self.told or (len(self.contenders) > 1 and self._cost(rows) <= CHEAP * self._cost(following))
+        return len(self.contenders) > 1 and (not self.told or self._cost(rows) <= CHEAP * self._cost(following))
 
     def _cost(self, rows: int) -> float:
         return sum(self.prices.of(name, rows) for name in self.contenders)
@@ -157,7 +159,7 @@ class Race:
             return
         ranked = sorted(self.contenders, key=lambda name: mean(self.told[known].get(name, [math.inf])))
         costs = [self.prices.of(name, self.rows) for name in ranked]
-        passes, left = max(LAST_PASSES - number, 0) + 1, self._left_for_contenders(number)
+        passes, left = LAST_PASSES + 1 - number, self._left_for_contenders(number)
         if number == 1 and whole_pass_fits(costs, passes, left):
             return  # a slice ranks less well than a pass on all rows
         self.behind.update(ranked[going_on(costs, passes, left) :])
