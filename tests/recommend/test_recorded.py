@@ -6,7 +6,9 @@ import pytest
 
 from benchmarks.replay import race, record_of
 from harness.recommend.budget import BUDGET
+from harness.recommend.judging import recommendation
 from harness.recommend.race import LAST_PASSES
+from harness.report.recommendation import sentences
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "recorded"
 FOLDERS = sorted(path for path in RECORDED.iterdir() if path.is_dir())
@@ -25,6 +27,19 @@ def test_in_95_of_100_races_the_winner_is_within_a_tenth_of_the_best_and_finalis
     for one in ended:
         times = one.racing.race.told[record.rows]
         assert not one.enough or min(len(times[name]) for name in one.racing.race.contenders) >= LAST_PASSES
+
+
+def test_the_screen_says_who_was_left_behind_by_the_budget_and_that_nothing_is_shown_of_them() -> None:
+    (folder,) = (path for path in FOLDERS if path.name == "documents")
+    ended = race(record_of(folder), folder.name, 1, budget=80)
+    found = recommendation(ended.racing, ended.seconds)
+    assert ended.enough
+    assert found.ended == ""
+    assert len(found.left_behind) > 3
+    assert found.left_behind[0] not in {found.fastest.transport, *found.ties, *ended.racing.race.contenders}
+    told = [line for line in sentences(found) if "left behind by the budget, not shown to be slower" in line]
+    assert told[0].startswith(f"{len(found.left_behind)} transports were")
+    assert f"and {len(found.left_behind) - 3} more" in told[0]
 
 
 def test_there_are_runs_of_every_example() -> None:
