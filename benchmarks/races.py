@@ -2,10 +2,12 @@
 
     .venv/bin/python -m benchmarks.races record trips postgres write polars [rows] [passes]
     .venv/bin/python -m benchmarks.races simulate benchmarks/recorded/trips [races] [budget]
+    .venv/bin/python -m benchmarks.races real benchmarks/recorded/trips [budget]
 
 `record` runs every transport that may race on the example, on 10,000 rows and (where it is not ten times as slow as the
 fastest there) on all rows, in shuffled passes. `simulate` holds races over the runs in a folder that has the name of
 its example (benchmarks/replay.py), and prints in how many the winner is within 10 % of the best, and what they took.
+`real` holds the race on engines, as `lab recommend` does, and leaves its recommendation.json in the same folder.
 Recorded runs of the five examples are in benchmarks/recorded/.
 """
 
@@ -20,11 +22,13 @@ from harness import settings
 from harness.datasets import examples
 from harness.datasets.own import data
 from harness.model import Case, Experiment, Operation, Run
+from harness.recommend import asking
 from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Wish, divided
 from harness.recommend.intervals import mean
 from harness.recommend.race import stages
 from harness.recommend.racing import EXPERIMENT, SUITE
+from harness.report import recommendation
 from harness.report.answers import EXACT
 from harness.results.row import Row
 from harness.run import runner
@@ -81,9 +85,22 @@ def simulate(folder: str, races: int = 100, budget: float = BUDGET) -> None:
         print(f"  {count} {name}")
 
 
+def real(folder: str, budget: float = BUDGET) -> None:
+    """Hold the race of a recorded example on engines, within a budget of seconds, and keep what it recommends."""
+    record, name, chosen = replay.record_of(Path(folder)), Path(folder).name, settings.load()
+    own = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
+    asked = asking.asked(chosen, record.wish, own, budget=budget)
+    found, _ = asking.answered(chosen, asked, print, asking.silent)
+    recommendation.write(Path(folder), found)
+    for line in recommendation.sentences(found):
+        print(line)
+
+
 if __name__ == "__main__":
     command, *rest = sys.argv[1:]
     if command == "record":
         record(*rest[:4], *map(int, rest[4:]))
+    elif command == "real":
+        real(rest[0], *map(float, rest[1:]))
     else:
         simulate(rest[0], *map(int, rest[1:2]), *map(float, rest[2:]))
