@@ -41,11 +41,19 @@ class Prices:
         return fmean(self._calls[transport, nearest]) * rows / nearest if nearest else 0.0
 
     def _with_it(self, transport: str, rows: int) -> float:
+        """Return what will come with a call: as it did at the nearest rows, and as much more as it was for others."""
+        own = self._nearest(transport, rows)
+        if own is None:
+            return fmean(map(fmean, self._beside.values())) if self._beside else FIRST_GUESS
+        if own == rows:
+            return fmean(self._beside[transport, rows])
+        here = [name for name, size in self._beside if size == rows and (name, own) in self._beside]
+        more = [fmean(self._beside[name, rows]) - fmean(self._beside[name, own]) for name in here]
+        return fmean(self._beside[transport, own]) + max(fmean(more) if more else 0.0, 0.0)
+
+    def _nearest(self, transport: str, rows: int) -> int | None:
         known = [size for name, size in self._beside if name == transport]
-        nearest = min(known, key=lambda size: abs(size - rows), default=None)
-        if nearest:
-            return fmean(self._beside[transport, nearest])
-        return fmean(map(fmean, self._beside.values())) if self._beside else FIRST_GUESS
+        return min(known, key=lambda size: abs(size - rows), default=None)
 
 
 def going_on(costs: Sequence[float], passes: int, left: float) -> int:

@@ -17,7 +17,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from harness.recommend.budget import RESERVE, Prices, going_on, whole_pass_fits
+from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
 from harness.recommend.intervals import interval, mean
 
 SLICES = (10_000, 100_000)  # rows; the last stage has all
@@ -26,7 +26,8 @@ SLICES = (10_000, 100_000)  # rows; the last stage has all
 MARGINS = {10_000: 2.0, 100_000: 1.5}
 AFTER_ONE = 2.0  # a single run tells nothing of its own spread: then the margin is so many times as wide
 PASSES = {10_000: 2, 100_000: 2}
-CHEAP = 0.5  # of a pass of the next stage: what a pass on a slice may cost, or it is no slice
+# What a pass on a slice may cost after the first: so much of a pass of the next stage, and of what is left.
+CHEAP, SLICE_SHARE = 0.5, 0.25
 LAST_PASSES, MOST_PASSES = 7, 15  # on all rows; more than 7 as long as it is not decided
 DECIDED = 1.12  # times that the winner may take at most as long as anybody else could
 # What is run for its figure alone: so many passes, and a run may cost so much of what is left.
@@ -75,12 +76,18 @@ class Race:
             for number in range(1, (MOST_PASSES if following is None else PASSES[rows]) + 1):
                 if not (self._goes_on(number) if following is None else self._worth_a_pass(rows, following)):
                     break
+                scouts = self._scouts() if following is None and number == 1 else []
+                if scouts:
+                    yield self._shuffled(scouts, rows, number)
                 if following is None and number <= LAST_PASSES:
                     self._leave_behind(number)
                 chosen = self._undecided() if number > LAST_PASSES else self._still_in(rows, number)
-                random.Random(f"{self.seed}/{rows}/{number}").shuffle(chosen)
-                yield [Turn(transport, rows, number) for transport in chosen]
+                yield self._shuffled([name for name in chosen if name not in scouts], rows, number)
                 self._drop(rows)
+
+    def _shuffled(self, names: list[str], rows: int, number: int) -> list[Turn]:
+        chance = random.Random(f"{self.seed}/{rows}/{number}")
+        return [Turn(name, rows, number) for name in chance.sample(names, len(names))]
 
     def tell(self, turn: Turn, seconds: float, cost: float | None = None) -> None:
         """Take in the time of an ok run, and what it cost with all that comes with it."""
@@ -140,7 +147,10 @@ class Race:
 
         Where a run is mostly the start of its process, a slice is not cheaper than all rows, and tells less.
         """
-        return len(self.contenders) > 1 and (not self.told or self._cost(rows) <= CHEAP * self._cost(following))
+        if not self.told:
+            return len(self.contenders) > 1
+        most = min(CHEAP * self._cost(following), SLICE_SHARE * self.left())
+        return len(self.contenders) > 1 and self._cost(rows) <= most
 
     def _cost(self, rows: int) -> float:
         return sum(self.prices.of(name, rows) for name in self.contenders)
@@ -152,12 +162,24 @@ class Race:
         others = sum(self.prices.of(name, self.rows) for name in usual) * (USUAL_PASSES + 1 - number)
         return (1 - RESERVE) * self.left() - others - self.after * min(in_race, default=0.0)
 
+    def _ranked(self) -> list[str]:
+        """Return the contenders by their means at the most rows that most have run; nobody before anybody has run."""
+        runs = {rows: len(times) for rows, times in self.told.items() if times}
+        if not runs:
+            return []
+        times = self.told[max(runs, key=lambda rows: (runs[rows] > FEWEST, rows))]
+        return sorted(self.contenders, key=lambda name: mean(times.get(name, [math.inf])))
+
+    def _scouts(self) -> list[str]:
+        """Return the few most promising, who tell what a run on all rows costs before it is said who can have one."""
+        several = len(self.contenders) > FEWEST and not math.isinf(self.left())
+        return self._ranked()[:FEWEST] if several else []
+
     def _leave_behind(self, number: int) -> None:
         """Leave behind, before a pass on all rows, who does not fit into what is left: by the rank of their means."""
-        known = max((size for size in self.told if self.leader(size)), default=None)
-        if known is None or math.isinf(self.left()):
+        ranked = self._ranked()
+        if not ranked or math.isinf(self.left()):
             return
-        ranked = sorted(self.contenders, key=lambda name: mean(self.told[known].get(name, [math.inf])))
         costs = [self.prices.of(name, self.rows) for name in ranked]
         passes, left = LAST_PASSES + 1 - number, self._left_for_contenders(number)
         if number == 1 and whole_pass_fits(costs, passes, left):
