@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
 
 BUDGET = 180.0  # seconds, if a person asks for no other
 FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
+OUTLYING = 2.0  # times the median of all: more is not believed of a single run
 FEWEST = 3  # transports that the budget leaves in the race
 SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
 RESERVE = 0.1  # of what is left: runs scatter
@@ -41,15 +42,22 @@ class Prices:
         return fmean(self._calls[transport, nearest]) * rows / nearest if nearest else 0.0
 
     def _with_it(self, transport: str, rows: int) -> float:
-        """Return what will come with a call: as it did at the nearest rows, and as much more as it was for others."""
+        """Return what will come with a call: as it did at the nearest rows, and as much more as it was for others.
+
+        Medians, and no single run alone: the first one of so many rows waits until the tables are there.
+        """
         own = self._nearest(transport, rows)
         if own is None:
             return fmean(map(fmean, self._beside.values())) if self._beside else FIRST_GUESS
+        seen = self._beside[transport, own]
+        if own == rows and len(seen) > 1:
+            return median(seen)
         if own == rows:
-            return fmean(self._beside[transport, rows])
+            of_all = [cost for (_, size), costs in self._beside.items() if size == rows for cost in costs]
+            return min(seen[0], OUTLYING * median(of_all))
         here = [name for name, size in self._beside if size == rows and (name, own) in self._beside]
         more = [fmean(self._beside[name, rows]) - fmean(self._beside[name, own]) for name in here]
-        return fmean(self._beside[transport, own]) + max(fmean(more) if more else 0.0, 0.0)
+        return median(seen) + max(median(more) if more else 0.0, 0.0)
 
     def _nearest(self, transport: str, rows: int) -> int | None:
         known = [size for name, size in self._beside if name == transport]

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 import pytest
 from numpy.random import default_rng
 
-from harness.recommend.budget import FEWEST
+from harness.recommend.budget import FEWEST, Prices
 from harness.recommend.intervals import FREEDOM, SPREAD, interval, mean, ratio_interval
 from harness.recommend.race import LAST_PASSES, MOST_PASSES, Race
 
@@ -182,6 +182,16 @@ def test_what_a_run_on_all_rows_costs_beside_its_call_is_found_out_before_many_h
     clock = Clock(46, 1_000_000, 1.0, 170.0, beside_a_million=2.0)
     assert clock.left >= 0
     assert clock.race.finished
+
+
+def test_one_run_that_waits_for_the_tables_does_not_make_all_runs_look_dear() -> None:
+    prices = Prices()
+    for name in "abcd":
+        prices.note(name, 10_000, 0.1, 0.6)
+    for name, beside in (("a", 5.0), ("b", 0.6), ("c", 0.6)):
+        prices.note(name, 100_000, 1.0, 1.0 + beside)
+    assert prices.of("d", 100_000) == pytest.approx(1.0 + 0.6)
+    assert prices.of("a", 100_000) == pytest.approx(1.0 + 2 * 0.6)
 
 
 def test_nobody_is_left_behind_where_all_passes_fit() -> None:
