@@ -28,8 +28,9 @@ AFTER_ONE = 2.0  # a single run tells nothing of its own spread: then the margin
 PASSES = {10_000: 2, 100_000: 2}
 # What a pass on a slice may cost after the first: so much of a pass of the next stage, and of what is left.
 CHEAP, SLICE_SHARE = 0.5, 0.25
-LAST_PASSES, MOST_PASSES = 7, 15  # on all rows; more than 7 as long as it is not decided
-DECIDED = 1.12  # times that the winner may take at most as long as anybody else could
+LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; more than 7 of those between whom it is not decided
+PLANNED = 11  # passes that the budget is to do for: what finalists do not need is there for the undecided
+DECIDED = 1.05  # times that the winner may take at most as long as anybody else could
 # What is run for its figure alone: so many passes, and a run may cost so much of what is left.
 USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
 
@@ -181,10 +182,13 @@ class Race:
         if not ranked or math.isinf(self.left()):
             return
         costs = [self.prices.of(name, self.rows) for name in ranked]
-        passes, left = LAST_PASSES + 1 - number, self._left_for_contenders(number)
-        if number == 1 and whole_pass_fits(costs, passes, left):
+        left = self._left_for_contenders(number)
+        if number == 1 and whole_pass_fits(costs, LAST_PASSES, left):
             return  # a slice ranks less well than a pass on all rows
-        self.behind.update(ranked[going_on(costs, passes, left) :])
+        many = going_on(costs, PLANNED + 1 - number, left)
+        if many <= FEWEST:
+            many = going_on(costs, LAST_PASSES + 1 - number, left)
+        self.behind.update(ranked[many:])
 
     def _still_in(self, rows: int, number: int) -> list[str]:
         contenders = self.contenders
