@@ -6,7 +6,7 @@ were seen, of the same transport where there are some.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
@@ -37,8 +37,7 @@ class Prices:
 
     def call(self, transport: str, rows: int) -> float:
         """Return the seconds that its call will probably take; 0 where nothing is known."""
-        known = [size for name, size in self._calls if name == transport]
-        nearest = min(known, key=lambda size: abs(size - rows), default=None)
+        nearest = _nearest(self._calls, transport, rows)
         return fmean(self._calls[transport, nearest]) * rows / nearest if nearest else 0.0
 
     def _with_it(self, transport: str, rows: int) -> float:
@@ -46,7 +45,7 @@ class Prices:
 
         Medians, and no single run alone: the first one of so many rows waits until the tables are there.
         """
-        own = self._nearest(transport, rows)
+        own = _nearest(self._beside, transport, rows)
         if own is None:
             return fmean(map(fmean, self._beside.values())) if self._beside else FIRST_GUESS
         seen = self._beside[transport, own]
@@ -59,9 +58,11 @@ class Prices:
         more = [fmean(self._beside[name, rows]) - fmean(self._beside[name, own]) for name in here]
         return median(seen) + max(median(more) if more else 0.0, 0.0)
 
-    def _nearest(self, transport: str, rows: int) -> int | None:
-        known = [size for name, size in self._beside if name == transport]
-        return min(known, key=lambda size: abs(size - rows), default=None)
+
+def _nearest(seen: Iterable[tuple[str, int]], transport: str, rows: int) -> int | None:
+    """Return the rows nearest to these that a transport was seen on; None where it was not seen."""
+    known = [size for name, size in seen if name == transport]
+    return min(known, key=lambda size: abs(size - rows), default=None)
 
 
 def going_on(costs: Sequence[float], passes: int, left: float) -> int:
