@@ -1,31 +1,35 @@
 """Does the race find the fastest? Runs of an example are recorded once, races are drawn from them afterwards.
 
     .venv/bin/python -m benchmarks.races record trips postgres write polars [rows] [passes]
-    .venv/bin/python -m benchmarks.races simulate results/RUN [races]
+    .venv/bin/python -m benchmarks.races simulate benchmarks/recorded/trips [races] [budget]
+    .venv/bin/python -m benchmarks.races real benchmarks/recorded/trips [budget]
 
 `record` runs every transport that may race on the example, on 10,000 rows and (where it is not ten times as slow as the
-fastest there) on all rows, in shuffled passes. `simulate` draws for every turn of a race one of the recorded times of
-that transport and number of rows, and prints in how many races the winner's recorded median is within 10 % of the best.
+fastest there) on all rows, in shuffled passes. `simulate` holds races over the runs in a folder that has the name of
+its example (benchmarks/replay.py), and prints in how many the winner is within 10 % of the best, and what they took.
+`real` holds the race on engines, as `lab recommend` does, and leaves its recommendation.json in the same folder.
 Recorded runs of the five examples are in benchmarks/recorded/.
 """
 
-import math
 import random
 import sys
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
+from benchmarks import replay
 from harness import settings
 from harness.datasets import examples
 from harness.datasets.own import data
 from harness.model import Case, Experiment, Operation, Run
+from harness.recommend import asking
+from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Wish, divided
-from harness.recommend.race import Race, Turn, mean, stages
+from harness.recommend.intervals import mean
+from harness.recommend.race import stages
 from harness.recommend.racing import EXPERIMENT, SUITE
+from harness.report import recommendation
 from harness.report.answers import EXACT
-from harness.results import folder as folders
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
@@ -64,68 +68,39 @@ def record(name: str, system: str, operation: str, frame: str, rows: int = 100_0
         print(opened.session.folder)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Races drawn from recorded runs: recorded medians of all rows, who won how often, and turns in all."""
-
-    truth: dict[str, float]
-    winners: Counter[str]
-    turns: int
-
-    @property
-    def best(self) -> str:
-        """Who was fastest in the recorded runs."""
-        return min(self.truth, key=self.truth.__getitem__)
-
-    def factor(self, name: str) -> float:
-        """Return how many times as long as the best a transport took in the recorded runs."""
-        return self.truth.get(name, math.inf) / self.truth[self.best]
-
-    @property
-    def within(self) -> int:
-        """In how many races the winner is within 10 % of the best."""
-        return sum(count for name, count in self.winners.items() if self.factor(name) <= WITHIN)
+def simulate(folder: str, races: int = 100, budget: float = BUDGET) -> None:
+    """Draw races from recorded runs, within a budget of seconds, and print how they ended."""
+    record, name = replay.record_of(Path(folder)), Path(folder).name
+    ended = [replay.race(record, name, seed, budget) for seed in range(races)]
+    found = [one for one in ended if one.factor <= WITHIN]
+    enough = [one for one in ended if one.enough]
+    print(f"{folder}: {len({of for of, _ in record.runs})} transports, {races} races of {budget:.0f} s")
+    print(f"winner within {WITHIN} times the truly best in {len(found)}, enough passes in time in {len(enough)}")
+    seconds, runs = (sorted(values) for values in ([one.seconds for one in ended], [one.runs for one in ended]))
+    print(f"{median(seconds):.0f} s at the median, {seconds[-1]:.0f} at most; {median(runs):.0f} runs")
+    print(f"left behind by the budget: {fmean(one.behind for one in ended):.1f} transports a race")
+    for name, count in Counter(f"the best was {one.best}" for one in ended).items():
+        print(f"  {count} {name}")
+    for name, count in Counter(one.winner for one in ended).most_common():
+        print(f"  {count} {name}")
 
 
-def drawn(folder: Path, races: int) -> Drawn:
-    """Draw races from the recorded runs in a folder."""
-    rows = folders.read(folder).rows
-    size = max(row.rows or 0 for row in rows)
-    recorded: dict[tuple[str, int], list[float]] = defaultdict(list)
-    wrong = {row.transport for row in rows if not row.ok or row.fidelity != EXACT}
-    for row in rows:
-        if row.transport not in wrong and row.rows:
-            recorded[row.transport, row.rows].append(row.took)
-    winners, turns = Counter[str](), 0
-    for seed in range(races):
-        race, chance = Race(sorted({row.transport for row in rows}), size, seed), random.Random(seed)
-        for one_pass in race.passes():
-            for turn in one_pass:
-                turns += 1
-                _told(race, turn, recorded, chance)
-        winners[race.leader(size) or "nobody"] += 1
-    return Drawn({name: median(found) for (name, of), found in recorded.items() if of == size}, winners, turns)
-
-
-def simulate(folder: str, races: int = 100) -> None:
-    """Draw races from recorded runs and print how they ended."""
-    found = drawn(Path(folder), races)
-    print(f"{folder}: {len(found.truth)} transports, best {found.best} {found.truth[found.best]:.4f} s")
-    print(f"winner within {WITHIN:.0%} of it in {found.within} of {races} races, {found.turns / races:.0f} runs a race")
-    for name, count in found.winners.most_common():
-        print(f"  {count} {name} ×{found.factor(name):.3f}")
-
-
-def _told(race: Race, turn: Turn, recorded: dict[tuple[str, int], list[float]], chance: random.Random) -> None:
-    if found := recorded.get((turn.transport, turn.rows)):
-        race.tell(turn, chance.choice(found))
-    else:
-        race.fail(turn, "it was not exact, or ten times as slow on a slice")
+def real(folder: str, budget: float = BUDGET) -> None:
+    """Hold the race of a recorded example on engines, within a budget of seconds, and keep what it recommends."""
+    record, name, chosen = replay.record_of(Path(folder)), Path(folder).name, settings.load()
+    own = data.from_frame(examples.example(name, record.rows, chosen.seed), examples.EXAMPLES[name][0])
+    asked = asking.asked(chosen, record.wish, own, budget=budget)
+    found, _ = asking.answered(chosen, asked, print, asking.silent)
+    recommendation.write(Path(folder), found)
+    for line in recommendation.sentences(found):
+        print(line)
 
 
 if __name__ == "__main__":
     command, *rest = sys.argv[1:]
     if command == "record":
         record(*rest[:4], *map(int, rest[4:]))
+    elif command == "real":
+        real(rest[0], *map(float, rest[1:]))
     else:
-        simulate(rest[0], *map(int, rest[1:]))
+        simulate(rest[0], *map(int, rest[1:2]), *map(float, rest[2:]))

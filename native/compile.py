@@ -39,4 +39,4 @@ class CompileHook(BuildHookInterface[Any]):
 
 
 if __name__ == "__main__":
-    print(compile_library())
+    compile_library()

@@ -87,9 +87,10 @@ def test_what_compiles_the_library_has_a_lock_of_its_own_and_stays_nowhere():
     assert f"arrow-wire=={asked['project']['version']}" in PROJECT["project"]["optional-dependencies"]["tuned"]
     for other in LOCKS:
         assert not {"ziglang", "arrow-wire"} & entries(other).keys()
-    assert "/lab/native/install /opt/lab/bin/python /lab/requirements-native.lock" in (
-        ROOT / "images/harness/Dockerfile"
-    ).read_text()
+    assert (
+        "/lab/native/install /opt/lab/bin/python /lab/requirements-native.lock"
+        in (ROOT / "images/harness/Dockerfile").read_text()
+    )
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from harness import settings
 from harness.cli import newest
 from harness.cli.app import app, explained, new_console
 from harness.model import LabError
+from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def recommend(
     of: Annotated[str, typer.Option("--from", help=f"database to read from: {_DATABASES}")] = "",
     frame: Annotated[str, typer.Option(help="what your frame is: polars or pandas")] = "polars",
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
-    budget: Annotated[float, typer.Option(help="seconds that it may take")] = 180.0,
+    budget: Annotated[float, typer.Option(help="seconds that it may take")] = BUDGET,
     without: Annotated[str, typer.Option(help="clients or modules to do without, with commas")] = "",
     style: Annotated[str, typer.Option(help="sync or async; both if not given")] = "",
     max_memory: Annotated[str | None, typer.Option(help="what a transport may take, such as 1GB")] = None,

@@ -28,7 +28,9 @@ class Extra:
 
 
 EXTRAS = {
-    "tuned": Extra("Numba, which compiles the loops of the tuned transports", 218, ("numba",)),
+    "tuned": Extra(
+        "arrow-wire, over which the tuned transports are thin; Numba for others", 218, ("arrow_wire", "numba")
+    ),
     "duckdb": Extra("DuckDB: its own transports; data of the suites scan, stores, elt, tuning", 142, ("duckdb",)),
     "connectorx": Extra("ConnectorX, which reads from both databases", 206, ("connectorx",)),
     "clients": Extra("more clients of databases: asynch, and an SQLAlchemy dialect, which pip builds", 66, ("asynch",)),

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.recommend.budget import BUDGET
+
 if TYPE_CHECKING:
     from harness.report.recommendation import Recommendation
 
@@ -23,7 +25,7 @@ def recommend(
     of: str = "",
     *,
     key: tuple[str, ...] = (),
-    budget: float = 180.0,
+    budget: float = BUDGET,
     external: bool = False,
     without: tuple[str, ...] = (),
     style: str = "",

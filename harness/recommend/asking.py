@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.datasets.own.data import OwnData
 from harness.model import LabError, Operation
 from harness.recommend import judging, racing
+from harness.recommend.budget import BUDGET
 from harness.recommend.eligible import Wish
 from harness.recommend.racing import Asked, Racing
 from harness.report import recommendation, writing
@@ -42,7 +43,7 @@ def asked(
     what: Wish,
     data: OwnData,
     external: bool = False,
-    budget: float = 180.0,
+    budget: float = BUDGET,
     max_memory: int | None = None,
     resume: str | None = None,
     started: float | None = None,
@@ -71,7 +72,7 @@ def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Sh
     with racing.opened(chosen, one, say) as under_way:
         with shown(under_way) as on_row:
             under_way.perform(on_row)
-        folder = under_way.suite_run.session.folder
+        folder = under_way.track.folder
     found = judging.recommendation(under_way, time.monotonic() - one.started)
     recommendation.write(folder, found)
     writing.write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))

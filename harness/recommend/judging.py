@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from statistics import median
 
 from harness import registry, show
 from harness.model import LabError, Origin, Transport
-from harness.recommend.race import interval, mean, ratio_interval
+from harness.recommend.intervals import interval, mean, ratio_interval
+from harness.recommend.race import Race
 from harness.recommend.racing import Racing
 from harness.report.answers import EXACT
 from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation, RuledOut
@@ -50,13 +52,13 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         system=asked.wish.system,
         operation=asked.wish.operation.value,  # type: ignore[arg-type]
         frame=asked.wish.frame,
-        lab=racing.suite_run.session.rig.lab_name,
-        run_id=racing.suite_run.session.run_id,
+        lab=racing.track.lab,
+        run_id=racing.track.run_id,
         rows=largest,
         columns=data.kinds,
         values=data.found,
         fastest=fastest,
-        ties=tuple(one.transport for one in exact if one.transport != best and one.runs > 1 and not one.differs),
+        ties=tuple(one.transport for one in exact if one.transport in race.contenders and _may_be_as_fast(one, best)),
         simplest=min(near, key=_effort),
         leanest=min(known_peaks, key=lambda one: one.peak_rss_bytes or 0, default=fastest),
         usual=tuple(_usual(name, found, race.told) for name in sorted(race.kept)),
@@ -64,7 +66,23 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         ruled_out=_ruled_out(racing),
         ended=racing.ended,
         seconds=round(seconds, 1),
+        left_behind=_left_behind(race, exact),
     )
+
+
+def _may_be_as_fast(figure: Figure, best: str) -> bool:
+    return figure.transport != best and figure.runs > 1 and not figure.differs
+
+
+def _left_behind(race: Race, of_largest: Sequence[Figure]) -> tuple[str, ...]:
+    """Return whom the budget left behind, in the order of their times, without those that their runs show slower."""
+    known = {figure.transport: figure for figure in of_largest}
+    open_still = [name for name in race.transports if name in race.behind and not _shown_slower(known.get(name))]
+    return tuple(sorted(open_still, key=lambda name: known[name].factor if name in known else math.inf))
+
+
+def _shown_slower(figure: Figure | None) -> bool:
+    return figure is not None and figure.differs and figure.factor > 1
 
 
 def _nobody(racing: Racing) -> str:
@@ -73,7 +91,7 @@ def _nobody(racing: Racing) -> str:
         return (
             f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
             f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with "
-            f"--resume {racing.suite_run.session.run_id}"
+            f"--resume {racing.track.run_id}"
         )
     reasons = [reason for reason in racing.race.out.values() if " times as slow" not in reason]
     return f"none of {len(racing.race.transports)} transports brings these data through, such as: {reasons[0]}"

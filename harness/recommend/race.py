@@ -5,31 +5,34 @@ better half: it is whoever is not shown to be slower, as in racing algorithms (M
 Birattari et al., GECCO 2002). All that are still in run once a pass, shuffled, so that slow spells of the machine fall
 on all.
 
-An interval needs a spread, which two or three runs do not tell. So the variance of the logarithm of a transport's times
-is drawn towards what such runs usually have, as the moderated t of Smyth does for genes (Statistical Applications in
-Genetics and Molecular Biology 3, 2004): (d0 s0^2 + d s^2) / (d0 + d), and the interval of the mean has d0 + d degrees
-of freedom. s0 and d0 come from runs that were recorded (see docs/methodology.md, which also says how often it errs).
+Where so many are near-equal that their passes do not fit into what is left of the budget, the field is cut by rank, as
+sequential halving does with a fixed budget (Karnin, Koren & Somekh, ICML 2013), but no more sharply than the budget
+asks. Those are left behind: not out, for they are not shown to be slower.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from statistics import fmean, variance
+
+from harness.recommend.budget import FEWEST, RESERVE, Prices, going_on, whole_pass_fits
+from harness.recommend.intervals import interval, mean
 
 SLICES = (10_000, 100_000)  # rows; the last stage has all
-SPREAD, FREEDOM = 0.11, 3.0  # s0 and d0, of the reference run of the matrix; tests/recommend/test_spread.py
-CONFIDENCE = 0.95
 # A slice does not tell everything about all rows: there only those are out whose interval lies above so many times the
 # end of the leader's.
 MARGINS = {10_000: 2.0, 100_000: 1.5}
 AFTER_ONE = 2.0  # a single run tells nothing of its own spread: then the margin is so many times as wide
 PASSES = {10_000: 2, 100_000: 2}
-LAST_PASSES, MOST_PASSES = 7, 11  # on all rows; more than 7 as long as it is not decided
-DECIDED = 1.15  # times that the winner may take at most as long as anybody else could
+# What a pass on a slice may cost after the first: so much of a pass of the next stage, and of what is left.
+CHEAP, SLICE_SHARE = 0.5, 0.25
+LAST_PASSES, MOST_PASSES = 7, 25  # on all rows; more than 7 of those between whom it is not decided
+PLANNED = 11  # passes that the budget is to do for: what finalists do not need is there for the undecided
+DECIDED = 1.05  # times that the winner may take at most as long as anybody else could
+# What is run for its figure alone: so many passes, and a run may cost so much of what is left.
+USUAL_PASSES, USUAL_SHARE = 3, 1 / 50
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class Race:
     """A race of some transports on so many rows. `told` are the seconds of ok runs, by rows and transport.
 
     `kept` are transports that nobody expects to win, but whose times are asked for: they run in every stage where they
-    are not slower than `patience` times the leader. `out` says why a transport is no longer in.
+    are not slower than `patience` times the leader. `out` says why a transport is no longer in, `behind` are those that
+    the budget left behind. `left` tells the seconds that are left for runs, `after` is how many runs come after the
+    race, none of them slower than the winner.
     """
 
     transports: Sequence[str]
@@ -54,8 +59,12 @@ class Race:
     seed: int
     kept: frozenset[str] = frozenset()
     patience: float = 20.0
+    left: Callable[[], float] = lambda: math.inf
+    after: int = 0
     told: dict[int, dict[str, list[float]]] = field(default_factory=dict)
     out: dict[str, str] = field(default_factory=dict)
+    behind: set[str] = field(default_factory=set)
+    prices: Prices = field(default_factory=Prices)
 
     @property
     def stages(self) -> list[int]:
@@ -64,21 +73,27 @@ class Race:
 
     def passes(self) -> Iterator[list[Turn]]:
         """Yield the runs of one pass after the other, shuffled; all are to be told of before the next is asked for."""
-        for rows in self.stages:
-            last = rows == self.rows
-            for number in range(1, (MOST_PASSES if last else PASSES[rows]) + 1):
-                if last and number > LAST_PASSES and self._decided(rows):
+        for rows, following in zip(self.stages, [*self.stages[1:], None], strict=True):
+            for number in range(1, (MOST_PASSES if following is None else PASSES[rows]) + 1):
+                if not (self._goes_on(number) if following is None else self._worth_a_pass(rows, following)):
                     break
-                chosen = self._still_in(rows, number)
-                if not last and len(self.contenders) == 1:
-                    break  # there is nothing to find out on a slice
-                random.Random(f"{self.seed}/{rows}/{number}").shuffle(chosen)
-                yield [Turn(transport, rows, number) for transport in chosen]
+                scouts = self._scouts() if following is None and number == 1 else []
+                if scouts:
+                    yield self._shuffled(scouts, rows, number)
+                if following is None and number <= LAST_PASSES:
+                    self._leave_behind(number)
+                chosen = self._undecided() if number > LAST_PASSES else self._still_in(rows, number)
+                yield self._shuffled([name for name in chosen if name not in scouts], rows, number)
                 self._drop(rows)
 
-    def tell(self, turn: Turn, seconds: float) -> None:
-        """Take in the time of an ok run."""
+    def _shuffled(self, names: list[str], rows: int, number: int) -> list[Turn]:
+        chance = random.Random(f"{self.seed}/{rows}/{number}")
+        return [Turn(name, rows, number) for name in chance.sample(names, len(names))]
+
+    def tell(self, turn: Turn, seconds: float, cost: float | None = None) -> None:
+        """Take in the time of an ok run, and what it cost with all that comes with it."""
         self.told.setdefault(turn.rows, {}).setdefault(turn.transport, []).append(seconds)
+        self.prices.note(turn.transport, turn.rows, seconds, cost)
 
     def fail(self, turn: Turn, reason: str) -> None:
         """Take in that a run was not ok: who changes or refuses a value is out, whoever it is."""
@@ -90,14 +105,26 @@ class Race:
     @property
     def contenders(self) -> list[str]:
         """Who is still in."""
-        return [transport for transport in self.transports if transport not in self.out]
+        return [name for name in self.transports if name not in self.out and name not in self.behind]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all who are still in had their passes on all rows."""
+        times = self.told.get(self.rows, {})
+        return all(len(times.get(name, ())) >= LAST_PASSES for name in self.contenders)
+
+    def affords(self, turn: Turn) -> bool:
+        """Say whether a run would probably end in what is left, even if its call took twice as long as usual."""
+        rows = turn.rows
+        return self.prices.of(turn.transport, rows) + self.prices.call(turn.transport, rows) <= self.left()
 
     def leader(self, rows: int) -> str | None:
         """Return the contender that is fastest for all that is known: whose interval has the lowest upper end.
 
         By the mean alone one that scatters would win by luck. None before anybody has run.
         """
-        ends = {name: interval(found)[1] for name, found in self.told.get(rows, {}).items() if name not in self.out}
+        times = self.told.get(rows, {})
+        ends = {name: interval(times[name])[1] for name in self.contenders if name in times}
         return min(ends, key=ends.__getitem__) if ends else None
 
     def to_come(self, rows: int, number: int) -> Iterator[tuple[int, int]]:
@@ -108,23 +135,79 @@ class Race:
             if stage >= rows and left > 0:
                 yield stage, left
 
-    def _decided(self, rows: int) -> bool:
-        """Say whether nobody who is still in can be much faster than the leader."""
-        leader, times = self.leader(rows), self.told.get(rows, {})
-        if leader is None:
+    def _goes_on(self, number: int) -> bool:
+        """Say whether there is another pass on all rows: after the seventh only where it is undecided and fits."""
+        if number <= LAST_PASSES:
             return True
-        others = [interval(found)[0] for name, found in times.items() if name not in self.out and name != leader]
-        return not others or interval(times[leader])[1] <= DECIDED * min(others)
+        cost = sum(self.prices.of(name, self.rows) for name in self._undecided())
+        return 0 < cost <= self._left_for_contenders(number)
+
+    def _undecided(self) -> list[str]:
+        """Return who could still be much faster than the leader, and the leader; nobody where it is decided."""
+        leader, times = self.leader(self.rows), self.told.get(self.rows, {})
+        if leader is None:
+            return []
+        border = interval(times[leader])[1] / DECIDED
+        others = [name for name in self.contenders if name != leader and interval(times[name])[0] < border]
+        return [leader, *others] if others else []
+
+    def _worth_a_pass(self, rows: int, following: int) -> bool:
+        """Say whether a pass on a slice finds out something, for less than the next stage would take for it.
+
+        Where a run is mostly the start of its process, a slice is not cheaper than all rows, and tells less.
+        """
+        if not self.told:
+            return len(self.contenders) > 1
+        most = min(CHEAP * self._cost(following), SLICE_SHARE * self.left())
+        return len(self.contenders) > 1 and self._cost(rows) <= most
+
+    def _cost(self, rows: int) -> float:
+        return sum(self.prices.of(name, rows) for name in self.contenders)
+
+    def _left_for_contenders(self, number: int) -> float:
+        """Return what is left from a pass on all rows on, without what is run for figures alone."""
+        in_race = [self.prices.of(name, self.rows) for name in self.contenders]
+        usual = [name for name in self._still_in(self.rows, number) if name not in self.contenders]
+        others = sum(self.prices.of(name, self.rows) for name in usual) * (USUAL_PASSES + 1 - number)
+        return (1 - RESERVE) * self.left() - others - self.after * min(in_race, default=0.0)
+
+    def _ranked(self) -> list[str]:
+        """Return the contenders by their means at the most rows that most have run; nobody before anybody has run."""
+        runs = {rows: len(times) for rows, times in self.told.items() if times}
+        if not runs:
+            return []
+        times = self.told[max(runs, key=lambda rows: (runs[rows] > FEWEST, rows))]
+        return sorted(self.contenders, key=lambda name: mean(times.get(name, [math.inf])))
+
+    def _scouts(self) -> list[str]:
+        """Return the few most promising, who tell what a run on all rows costs before it is said who can have one."""
+        several = len(self.contenders) > FEWEST and not math.isinf(self.left())
+        return self._ranked()[:FEWEST] if several else []
+
+    def _leave_behind(self, number: int) -> None:
+        """Leave behind, before a pass on all rows, who does not fit into what is left: by the rank of their means."""
+        ranked = self._ranked()
+        if not ranked or math.isinf(self.left()):
+            return
+        costs = [self.prices.of(name, self.rows) for name in ranked]
+        left = self._left_for_contenders(number)
+        if number == 1 and whole_pass_fits(costs, LAST_PASSES, left):
+            return  # a slice ranks less well than a pass on all rows
+        many = going_on(costs, PLANNED + 1 - number, left)
+        if many <= FEWEST:
+            many = going_on(costs, LAST_PASSES + 1 - number, left)
+        self.behind.update(ranked[many:])
 
     def _still_in(self, rows: int, number: int) -> list[str]:
+        contenders = self.contenders
         return [
-            *self.contenders,
-            *(name for name in sorted(self.kept) if name in self.out and self._worth_it(name, rows, number)),
+            *contenders,
+            *(name for name in sorted(self.kept) if name not in contenders and self._worth_it(name, rows, number)),
         ]
 
     def _worth_it(self, name: str, rows: int, number: int) -> bool:
-        """Say whether a transport that is out runs on, for the sake of its figure: three times where it is not slow."""
-        if number > 3:
+        """Say whether one that is not in runs on, for the sake of its figure: three times where it is not slow."""
+        if number > USUAL_PASSES or self.prices.of(name, rows) > USUAL_SHARE * self.left():
             return False
         for known in sorted(self.told, reverse=True):
             times, leader = self.told[known].get(name), self.leader(known)
@@ -138,46 +221,13 @@ class Race:
             return
         times = self.told[rows]
         border = interval(times[leader])[1] * MARGINS.get(rows, 1.0) * (AFTER_ONE if len(times[leader]) == 1 else 1.0)
-        for name in self.contenders:
-            if name != leader and name in times and interval(times[name])[0] > border:
+        for name in self.transports:
+            if name not in self.out and name != leader and name in times and interval(times[name])[0] > border:
                 slower = mean(times[name]) / mean(times[leader])
                 self.out[name] = f"{slower:.1f} times as slow as the fastest of {rows:,} rows"
+                self.behind.discard(name)
 
 
 def stages(rows: int) -> list[int]:
     """Return the rows of the stages of a race on so many rows: slices that are much smaller than all, and all."""
     return [*(some for some in SLICES if some * 2 <= rows), rows]
-
-
-def mean(seconds: Sequence[float]) -> float:
-    """Return the geometric mean of some times."""
-    return math.exp(fmean(map(math.log, seconds)))
-
-
-def interval(seconds: Sequence[float]) -> tuple[float, float]:
-    """Return the interval of the mean of some times, also of a single one; see the top of this file."""
-    return ratio_interval(seconds, None)
-
-
-def ratio_interval(of: Sequence[float], to: Sequence[float] | None) -> tuple[float, float]:
-    """Return the interval of how many times as long one sample takes as another (None: as one second)."""
-    samples = [list(map(math.log, one)) for one in (of, to) if one is not None]
-    middle = fmean(samples[0]) - (fmean(samples[1]) if to is not None else 0.0)
-    spreads = [_moderated(logs) for logs in samples]
-    error = math.sqrt(sum(spread / len(logs) for (spread, _), logs in zip(spreads, samples, strict=True)))
-    width = _student(min(freedom for _, freedom in spreads)) * error
-    return math.exp(middle - width), math.exp(middle + width)
-
-
-def _moderated(logs: Sequence[float]) -> tuple[float, float]:
-    """Return the moderated variance of some logarithms, and its degrees of freedom."""
-    own = len(logs) - 1
-    found = variance(logs) if own else 0.0
-    return (FREEDOM * SPREAD**2 + own * found) / (FREEDOM + own), FREEDOM + own
-
-
-@cache
-def _student(freedom: float) -> float:
-    from scipy import stats  # not at the top: it takes a second
-
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))

@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from statistics import fmean, median
 
 from harness.datasets.own import data as own
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
+from harness.recommend.budget import FIRST_GUESS
 from harness.recommend.eligible import LeftOut, Wish, bounds_of, divided
 from harness.recommend.race import Race, Turn
 from harness.report.answers import EXACT
@@ -22,7 +23,6 @@ from harness.run.suite_run import RunRequest, SuiteRun, open_run
 from harness.settings import Settings
 
 SUITE, EXPERIMENT = "matrix", "race"
-LEAST_SECONDS = 0.35  # a run of the smallest transport with its process, its verification and all
 _NO_S3 = "LAB_S3_ENDPOINT names no S3 server that the database reaches, too"
 REPORT_SECONDS = 4.0  # of the budget: for what comes after the last run
 TAIL_SECONDS = 10.0  # beyond the budget, at most: the start of Python, the end of the servers on a machine that is busy
@@ -56,13 +56,28 @@ class Asked:
     started: float = field(default_factory=time.monotonic)
 
 
+@dataclass(frozen=True)
+class Track:
+    """What a race runs on: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
+
+    Real engines, or recorded runs with a clock of their own (benchmarks/races.py). `done` are rows from before.
+    """
+
+    run_id: str
+    lab: str
+    folder: Path
+    perform: Callable[[Sequence[Run], Callable[[Row], None]], None]
+    done: Sequence[Row] = ()
+    now: Callable[[], float] = time.monotonic
+
+
 @dataclass
 class Racing:
     """A race under way: who runs, who was left out before it began, what bounds them, and its rows by their keys.
 
     `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: who gives other
     types than the canonical ones is out. `begun`: everybody has run once. `waiting` are the turns of the pass under way
-    after `turn`, `beside` what each run took beside its call, up to the end of the last one, `last_end`.
+    after `turn`.
     """
 
     asked: Asked
@@ -70,20 +85,20 @@ class Racing:
     entries: dict[str, Transport]
     left_out: list[LeftOut]
     bounds: list[Transport]
-    suite_run: SuiteRun
+    track: Track
     rows: dict[Key, Row] = field(default_factory=dict)
     ended: str = ""
     exact: bool = True
     begun: bool = False
     turn: Turn | None = None
     waiting: deque[Turn] = field(default_factory=deque)
-    beside: list[float] = field(default_factory=list)
-    last_end: float = 0.0
 
-    @property
-    def seconds_left(self) -> float:
-        """What is left of the budget for runs."""
-        return deadline(self.asked) - time.monotonic()
+    def __post_init__(self) -> None:
+        """Tell the race what is left of the budget: from now on it goes by this clock."""
+        self.race.left = self._seconds_left
+
+    def _seconds_left(self) -> float:
+        return deadline(self.asked) - self.track.now()
 
     @property
     def eta(self) -> float:
@@ -96,8 +111,8 @@ class Racing:
         elif self.turn:
             bounds -= self.turn.number
         turns += [Turn(entry.id, self.race.rows, 1) for entry in self.bounds] * bounds
-        of_runs = len(turns) * self._beside_call + sum(map(self._took, turns))
-        return max(min(of_runs, self.seconds_left), 0.0) + REPORT_SECONDS
+        of_runs = sum(self.race.prices.of(turn.transport, turn.rows) for turn in turns)
+        return max(min(of_runs, self._seconds_left()), 0.0) + REPORT_SECONDS
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
         """Run until nobody is in doubt or the budget is used up; `on_row` is told of each row.
@@ -109,10 +124,11 @@ class Racing:
             converted = [row.transport for row in self.rows.values() if row.ok and row.fidelity not in ("", EXACT)]
             if self.race.leader(self.race.stages[0]) is None and converted:
                 self.exact = False
-                self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={})
+                self.race = replace(self.race, transports=list(dict.fromkeys(converted)), told={}, out={}, behind=set())
                 self._race(on_row)
         except _UsedUp:
-            self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
+            if not self.race.finished:
+                self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
             return
         with suppress(_UsedUp):  # figures of bounds are beside the point
             for number in range(1, BOUND_PASSES + 1):
@@ -125,7 +141,7 @@ class Racing:
 
     def _pass(self, turns: Sequence[Turn], on_row: Callable[[Row], None]) -> None:
         """Run one pass, but what was run before. Raises _UsedUp where the budget will not do for the next run."""
-        done = {row.key: row for row in self.suite_run.done} | self.rows
+        done = {row.key: row for row in self.track.done} | self.rows
         self.waiting.clear()
         runs: list[Run] = []
         for turn in turns:
@@ -137,37 +153,36 @@ class Racing:
                 runs.append(run)
         if not runs:
             return
-        self.last_end = time.monotonic()
+        since = [self.track.now()]
         self._next()
 
         def came(row: Row) -> None:
-            now = time.monotonic()
-            self.beside.append(now - self.last_end - (row.took if row.ok else 0.0))
-            self.last_end = now
-            if row.status is Status.AGAIN and self.seconds_left <= 0:
+            now = self.track.now()
+            if row.status is Status.AGAIN and self._seconds_left() <= 0:
                 raise _UsedUp  # it was ended with the budget, which says nothing of it
-            self._take_in(self.turn, row)
+            self._take_in(self.turn, row, now - since.pop())
+            since.append(now)
             on_row(row)
             self._next()
 
-        runner.perform(self.suite_run.session, runs, came)
+        self.track.perform(runs, came)
 
     def _next(self) -> None:
-        """Go on to the next turn of the pass, if there is one."""
+        """Go on to the next turn of the pass, if there is one. Raises _UsedUp where the budget will not do for it."""
         if not self.waiting:
             return
         self.turn = self.waiting.popleft()
-        if self._expected(self.turn) > self.seconds_left:
+        if not self.race.affords(self.turn):
             raise _UsedUp
 
-    def _take_in(self, turn: Turn | None, row: Row) -> None:
+    def _take_in(self, turn: Turn | None, row: Row, cost: float | None = None) -> None:
         self.rows[row.key] = row
         if turn is None or turn.transport not in self.race.transports:
             return
         if reason := self._wrong(row):
             self.race.fail(turn, reason)
         else:
-            self.race.tell(turn, row.took)
+            self.race.tell(turn, row.took, cost)
 
     def _wrong(self, row: Row) -> str:
         """Say why the transport of a row cannot be recommended, or nothing."""
@@ -184,28 +199,6 @@ class Racing:
         case = Case(self.entries[turn.transport], EXPERIMENT, own.NAME, {"rows": turn.rows})
         return Run(case, turn.number, order)
 
-    def _expected(self, turn: Turn) -> float:
-        """Return the seconds that a run will take; its call counts twice, for what is verified then takes time, too."""
-        return self._beside_call + 2 * self._took(turn)
-
-    def _took(self, turn: Turn) -> float:
-        """Return the seconds of a call by earlier ones of its transport, best of the same size; 0 without any."""
-        same = [row for row in self.rows.values() if row.ok and row.transport == turn.transport]
-        of_size = [row.took for row in same if row.rows == turn.rows]
-        if of_size:
-            return fmean(of_size)
-        return same[-1].took * turn.rows / same[-1].rows if same and same[-1].rows else 0.0
-
-    @property
-    def _beside_call(self) -> float:
-        """The seconds of a run beside its call, as they were in this race: its process, its verification and all."""
-        return max(LEAST_SECONDS, median(self.beside)) if self.beside else LEAST_SECONDS
-
-
-def deadline(asked: Asked) -> float:
-    """Return when the last run has to be over, by the monotonic clock."""
-    return asked.started + asked.budget - REPORT_SECONDS
-
 
 @contextmanager
 def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iterator[Racing]:
@@ -215,7 +208,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     usual = {entry.id for entry in eligible if entry.id in asked.usual}
-    least = REPORT_SECONDS + LEAST_SECONDS * len(eligible)
+    least = REPORT_SECONDS + FIRST_GUESS * len(eligible)
     if asked.budget < least:
         raise LabError(
             f"expected a budget of at least {least:.0f} s, which is one pass over {len(eligible)} transports, found "
@@ -241,8 +234,19 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
             raise LabError(f"no transport can run here: {left_out[-1].reason}; lab doctor says more")
         here = [entry for entry in bounds if not missing(entry)]
         entries |= {entry.id: entry for entry in here}
-        ending = replace(suite_run, session=replace(suite_run.session, deadline=deadline(asked)))
-        yield Racing(asked, race, entries, left_out, here, ending)
+        race.after = len(here)
+        yield Racing(asked, race, entries, left_out, here, _track(suite_run, asked))
+
+
+def _track(suite_run: SuiteRun, asked: Asked) -> Track:
+    session = replace(suite_run.session, deadline=deadline(asked))
+    perform = partial(runner.perform, session)
+    return Track(session.run_id, session.rig.lab_name, session.folder, perform, suite_run.done)
+
+
+def deadline(asked: Asked) -> float:
+    """Return when the last run has to be over, by the clock of the race."""
+    return asked.started + asked.budget - REPORT_SECONDS
 
 
 def _plan(settings: Settings, asked: Asked, race: Race, bounds: Sequence[Transport]) -> Plan:

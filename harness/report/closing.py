@@ -52,15 +52,16 @@ def closing(
     `short` one is asked for. `cores` are those of the machine.
     """
     said = sentences(suite, rows, summaries, cores)
-    shapes = [printable(table, width) for table in _shapes(suite, rows, summaries)]
+    texts = list(_shapes(suite, rows, summaries))
+    shapes = [printable(table, width) for table in texts]
     if not short:
         whole = [*tables(summaries, width, suite.published), *shapes[:1]]
         # A table has a title and a head, every case a row: hundreds of them need not be laid out to know.
         if 5 * len(whole) + len(summaries) <= room and _heights(whole, width) + lines(said, width) <= room:
             return Closing(whole, said)
     left = room - min(lines(said, width), room // 2)
-    first = next((shape for shape in shapes if _heights([shape], width) <= left), shapes[-1] if shapes else None)
-    kept = [first] if first else []
+    fitting = (shape for shape in shapes if _heights([shape], width) <= left)
+    kept = [next(fitting, None) or _shortened(texts[-1], width, left)] if texts else []
     return Closing(kept, _cut(said, width, room - _heights(kept, width), "report.md"))
 
 
@@ -75,16 +76,19 @@ def _shapes(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary]) -> 
     """Yield the answers in ever smaller shapes: fewer columns first, then fewer roles."""
     if suite.answers is None:
         if found := leaders(summaries):
-            yield _as_texts(found)
+            yield from _ever_smaller(_as_texts(found))
         return
     if not (found_answers := answers(suite.answers, rows, summaries)):
         return
     for roles in _FEWER_ROLES:
-        table = answer_tables.in_one(found_answers, roles)
-        for count in range(len(table.droppable) + 1):
-            smallest = _without(table, [place for group in table.droppable[:count] for place in group])
-            yield smallest
+        *_, smallest = shapes = list(_ever_smaller(answer_tables.in_one(found_answers, roles)))
+        yield from shapes
     yield _without(smallest, [0])  # ids say it, too: what comes from where and goes to what
+
+
+def _ever_smaller(table: TextTable) -> Iterator[TextTable]:
+    for count in range(len(table.droppable) + 1):
+        yield _without(table, [place for group in table.droppable[:count] for place in group])
 
 
 def _as_texts(table: PageTable) -> TextTable:
@@ -93,6 +97,17 @@ def _as_texts(table: PageTable) -> TextTable:
     names = frozenset(table.head.index(name) for name in ("fastest", "second", "least memory"))
     rows = tuple(tuple(cell.text for cell in row) for row in table.rows)
     return TextTable(table.title, table.head, rows, wide=wide, names=names, droppable=((6, 7), (4, 5)))
+
+
+def _shortened(table: TextTable, width: int, room: int) -> Group:
+    """Return the first rows of a table, as many as fit, and one at least."""
+    count = len(table.rows)
+    while True:
+        title = f"{table.title}: {count} of {len(table.rows)} lines, all are in report.md"
+        shown = printable(replace(table, title=title, rows=table.rows[:count]), width)
+        if count == 1 or _heights([shown], width) <= room:
+            return shown
+        count -= 1
 
 
 def _without(table: TextTable, places: Sequence[int]) -> TextTable:

@@ -23,6 +23,7 @@ LEANEST, USUAL, BOUND = "leanest", "usual", "the server alone"
 SIMPLE_WITHIN = 1.3  # times as long as the fastest
 _HEAD = ("which", "transport", "seconds", "interval", "times as long", "interval of that", "peak MB", "needs", "lines")
 _MOST_VALUES, _MOST_TIES, _MOST_OTHERS = 8, 5, 3  # that are told on the screen; all stand in recommendation.json
+_MOST_NAMES = 3  # of transports that were left behind; all stand in recommendation.json
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ class Recommendation:
     """The answer of a race: who is the fastest exact transport for a frame, and what stands beside it.
 
     `columns` maps the columns of the data to their kinds, `values` the kinds of values that were found in them to the
-    columns. `ties` are transports that are not shown to be slower than the fastest. `ended` says why the race ended
-    before its finalists had their passes; empty where it did not. `seconds` is what all of it took.
+    columns. `ties` are transports that are not shown to be slower than the fastest, `left_behind` those of which
+    nothing is shown because the budget left them behind. `ended` says why the race ended before its finalists had their
+    passes; empty where it did not. `seconds` is what all of it took.
     """
 
     system: str
@@ -91,6 +93,7 @@ class Recommendation:
     ruled_out: tuple[RuledOut, ...]
     ended: str
     seconds: float
+    left_behind: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         """Return the screen as a table, which is how a notebook shows it."""
@@ -164,6 +167,12 @@ def _sentences(found: Recommendation) -> Iterator[str]:
     if found.ties:
         more = f" and {len(found.ties) - _MOST_TIES} more: see {FILE}" if len(found.ties) > _MOST_TIES else ""
         yield f"{NO_DIFFERENCE} between it and {', '.join(found.ties[:_MOST_TIES])}{more}"
+    if found.left_behind:
+        several = len(found.left_behind) > 1
+        yield (
+            f"{len(found.left_behind)} transport{'s were' if several else ' was'} left behind by the budget, not shown "
+            f"to be slower: {_first(found.left_behind)}; a larger --budget lets {'them' if several else 'it'} go on"
+        )
     if found.ended:
         yield f"{found.ended} before all finalists had their runs: figures are of {found.fastest.runs}"
     kinds: dict[str, list[RuledOut]] = {}
@@ -190,6 +199,11 @@ def _others(out: Sequence[RuledOut]) -> Iterator[str]:
         yield f"{_count(len(those))} out, such as {those[0].transport}: {reason}"
     if rest := sum(len(those) for _, those in of_most[_MOST_OTHERS:]):
         yield f"{_count(rest)} out for {len(of_most) - _MOST_OTHERS} other reasons: see {FILE}"
+
+
+def _first(names: Sequence[str]) -> str:
+    told, rest = names[:_MOST_NAMES], len(names) - _MOST_NAMES
+    return ", ".join(told) + (f" and {rest} more (see {FILE})" if rest > 0 else "")
 
 
 def _count(number: int) -> str:

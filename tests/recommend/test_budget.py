@@ -2,8 +2,9 @@
 
 import io
 import time
-from types import SimpleNamespace
-from typing import Any, cast
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,7 +17,7 @@ from harness.model import Operation, Run, Status
 from harness.recommend import racing
 from harness.recommend.eligible import Wish
 from harness.recommend.race import LAST_PASSES, Race, Turn
-from harness.recommend.racing import LEAST_SECONDS, REPORT_SECONDS, Asked, Racing
+from harness.recommend.racing import REPORT_SECONDS, Asked, Racing, Track
 from tests.report.cases import row
 
 FIRST, SECOND = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_polars_copy_text"
@@ -51,8 +52,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def begun(budget: float) -> Racing:
     asked = Asked(Wish("postgres", Operation.WRITE, "polars"), OWN, "embedded", budget, started=time.monotonic())
     entries = {name: registry.one(name) for name in (FIRST, SECOND)}
-    suite_run = cast(Any, SimpleNamespace(session=None, done=[]))
-    return Racing(asked, Race(list(entries), OWN.rows, 1), entries, [], [], suite_run)
+    perform: Any = partial(racing.runner.perform, None)
+    track = Track("a race", "embedded", Path(), perform, now=time.monotonic)
+    return Racing(asked, Race(list(entries), OWN.rows, 1), entries, [], [], track)
 
 
 def test_no_run_is_begun_that_would_not_end_within_the_budget(runs: dict[str, Any]) -> None:
@@ -89,11 +91,12 @@ def test_a_run_that_the_end_of_the_budget_cut_off_says_nothing_of_its_transport(
 def test_it_says_when_it_will_end_and_is_right_once_it_knows_its_runs(runs: dict[str, Any]) -> None:
     told: list[tuple[float, float]] = []
     under_way = begun(500.0)
+    runs["took"] = {FIRST: 1.0, SECOND: 1.12}  # near, and yet decided after seven passes
     under_way.perform(lambda one: told.append((runs["now"], under_way.eta)))
     ended = runs["now"] + REPORT_SECONDS
     after_a_pass = told[2:LAST_PASSES]
     assert after_a_pass
-    for now, eta in after_a_pass:  # up to MOST_PASSES only where two are alike
+    for now, eta in after_a_pass:
         assert eta <= ended - now + 0.01
         assert eta >= 0.5 * (ended - now)
     assert told[-1][1] == pytest.approx(REPORT_SECONDS, abs=0.01)
@@ -121,11 +124,3 @@ def test_the_progress_shows_when_it_will_end_and_when_at_the_latest(
     said = shown.getvalue() if terminal else capsys.readouterr().out
     assert eta in said
     assert ("of 300 s" if terminal else "at most 3:17]") in said
-
-
-def test_what_runs_take_beside_their_calls_here_is_expected_of_the_next_ones() -> None:
-    under_way = begun(100.0)
-    turn = Turn(FIRST, 1_000, 1)
-    assert under_way._expected(turn) == LEAST_SECONDS
-    under_way.beside = [3.0, 2.0, 30.0]  # a busy machine, and one that hung
-    assert under_way._expected(turn) == 3.0

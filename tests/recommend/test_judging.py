@@ -1,8 +1,8 @@
 """What a race has shown becomes a recommendation: fastest, simplest, leanest, ties, usual ones, and who is out."""
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,7 +13,7 @@ from harness.model import LabError, Operation, Status
 from harness.recommend import judging
 from harness.recommend.eligible import LeftOut, Wish
 from harness.recommend.race import Race, Turn
-from harness.recommend.racing import Asked, Racing
+from harness.recommend.racing import Asked, Racing, Track
 from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation
 from harness.results.row import Row
 from tests.report.cases import row
@@ -27,11 +27,10 @@ OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
 def racing(names: list[str], max_memory: int | None = None, usual: frozenset[str] = frozenset()) -> Racing:
     """A race of these transports, of which nothing has run yet."""
     asked = Asked(Wish("postgres", Operation.WRITE, "polars"), OWN, "embedded", 60.0, max_memory, usual)
-    session = SimpleNamespace(rig=SimpleNamespace(lab_name="embedded"), run_id="an-id")
     entries = {name: registry.one(name) for name in names}
-    suite_run = cast(Any, SimpleNamespace(session=session, done=[]))
+    track = Track("an-id", "embedded", Path(), lambda runs, on_row: None)
     race = Race(names, OWN.rows, 1, usual)
-    return Racing(asked, race, entries, [], [], suite_run, begun=True)
+    return Racing(asked, race, entries, [], [], track, begun=True)
 
 
 def ran(under_way: Racing, name: str, *seconds: float, peak: int = 10_000_000, **more: Any) -> None:

@@ -2,21 +2,14 @@
 
 import math
 import random
-from itertools import chain
+from itertools import chain, pairwise
 
 import pytest
 from numpy.random import default_rng
 
-from harness.recommend.race import (
-    FREEDOM,
-    LAST_PASSES,
-    MOST_PASSES,
-    SPREAD,
-    Race,
-    interval,
-    mean,
-    ratio_interval,
-)
+from harness.recommend.budget import FEWEST, Prices
+from harness.recommend.intervals import FREEDOM, SPREAD, interval, mean, ratio_interval
+from harness.recommend.race import LAST_PASSES, MOST_PASSES, Race
 
 
 def ran(race: Race, seconds: dict[str, float], spread: float = 0.0, seed: int = 1) -> list[tuple[str, int, int]]:
@@ -28,9 +21,9 @@ def ran(race: Race, seconds: dict[str, float], spread: float = 0.0, seed: int = 
     return turns
 
 
-def test_a_slow_one_is_out_after_the_first_slice_and_those_that_are_equal_have_seven_passes() -> None:
+def test_a_slow_one_is_out_after_the_first_slice_and_those_that_are_near_have_seven_passes() -> None:
     race = Race(["a", "b", "slow"], 100_000, 1)
-    turns = ran(race, {"a": 1.0, "b": 1.02, "slow": 9.0})
+    turns = ran(race, {"a": 1.0, "b": 1.1, "slow": 9.0})
     assert race.out == {"slow": "9.0 times as slow as the fastest of 10,000 rows"}
     assert {(name, rows): number for name, rows, number in turns} == {
         ("a", 10_000): 2,
@@ -132,7 +125,96 @@ def test_the_winner_is_within_a_tenth_of_the_best_in_95_of_100_races() -> None:
 
 
 def test_it_goes_on_while_somebody_could_be_much_faster_and_no_longer() -> None:
-    wide, narrow = (Race(["a", "b"], 5_000, 1) for _ in range(2))
-    ran(wide, {"a": 1.0, "b": 1.0}, 0.3)
-    ran(narrow, {"a": 1.0, "b": 1.0}, 0.001)
+    wide, narrow = (Race(["a", "b", "c"], 5_000, 1) for _ in range(2))
+    ran(wide, {"a": 1.0, "b": 1.0, "c": 1.0}, 0.6)
+    ran(narrow, {"a": 1.0, "b": 1.1, "c": 1.1}, 0.001)
     assert [len(race.told[5_000]["a"]) for race in (wide, narrow)] == [MOST_PASSES, LAST_PASSES]
+
+
+def test_after_the_seventh_pass_only_those_run_who_could_still_be_much_faster() -> None:
+    race = Race(["leader", "wild", "steady"], 5_000, 1)
+    for turn in chain.from_iterable(race.passes()):
+        wild = 2.4 if turn.number % 2 else 0.6
+        race.tell(turn, {"leader": 1.0, "wild": wild, "steady": 1.1}[turn.transport])
+    assert {name: len(times) for name, times in race.told[5_000].items()} == {
+        "leader": MOST_PASSES,
+        "wild": MOST_PASSES,
+        "steady": LAST_PASSES,
+    }
+
+
+class Clock:
+    """A race of so many equal transports against a clock: a run costs half a second beside its call, and more of many.
+
+    `beside_a_million` are the seconds that come with a call of a million rows, such as for verifying them.
+    """
+
+    def __init__(self, many: int, rows: int, call: float, budget: float, beside_a_million: float = 0.0) -> None:
+        self.left, drawn = budget, random.Random(1)
+        self.race = Race([f"t{place:02d}" for place in range(many)], rows, 1, left=lambda: self.left)
+        self.fields: list[tuple[int, int]] = []  # rows and runs of each pass
+        for turns in self.race.passes():
+            self.fields += [(turns[0].rows, len(turns))] if turns else []
+            for turn in turns:
+                seconds = call * turn.rows / rows * math.exp(drawn.gauss(0, 0.02))
+                cost = seconds + 0.5 + beside_a_million * turn.rows / 1_000_000
+                assert self.race.affords(turn)
+                self.left -= cost
+                self.race.tell(turn, seconds, cost)
+
+
+def test_where_passes_of_all_do_not_fit_the_field_is_cut_by_and_by_and_finalists_have_their_passes_in_time() -> None:
+    clock = Clock(46, 100_000, 0.1, 100.0)
+    on_all_rows = [many for rows, many in clock.fields if rows == 100_000]
+    assert clock.left >= 0
+    scouts = on_all_rows.pop(0)
+    on_all_rows[0] += scouts
+    assert (scouts, on_all_rows[0]) == (FEWEST, 46)
+    assert on_all_rows[:LAST_PASSES] == sorted(on_all_rows[:LAST_PASSES], reverse=True)
+    assert max(before / after for before, after in pairwise(on_all_rows[:LAST_PASSES])) < 2
+    assert FEWEST <= len(clock.race.contenders) < 46
+    assert clock.race.finished
+    assert clock.race.out == {}
+    assert len(clock.race.behind) == 46 - len(clock.race.contenders)
+
+
+def test_what_a_run_on_all_rows_costs_beside_its_call_is_found_out_before_many_have_run() -> None:
+    clock = Clock(46, 1_000_000, 1.0, 170.0, beside_a_million=2.0)
+    assert clock.left >= 0
+    assert clock.race.finished
+
+
+def test_one_run_that_waits_for_the_tables_does_not_make_all_runs_look_dear() -> None:
+    prices = Prices()
+    for name in "abcd":
+        prices.note(name, 10_000, 0.1, 0.6)
+    for name, beside in (("a", 5.0), ("b", 0.6), ("c", 0.6)):
+        prices.note(name, 100_000, 1.0, 1.0 + beside)
+    assert prices.of("d", 100_000) == pytest.approx(1.0 + 0.6)
+    assert prices.of("a", 100_000) == pytest.approx(1.0 + 2 * 0.6)
+
+
+def test_nobody_is_left_behind_where_all_passes_fit() -> None:
+    assert Clock(46, 100_000, 0.1, 400.0).race.behind == set()
+    assert Clock(46, 100_000, 0.1, math.inf).race.behind == set()
+
+
+def test_the_budget_leaves_behind_the_slowest_and_who_is_later_shown_to_be_slower_is_out() -> None:
+    left, left_behind = [60.0], set[str]()
+    race = Race([f"t{place:02d}" for place in range(40)], 5_000, 1, left=lambda: left[0])
+    for turns in race.passes():
+        left_behind |= race.behind
+        for turn in turns:
+            seconds = 0.1 * 1.02 ** int(turn.transport[1:])
+            left[0] -= seconds + 0.5
+            race.tell(turn, seconds, seconds + 0.5)
+    assert race.behind
+    assert max(race.contenders) < min(race.behind)
+    assert left_behind & race.out.keys()
+    assert race.behind.isdisjoint(race.out)
+
+
+def test_a_slice_whose_pass_is_no_cheaper_than_one_of_all_rows_has_one_pass_or_none() -> None:
+    cheap, dear = Clock(10, 300_000, 20.0, math.inf), Clock(10, 300_000, 0.2, math.inf)
+    assert [rows for rows, _ in cheap.fields[:5]] == [10_000, 10_000, 100_000, 100_000, 300_000]
+    assert [rows for rows, _ in dear.fields[:2]] == [10_000, 300_000]

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-from harness.recommend.race import FREEDOM, SPREAD
+from harness.recommend.intervals import FREEDOM, SPREAD
 from harness.results import runs_csv
 from harness.settings import ROOT
 

@@ -1,0 +1,88 @@
+"""What runs of a race cost, and how many transports go on so that all passes that are left fit into the budget. Pure.
+
+A run costs its call and what comes with it: a process, its imports, preparing, verifying. Both are told from runs that
+were seen, of the same transport where there are some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+
+BUDGET = 180.0  # seconds, if a person asks for no other
+FIRST_GUESS = 0.35  # seconds of what comes with a call, before any run was seen
+OUTLYING = 2.0  # times the median of all: more is not believed of a single run
+FEWEST = 3  # transports that the budget leaves in the race
+SHARPEST = 0.5  # the ratio of sequential halving, by which the field is cut before a pass where all had one before
+RESERVE = 0.1  # of what is left: runs scatter
+
+
+@dataclass
+class Prices:
+    """What runs took that were seen, by transport and rows: calls, and what came with them."""
+
+    _calls: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+    _beside: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+
+    def note(self, transport: str, rows: int, call: float, cost: float | None) -> None:
+        """Take in the seconds of a call and of the whole run, if they are known."""
+        self._calls.setdefault((transport, rows), []).append(call)
+        if cost is not None:
+            self._beside.setdefault((transport, rows), []).append(max(cost - call, 0.0))
+
+    def of(self, transport: str, rows: int) -> float:
+        """Return the seconds that a run will probably take, with all that comes with it."""
+        return self.call(transport, rows) + self._with_it(transport, rows)
+
+    def call(self, transport: str, rows: int) -> float:
+        """Return the seconds that its call will probably take; 0 where nothing is known."""
+        nearest = _nearest(self._calls, transport, rows)
+        return fmean(self._calls[transport, nearest]) * rows / nearest if nearest else 0.0
+
+    def _with_it(self, transport: str, rows: int) -> float:
+        """Return what will come with a call: as it did at the nearest rows, and as much more as it was for others.
+
+        Medians, and no single run alone: the first one of so many rows waits until the tables are there.
+        """
+        own = _nearest(self._beside, transport, rows)
+        if own is None:
+            return fmean(map(fmean, self._beside.values())) if self._beside else FIRST_GUESS
+        seen = self._beside[transport, own]
+        if own == rows and len(seen) > 1:
+            return median(seen)
+        if own == rows:
+            of_all = [cost for (_, size), costs in self._beside.items() if size == rows for cost in costs]
+            return min(seen[0], OUTLYING * median(of_all))
+        here = [name for name, size in self._beside if size == rows and (name, own) in self._beside]
+        more = [fmean(self._beside[name, rows]) - fmean(self._beside[name, own]) for name in here]
+        return median(seen) + max(median(more) if more else 0.0, 0.0)
+
+
+def _nearest(seen: Iterable[tuple[str, int]], transport: str, rows: int) -> int | None:
+    """Return the rows nearest to these that a transport was seen on; None where it was not seen."""
+    known = [size for name, size in seen if name == transport]
+    return min(known, key=lambda size: abs(size - rows), default=None)
+
+
+def going_on(costs: Sequence[float], passes: int, left: float) -> int:
+    """Return how many of a field run the next of so many passes that are to end in the seconds left.
+
+    `costs` are those of a run of each, the most promising first. The field is cut by the same ratio before each pass,
+    no more sharply than the budget asks, and never below FEWEST.
+    """
+    return next(
+        (many for many in range(len(costs), FEWEST, -1) if _total(costs, passes, many / len(costs)) <= left),
+        min(FEWEST, len(costs)),
+    )
+
+
+def whole_pass_fits(costs: Sequence[float], passes: int, left: float) -> bool:
+    """Say whether all can run once more and the field be halved from then on, in the seconds left."""
+    return sum(costs) + _total(costs, passes - 1, SHARPEST) <= left
+
+
+def _total(costs: Sequence[float], passes: int, ratio: float) -> float:
+    """Return the seconds of so many passes of a field that is cut by a ratio before each."""
+    sizes = (max(FEWEST, round(len(costs) * ratio**number)) for number in range(1, passes + 1))
+    return sum(sum(costs[:size]) for size in sizes)
