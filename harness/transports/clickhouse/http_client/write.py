@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 
 from harness.registry import Unsupported, transport
-from harness.transports.clickhouse.http_client.blocks import blocks_of, slices
 from harness.transports.clickhouse.http_client.client import (
     FOR_PANDAS,
     FOR_POLARS,
@@ -17,13 +18,15 @@ from harness.transports.clickhouse.http_client.client import (
     send,
     server_at,
 )
-from harness.transports.clickhouse.http_client.frames import check_names, table_of_pandas, table_of_polars
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
 
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
 PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
 PATH = "HTTP INSERT FORMAT Native"
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
+SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
+MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
+KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 
 
 @contextmanager
@@ -62,13 +65,13 @@ class _Blocks:
     def _all(self, reader, types, partition_key, parts):
         from arrow_wire import clickhouse
 
-        for batch in slices(reader, SLICE_ROWS):
+        for batch in _slices(reader, SLICE_ROWS):
             named = zip(batch.schema.names, batch.columns, strict=True)
             try:
                 columns = clickhouse.Columns([(name, array, types[name]) for name, array in named])
             except TypeError as error:
                 raise Unsupported(str(error)) from None
-            for rows in blocks_of(batch, partition_key, parts):
+            for rows in _blocks_of(batch, partition_key, parts):
                 yield columns, rows
 
 
@@ -113,7 +116,7 @@ def write_stream(connection, reader, table):
     value that its column does not hold; column and row are named.
     """
     names = list(reader.schema.names)
-    check_names(names)
+    _check_names(names)
     clients, user, parameters = connection
     types = {name: kind for name, kind, _ in described(clients[0], user, parameters, f"TABLE {identifier(table)}")}
     for name in names:
@@ -156,6 +159,125 @@ def _staged(connection, table, names):
     _ask(connection, f"DROP TABLE {identifier(staging)} SYNC")
 
 
+def _slices(reader, most):
+    """Yield the rows of a record batch reader as record batches of so many rows, or fewer where they are wide."""
+    import pyarrow as pa
+
+    held, rows, size = [], 0, 0
+    for batch in reader:
+        while len(batch):
+            piece = batch.slice(0, most - rows)
+            batch = batch.slice(len(piece))
+            held.append(piece)
+            rows, size = rows + len(piece), size + piece.nbytes
+            if rows == most or size >= SLICE_BYTES:
+                yield _joined(pa.Table.from_batches(held))
+                held, rows, size = [], 0, 0
+    if held:
+        yield _joined(pa.Table.from_batches(held))
+
+
+def _joined(table):
+    """Return a table as one record batch; what is in one piece already is not copied."""
+    import pyarrow as pa
+
+    arrays = []
+    for column in table.columns:
+        if column.num_chunks > 1:
+            column = column.unify_dictionaries()
+        arrays.append(column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks))
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _blocks_of(batch, partition_key, parts):
+    """Return the rows of each block: of one partition each, or equal parts that stand together."""
+    import numpy as np
+
+    groups = _partitions(batch, partition_key, parts)
+    if groups is None:
+        cuts = [len(batch) * number // parts for number in range(parts + 1)]
+        return [range(low, high) for low, high in pairwise(cuts) if low < high]
+    order = np.argsort(groups, kind="stable").astype(np.uint64)
+    ends = np.cumsum(np.bincount(groups))
+    return [rows for rows in np.split(order, ends[:-1]) if len(rows)]
+
+
+def _partitions(batch, partition_key, parts):
+    """Return a number for every row, of its partition; None where these are too many, too few or not known.
+
+    This is about speed alone, the server splits and sorts what it gets. The keys known here are a date, its month and
+    its year.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    found = re.fullmatch(KNOWN_KEY, partition_key)
+    if not found or found[2] not in batch.schema.names:
+        return None
+    column = batch[found[2]]
+    dated = pa.types.is_date(column.type) or (pa.types.is_timestamp(column.type) and found[1])
+    if not dated or column.null_count or not len(column):
+        return None
+    days = column.cast(pa.date32(), safe=False).view(pa.int32()).to_numpy()
+    unit, first, last = {"toYYYYMM": "M", "toYear": "Y"}.get(found[1], "D"), int(days.min()), int(days.max())
+    if last - first > 366 * MOST_GROUPS:
+        return None
+    numbers = np.arange(first, last + 1).astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
+    if not parts <= numbers[-1] - numbers[0] + 1 <= MOST_GROUPS:
+        return None
+    return (numbers - numbers[0]).astype(np.uint8)[days - first]
+
+
+def _check_names(names):
+    """Raise ValueError unless there are columns, all named by a text, and each name once."""
+    if not names:
+        raise ValueError("expected a frame with columns of the table, found none; give it some")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
+        if names.count(name) > 1:
+            raise ValueError(f'column "{name}": expected each name once, found {names.count(name)}; rename or drop one')
+
+
+def _table_of_polars(frame):
+    """Return a polars frame as an Arrow table that shares its memory, but for objects and numbers of 128 bits."""
+    import polars as pl
+    import pyarrow as pa
+
+    wide = pl.col(pl.Int128, pl.UInt128)  # for which Arrow has no type
+    objects = {column.name: _of_objects(column.name, column.to_list()) for column in frame if column.dtype == pl.Object}
+    plain = frame.drop(list(objects)).with_columns(wide.cast(pl.String))
+    table = plain.to_arrow(compat_level=pl.CompatLevel.newest())
+    return pa.table({name: objects[name] if name in objects else table[name] for name in frame.columns})
+
+
+def _table_of_pandas(frame):
+    """Return a pandas frame as an Arrow table, which shares the memory of numpy's and Arrow's columns.
+
+    A NaN among floats stays one; in a column of objects it is a null, as None is.
+    """
+    import pyarrow as pa
+
+    return pa.table({name: _of_series(name, values) for name, values in frame.items()})
+
+
+def _of_series(name, values):
+    import pyarrow as pa
+
+    if values.dtype == object:
+        return _of_objects(name, values, from_pandas=True)
+    return pa.array(values.to_numpy() if values.dtype in ("float64", "float32", "float16") else values)
+
+
+def _of_objects(name, values, **how):
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, **how)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise Unsupported(f'column "{name}": expected objects of one type, found: {error}; cast them first') from None
+
+
 @transport(
     "write",
     frame="polars",
@@ -171,8 +293,8 @@ def write_polars_tuned(connection, frame, table):
     partition key. All or nothing: the rows go into a table of their own, whose parts are then linked into the other at
     once (ATTACH PARTITION ALL FROM). What the column cannot hold is refused with its row.
     """
-    check_names(frame.columns)
-    write_stream(connection, table_of_polars(frame).to_reader(), table)
+    _check_names(frame.columns)
+    write_stream(connection, _table_of_polars(frame).to_reader(), table)
 
 
 @transport(
@@ -189,5 +311,5 @@ def write_pandas_tuned(connection, frame, table):
     A NaN in a column of floats stays a NaN, in one of objects it is a null. Timestamps at midnight become days where
     the column has days.
     """
-    check_names(list(frame.columns))
-    write_stream(connection, table_of_pandas(frame).to_reader(), table)
+    _check_names(list(frame.columns))
+    write_stream(connection, _table_of_pandas(frame).to_reader(), table)
