@@ -14,6 +14,7 @@ from harness.transports.clickhouse.http_client.client import (
     send,
 )
 from harness.transports.clickhouse.sql import identifier
+from harness.transports.parts import write_part
 
 connect = reading
 PINNED = {**UNCOMPRESSED, "output_format_native_write_json_as_string": "1"}
@@ -46,14 +47,16 @@ def _batches(connection, table, text, enough):
             client.close()
 
 
-def read_stream(connection, table):
+def read_stream(connection, table, text=None):
     """Return a reader of record batches: a table of any size, of which a few blocks are in memory at a time.
+
+    `text` is the Arrow type of texts, string_view where it is not given.
 
     Until it is read to its end, nothing else can be asked on this connection.
     """
     import pyarrow as pa
 
-    batches = _batches(connection, table, pa.string_view(), BATCH_ROWS)
+    batches = _batches(connection, table, text or pa.string_view(), BATCH_ROWS)
     return pa.RecordBatchReader.from_batches(next(batches), batches)
 
 
@@ -124,3 +127,17 @@ def _series(array):
     if of_numpy and not array.null_count:
         return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
     return pd.Series(array, dtype=pd.ArrowDtype(kind), copy=False)
+
+
+@transport(
+    "unload",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=["arrow_wire", "numpy", "pyarrow.parquet"],
+    settings=PINNED,
+)
+def unload_tuned(connection, table, destination):
+    """Fetch the table as read_polars_tuned does, and write its rows, as they arrive, as one Parquet file."""
+    import pyarrow as pa
+
+    write_part(destination, "rows", read_stream(connection, table, pa.large_string()))

@@ -19,11 +19,13 @@ from harness.transports.clickhouse.http_client.client import (
     server_at,
 )
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
+from harness.transports.parts import batches
 
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
 PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
 PATH = "HTTP INSERT FORMAT Native"
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
+STREAM_ROWS = 262_144  # of a file: more parts, less memory
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
 KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
@@ -51,9 +53,9 @@ def _ask(connection, query):
 class _Blocks:
     """Hands out the blocks of a reader to several threads, one after the other, until one of them fails."""
 
-    def __init__(self, reader, types, partition_key, parts):
+    def __init__(self, reader, types, partition_key, parts, most):
         self._lock, self.failure = threading.Lock(), None
-        self._blocks = self._all(reader, types, partition_key, parts)
+        self._blocks = self._all(reader, types, partition_key, parts, most)
 
     def next(self):
         """Return columns and the rows of a block, or None at the end."""
@@ -62,10 +64,10 @@ class _Blocks:
                 raise RuntimeError("broken off, because another connection failed")
             return next(self._blocks, None)
 
-    def _all(self, reader, types, partition_key, parts):
+    def _all(self, reader, types, partition_key, parts, most):
         from arrow_wire import clickhouse
 
-        for batch in _slices(reader, SLICE_ROWS):
+        for batch in _slices(reader, most):
             named = zip(batch.schema.names, batch.columns, strict=True)
             try:
                 columns = clickhouse.Columns([(name, array, types[name]) for name, array in named])
@@ -109,8 +111,8 @@ def _insert(connection, table, names, blocks):
         raise blocks.failure
 
 
-def write_stream(connection, reader, table):
-    """Insert all rows of a record batch reader, of which about a million are in memory at a time: all, or none.
+def write_stream(connection, reader, table, most=None):
+    """Insert all rows of a record batch reader, of which `most` (a million) are gathered at a time: all or none.
 
     Raises Unsupported for a column that the table does not have, or of a type that has no way into it, ValueError for a
     value that its column does not hold; column and row are named.
@@ -126,7 +128,7 @@ def write_stream(connection, reader, table):
             )
     kinds = {name: types[name] for name in names}
     with _staged(connection, table, names) as (staging, partition_key):
-        _insert(connection, staging, names, _Blocks(reader, kinds, partition_key, len(clients)))
+        _insert(connection, staging, names, _Blocks(reader, kinds, partition_key, len(clients), most or SLICE_ROWS))
 
 
 @contextmanager
@@ -330,3 +332,22 @@ def write_pandas_tuned(connection, frame, table):
     """
     _check_names(list(frame.columns))
     write_stream(connection, _table_of_pandas(frame).to_reader(), table)
+
+
+@transport(
+    "load",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=["arrow_wire", "numpy", "pyarrow.parquet"],
+    settings=PINNED,
+)
+def load_tuned(connection, source, table):
+    """Send the record batches of a Parquet file as write_polars_tuned sends a frame, all or nothing.
+
+    At most 262,144 rows are gathered at a time, or 256 MB, and cut into blocks of one partition each.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    reader = pa.RecordBatchReader.from_batches(parquet.read_schema(source), batches(source))
+    write_stream(connection, reader, table, STREAM_ROWS)
