@@ -100,6 +100,22 @@ pub const Array = extern struct {
         return self.values.bytes()[(self.offset + row) * self.width ..][0..self.width];
     }
 
+    /// Have the values of some rows loaded into the cache, all at a time.
+    pub fn prefetch(self: *const Array, rows: []const u64) void {
+        const width: usize = switch (self.layout) {
+            .fixed, .dictionary => self.width,
+            .text32, .list32 => 4,
+            .text64, .list64 => 8,
+            .view => 16,
+            else => return,
+        };
+        const values = self.values.bytes();
+        for (rows) |row| {
+            const place = (self.offset +% row) *% width;
+            if (place < values.len) @prefetch(&values[place], .{});
+        }
+    }
+
     pub fn child(self: *const Array, number: usize) *const Array {
         return &self.children.?[0..self.child_count][number];
     }

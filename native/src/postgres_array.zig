@@ -28,8 +28,8 @@ pub const Array = struct {
         return if (bytes <= postgres.most_bytes) bytes else error.TooLong;
     }
 
-    pub fn put(column: *const Column, row: usize, out: []u8) usize {
-        const found = measured(column, row) catch return 0;
+    pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+        const found = try measured(column, row);
         const dimensions = found.dimensions();
         const innermost = innermostOf(column);
         std.mem.writeInt(u32, out[0..4], @intCast(dimensions), .big);
@@ -40,7 +40,7 @@ pub const Array = struct {
             std.mem.writeInt(u32, out[16 + 8 * i ..][0..4], 1, .big); // where its numbers begin
         }
         const first = 12 + 8 * dimensions;
-        return first + putItems(column, row, out[first..]);
+        return first + try putItems(column, row, out[first..]);
     }
 };
 
@@ -83,19 +83,19 @@ fn measure(column: *const Column, row: usize, depth: usize, found: *Rectangle) E
     }
 }
 
-fn putItems(column: *const Column, row: usize, out: []u8) usize {
-    const first, const end = column.array.items(row) catch return 0;
+fn putItems(column: *const Column, row: usize, out: []u8) Error!usize {
+    const first, const end = try column.array.items(row);
     const item = column.item.?;
     const encoder = table.encoderOf(item);
     var used: usize = 0;
     for (first..end) |place| {
         if (table.isList(item)) {
-            used += putItems(item, place, out[used..]);
+            used += try putItems(item, place, out[used..]);
         } else if (encoder.isNull(item, place)) {
             std.mem.writeInt(i32, out[used..][0..4], -1, .big);
             used += 4;
         } else {
-            const size = encoder.put(item, place, out[used + 4 ..]);
+            const size = try encoder.put(item, place, out[used + 4 ..]);
             std.mem.writeInt(u32, out[used..][0..4], @intCast(size), .big);
             used += 4 + size;
         }

@@ -25,7 +25,7 @@ pub const Progress = extern struct {
     wrong: usize = 0,
 };
 
-const block_rows = 512;
+const block_rows = 128; // what they refer to stays in the core's own cache between the passes
 const header = 2; // bytes of a row before its first value: the number of its columns
 
 /// The rows to take: these numbers, or all of them as they stand from one on.
@@ -41,40 +41,45 @@ const Rows = struct {
 const Encoder = struct {
     name: []const u8,
     sizes: *const fn (column: *const Column, rows: Rows, sizes: []usize, at: *usize) Error!void,
-    values: *const fn (column: *const Column, rows: Rows, places: []usize, out: []u8) void,
+    values: *const fn (column: *const Column, rows: Rows, places: []usize, out: []u8, at: *usize) Error!void,
     keys: *const fn (column: *const Column, keys: []i64) void,
     // One value alone, as an item of a list is taken.
     isNull: *const fn (column: *const Column, row: usize) bool,
     size: *const fn (column: *const Column, row: usize) Error!usize,
-    put: *const fn (column: *const Column, row: usize, out: []u8) usize,
+    put: *const fn (column: *const Column, row: usize, out: []u8) Error!usize,
 };
 
 fn encoder(comptime name: []const u8, comptime Type: type) Encoder {
     const isNull = if (@hasDecl(Type, "isNull")) Type.isNull else Column.isNull;
     const loops = struct {
+        fn size(column: *const Column, row: usize) Error!usize {
+            return if (@hasDecl(Type, "fixed")) Type.fixed else Type.size(column, row);
+        }
+
         fn sizes(column: *const Column, rows: Rows, of_rows: []usize, at: *usize) Error!void {
             if (@hasDecl(Type, "fixed") and !column.array.hasNulls()) {
-                for (of_rows) |*size| size.* += 4 + Type.fixed;
+                for (of_rows) |*one| one.* += 4 + Type.fixed;
                 return;
             }
-            for (of_rows, 0..) |*size, i| {
+            for (of_rows, 0..) |*one, i| {
                 const row = rows.row(i);
                 errdefer at.* = row;
-                size.* += 4 + if (isNull(column, row)) 0 else try Type.size(column, row);
+                one.* += 4 + if (isNull(column, row)) 0 else try size(column, row);
             }
         }
 
-        fn values(column: *const Column, rows: Rows, places: []usize, out: []u8) void {
+        fn values(column: *const Column, rows: Rows, places: []usize, out: []u8, at: *usize) Error!void {
             for (places, 0..) |*place, i| {
                 const row = rows.row(i);
-                const at = place.*;
+                errdefer at.* = row;
+                const to = out[place.*..];
                 if (isNull(column, row)) {
-                    std.mem.writeInt(i32, out[at..][0..4], -1, .big);
-                    place.* = at + 4;
+                    std.mem.writeInt(i32, to[0..4], -1, .big);
+                    place.* += 4;
                 } else {
-                    const size = Type.put(column, row, out[at + 4 ..]);
-                    std.mem.writeInt(u32, out[at..][0..4], @intCast(size), .big);
-                    place.* = at + 4 + size;
+                    const used = try Type.put(column, row, to[4..]);
+                    std.mem.writeInt(u32, to[0..4], @intCast(used), .big);
+                    place.* += 4 + used;
                 }
             }
         }
@@ -91,7 +96,7 @@ fn encoder(comptime name: []const u8, comptime Type: type) Encoder {
         .values = loops.values,
         .keys = loops.keys,
         .isNull = isNull,
-        .size = Type.size,
+        .size = loops.size,
         .put = Type.put,
     };
 }
@@ -225,6 +230,7 @@ fn encodeBlock(
     const numbers = if (order) |all| all[progress.row..][0..count] else null;
     const rows: Rows = .{ .order = numbers, .first = progress.row };
     @memset(sizes[0..count], header);
+    if (numbers) |these| for (columns) |*column| column.array.prefetch(these);
     for (columns, 0..) |*column, i| {
         number.* = @intCast(i);
         try encoderOf(column).sizes(column, rows, sizes[0..count], at);
@@ -238,7 +244,10 @@ fn encodeBlock(
         std.mem.writeInt(u16, out[place.*..][0..2], @intCast(columns.len), .big);
         place.* += header;
     }
-    for (columns) |*column| encoderOf(column).values(column, rows, places[0..fit], out);
+    for (columns, 0..) |*column, i| {
+        number.* = @intCast(i);
+        try encoderOf(column).values(column, rows, places[0..fit], out, at);
+    }
     progress.written = places[fit - 1];
     progress.row += fit;
     return fit;

@@ -15,8 +15,8 @@ pub fn Address(comptime layout: arrow.Layout, comptime is_cidr: u8) type {
             return 4 + found.size;
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            const found = parse(column.array.bytes(layout, row) catch return 0) orelse return 0;
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            const found = parse(try column.array.bytes(layout, row)) orelse return error.Malformed;
             out[0..4].* = .{ if (found.size == 4) 2 else 3, found.bits, is_cidr, @intCast(found.size) };
             @memcpy(out[4..][0..found.size], found.bytes[0..found.size]);
             return 4 + found.size;
@@ -109,13 +109,10 @@ pub fn Mac(comptime layout: arrow.Layout, comptime bytes: usize) type {
             return made;
         }
 
-        pub fn size(column: *const Column, row: usize) Error!usize {
-            _ = try of(column, row);
-            return bytes;
-        }
+        pub const fixed = bytes;
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            out[0..bytes].* = of(column, row) catch return 0;
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            out[0..bytes].* = try of(column, row);
             return bytes;
         }
     };

@@ -82,7 +82,7 @@ pub fn Decimal(comptime T: type) type {
             return Form.of(digits, scale).size();
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
             const value = column.array.fixed(T, row);
             const form = Form.of(digitsOf(@abs(value)), @intCast(column.array_scale));
             return write(U, @abs(value), value < 0, form, out);
@@ -104,7 +104,7 @@ pub fn Whole(comptime T: type) type {
             return Form.of(digits, 0).size();
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
             const value = column.array.fixed(T, row);
             return write(U, @abs(value), value < 0, Form.of(digitsOf(@as(U, @abs(value))), 0), out);
         }
@@ -157,7 +157,7 @@ pub fn Shortest(comptime T: type) type {
             return @intCast(top - low + 1);
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
             const found = parts(column.array.fixed(T, row));
             const groups = groupsOf(found);
             const low = @divFloor(found.exponent, 4);

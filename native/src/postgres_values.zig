@@ -1,5 +1,5 @@
-//! Values as Postgres sends and receives them, one type each: `size` of a value, which is no null, and `put`, which fills
-//! the beginning of a slice with it and says with how many bytes. `put` comes after `size` of the same value.
+//! Values as Postgres sends and receives them, one type each. `put` fills the beginning of a slice with a value, which is
+//! no null, and says with how many bytes: `fixed`, where all values have the same size, or what `size` said before.
 //! `key` is a number by which values are in the server's order, or nearly.
 
 const std = @import("std");
@@ -10,62 +10,49 @@ const Error = postgres.Error;
 
 /// A number of the same width and kind on both sides.
 pub fn Same(comptime T: type) type {
-    const width = @divExact(@bitSizeOf(T), 8);
     return struct {
-        pub const fixed = width; // nothing to check: the same size for all
-
-        pub fn size(_: *const Column, _: usize) Error!usize {
-            return width;
-        }
+        pub const fixed = @divExact(@bitSizeOf(T), 8);
 
         pub fn key(column: *const Column, row: usize) i64 {
             return if (@typeInfo(T).int.signedness == .signed) column.array.fixed(T, row) else 0;
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            std.mem.writeInt(T, out[0..width], column.array.fixed(T, row), .big);
-            return width;
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            std.mem.writeInt(T, out[0..fixed], column.array.fixed(T, row), .big);
+            return fixed;
         }
     };
 }
 
 /// An integer in one of another width.
 pub fn Integer(comptime From: type, comptime To: type) type {
-    const width = @divExact(@bitSizeOf(To), 8);
     return struct {
-        pub fn size(column: *const Column, row: usize) Error!usize {
-            _ = std.math.cast(To, column.array.fixed(From, row)) orelse return error.Range;
-            return width;
-        }
+        pub const fixed = @divExact(@bitSizeOf(To), 8);
 
         pub fn key(column: *const Column, row: usize) i64 {
             return std.math.cast(i64, column.array.fixed(From, row)) orelse std.math.maxInt(i64);
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            const value = std.math.cast(To, column.array.fixed(From, row)) orelse 0;
-            std.mem.writeInt(To, out[0..width], value, .big);
-            return width;
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            const value = std.math.cast(To, column.array.fixed(From, row)) orelse return error.Range;
+            std.mem.writeInt(To, out[0..fixed], value, .big);
+            return fixed;
         }
     };
 }
 
 /// A float in one of another width. As on the server, digits may be lost but not all of them, and not to infinity.
 pub fn Float(comptime From: type, comptime To: type) type {
-    const width = @divExact(@bitSizeOf(To), 8);
     const Bits = @Int(.unsigned, @bitSizeOf(To));
     return struct {
-        pub fn size(column: *const Column, row: usize) Error!usize {
+        pub const fixed = @divExact(@bitSizeOf(To), 8);
+
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
             const value = column.array.fixed(From, row);
             const made: To = @floatCast(value);
             if (std.math.isInf(made) != std.math.isInf(value) or (made == 0) != (value == 0)) return error.Range;
-            return width;
-        }
-
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            const made: To = @floatCast(column.array.fixed(From, row));
-            std.mem.writeInt(Bits, out[0..width], @bitCast(made), .big);
-            return width;
+            std.mem.writeInt(Bits, out[0..fixed], @bitCast(made), .big);
+            return fixed;
         }
     };
 }
@@ -73,11 +60,7 @@ pub fn Float(comptime From: type, comptime To: type) type {
 pub const Boolean = struct {
     pub const fixed = 1;
 
-    pub fn size(_: *const Column, _: usize) Error!usize {
-        return 1;
-    }
-
-    pub fn put(column: *const Column, row: usize, out: []u8) usize {
+    pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
         out[0] = @intFromBool(column.array.bit(row));
         return 1;
     }
@@ -85,63 +68,49 @@ pub const Boolean = struct {
 
 /// Days, times of day, instants and durations: other units, another epoch, and limits.
 pub fn Moment(comptime From: type, comptime To: type) type {
-    const width = @divExact(@bitSizeOf(To), 8);
     return struct {
-        fn of(column: *const Column, row: usize) Error!To {
+        pub const fixed = @divExact(@bitSizeOf(To), 8);
+
+        pub fn key(column: *const Column, row: usize) i64 {
+            return column.array.fixed(From, row);
+        }
+
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
             const value: i64 = column.array.fixed(From, row);
             if (column.divide != 1 and @mod(value, column.divide) != 0) return error.Inexact;
             const divided = if (column.divide != 1) @divFloor(value, column.divide) else value;
             const units = std.math.mul(i64, divided, column.multiply) catch return error.Range;
             const moved = std.math.sub(i64, units, column.shift) catch return error.Range;
             if (moved < column.low or moved > column.high) return error.Range;
-            return std.math.cast(To, moved) orelse error.Range;
-        }
-
-        pub fn size(column: *const Column, row: usize) Error!usize {
-            _ = try of(column, row);
-            return width;
-        }
-
-        pub fn key(column: *const Column, row: usize) i64 {
-            return column.array.fixed(From, row);
-        }
-
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            std.mem.writeInt(To, out[0..width], of(column, row) catch 0, .big);
-            return width;
+            std.mem.writeInt(To, out[0..fixed], std.math.cast(To, moved) orelse return error.Range, .big);
+            return fixed;
         }
     };
 }
 
 /// A duration as an interval: microseconds; neither days nor months.
 pub const Duration = struct {
-    const Microseconds = Moment(i64, i64);
+    pub const fixed = 16;
 
-    pub fn size(column: *const Column, row: usize) Error!usize {
-        return 8 + try Microseconds.size(column, row);
-    }
-
-    pub fn put(column: *const Column, row: usize, out: []u8) usize {
-        const used = Microseconds.put(column, row, out);
+    pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+        const used = try Moment(i64, i64).put(column, row, out);
         @memset(out[used..][0..8], 0);
-        return used + 8;
+        return fixed;
     }
 };
 
 /// Arrow's interval of months, days and nanoseconds.
 pub const Interval = struct {
-    pub fn size(column: *const Column, row: usize) Error!usize {
-        const nanoseconds = std.mem.readInt(i64, column.array.wide(row)[8..16], .little);
-        return if (@mod(nanoseconds, 1000) == 0) 16 else error.Inexact;
-    }
+    pub const fixed = 16;
 
-    pub fn put(column: *const Column, row: usize, out: []u8) usize {
+    pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
         const value = column.array.wide(row)[0..16];
         const nanoseconds = std.mem.readInt(i64, value[8..16], .little);
+        if (@mod(nanoseconds, 1000) != 0) return error.Inexact;
         std.mem.writeInt(i64, out[0..8], @divFloor(nanoseconds, 1000), .big);
         std.mem.writeInt(i32, out[8..12], std.mem.readInt(i32, value[4..8], .little), .big);
         std.mem.writeInt(i32, out[12..16], std.mem.readInt(i32, value[0..4], .little), .big);
-        return 16;
+        return fixed;
     }
 };
 
@@ -149,8 +118,9 @@ pub const Interval = struct {
 pub fn Bytes(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
     return struct {
         pub fn size(column: *const Column, row: usize) Error!usize {
-            const length = (try column.array.bytes(layout, row)).len;
-            return if (length < postgres.most_bytes) prefix.len + length else error.TooLong;
+            const value = try column.array.bytes(layout, row);
+            @prefetch(value.ptr, .{});
+            return if (value.len < postgres.most_bytes) prefix.len + value.len else error.TooLong;
         }
 
         pub fn key(column: *const Column, row: usize) i64 {
@@ -161,13 +131,23 @@ pub fn Bytes(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
             return first(&begin);
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            const value = column.array.bytes(layout, row) catch return 0;
-            @memcpy(out[0..prefix.len], prefix);
-            @memcpy(out[prefix.len..][0..value.len], value);
-            return prefix.len + value.len;
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            return copied(prefix, try column.array.bytes(layout, row), out);
         }
     };
+}
+
+fn copied(comptime prefix: []const u8, value: []const u8, out: []u8) usize {
+    @memcpy(out[0..prefix.len], prefix);
+    const to = out[prefix.len..][0..value.len];
+    if (value.len >= 8 and value.len <= 16) { // two words, which may overlap, and no call
+        to[0..8].* = value[0..8].*;
+        to[value.len - 8 ..][0..8].* = value[value.len - 8 ..][0..8].*;
+    } else if (value.len < 8 and value.len >= 4) {
+        to[0..4].* = value[0..4].*;
+        to[value.len - 4 ..][0..4].* = value[value.len - 4 ..][0..4].*;
+    } else @memcpy(to, value);
+    return prefix.len + value.len;
 }
 
 /// The first bytes of a value as a number in their order.
@@ -193,11 +173,8 @@ pub fn Label(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
             return if (length < postgres.most_bytes) prefix.len + length else error.TooLong;
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            const value = of(column, row) catch return 0;
-            @memcpy(out[0..prefix.len], prefix);
-            @memcpy(out[prefix.len..][0..value.len], value);
-            return prefix.len + value.len;
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            return copied(prefix, try of(column, row), out);
         }
     };
 }
@@ -205,18 +182,18 @@ pub fn Label(comptime layout: arrow.Layout, comptime prefix: []const u8) type {
 /// A uuid as the 16 bytes of it.
 pub fn UuidBytes(comptime layout: arrow.Layout) type {
     return struct {
-        pub fn size(column: *const Column, row: usize) Error!usize {
-            return if ((try column.array.bytes(layout, row)).len == 16) 16 else error.Malformed;
-        }
+        pub const fixed = 16;
 
         pub fn key(column: *const Column, row: usize) i64 {
             const value = column.array.bytes(layout, row) catch return 0;
             return if (value.len == 16) first(value[0..8]) else 0;
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            @memcpy(out[0..16], (column.array.bytes(layout, row) catch return 0)[0..16]);
-            return 16;
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            const value = try column.array.bytes(layout, row);
+            if (value.len != 16) return error.Malformed;
+            out[0..16].* = value[0..16].*;
+            return fixed;
         }
     };
 }
@@ -226,9 +203,8 @@ pub fn UuidText(comptime layout: arrow.Layout) type {
     return struct {
         pub fn size(column: *const Column, row: usize) Error!usize {
             const text = try column.array.bytes(layout, row);
-            if (text.len != 36) return error.Malformed;
-            _ = uuid(text[0..36]) orelse return error.Malformed;
-            return 16;
+            @prefetch(text.ptr, .{});
+            return if (text.len == 36) 16 else error.Malformed;
         }
 
         pub fn key(column: *const Column, row: usize) i64 {
@@ -237,9 +213,10 @@ pub fn UuidText(comptime layout: arrow.Layout) type {
             return if (value) |found| first(found[0..8]) else 0;
         }
 
-        pub fn put(column: *const Column, row: usize, out: []u8) usize {
-            const text = column.array.bytes(layout, row) catch return 0;
-            out[0..16].* = uuid(text[0..36]) orelse @splat(0);
+        pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
+            const text = try column.array.bytes(layout, row);
+            if (text.len != 36) return error.Malformed;
+            out[0..16].* = uuid(text[0..36]) orelse return error.Malformed;
             return 16;
         }
     };

@@ -17,6 +17,7 @@ from threading import Event
 from typing import Any
 
 from harness.registry import Unsupported, transport
+from harness.transports.parts import write_part
 from harness.transports.postgres.psycopg.tuned import columns_of
 from harness.transports.postgres.tables import LOCK_TIMEOUT, number_of_connections
 
@@ -314,7 +315,5 @@ def unload_tuned(connections, table, destination):
     As `read_polars_tuned`, from which no more than a few batches of 65,536 rows are held at a time.
     """
     from arrow_wire.postgres_reader import LARGE
-
-    from harness.transports.parts import write_part
 
     write_part(destination, "rows", _stream(connections, table, LARGE))

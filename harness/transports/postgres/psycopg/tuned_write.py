@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from harness.registry import Unsupported, transport
+from harness.transports.parts import batches
 from harness.transports.postgres.psycopg.tuned import columns_of, most_together, settle, together
 from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, number_of_connections
 
 _REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _WAY: Any = {"path": "COPY in slices", "payload": "binary rows"}
-_PIECE_ROWS, _PIECE_BYTES = 1 << 20, 1 << 28  # batches are gathered up to one of these, and put in order together
+_PIECE_ROWS, _STREAM_ROWS, _PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are put in order together, of several batches
 _SLICE_ROWS = 20_000  # fewer are not worth another connection
 _EXACT = {"int2", "int4", "int8", "date", "timestamp", "timestamptz", "uuid"}  # whose values are equal as bytes or not
 # The first column of the primary key, or else of a unique index, and whether several connections may write.
@@ -50,19 +51,23 @@ def _names(names):
     return names
 
 
-def _pieces(batches):
-    """Gather record batches until they are worth putting in order; yield the columns of each piece as arrays."""
+def _pieces(arriving, most):
+    """Gather record batches, up to so many rows, which are put in order together; yield the columns of each piece."""
     import pyarrow as pa
 
     waiting: list[Any] = []
     rows = size = 0
-    for batch in batches:
-        if waiting and (rows + batch.num_rows > _PIECE_ROWS or size + batch.nbytes > _PIECE_BYTES):
-            yield _joined(pa.Table.from_batches(waiting))
-            waiting, rows, size = [], 0, 0
-        waiting, rows, size = [*waiting, batch], rows + batch.num_rows, size + batch.nbytes
+    for batch in arriving:
+        if waiting and (rows + batch.num_rows > most or size + batch.nbytes > _PIECE_BYTES):
+            piece, waiting = _joined(pa.Table.from_batches(waiting)), []
+            yield piece
+            del piece  # which is not held while the next is gathered
+            rows = size = 0
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
     if waiting:
-        yield _joined(pa.Table.from_batches(waiting))
+        piece, waiting = _joined(pa.Table.from_batches(waiting)), []
+        yield piece
 
 
 def _joined(table):
@@ -93,8 +98,11 @@ def _plan(connection, table, columns, names):
     return types, key, several and (name is None or (key is not None and types[key].name in _EXACT))
 
 
-def _write(connections, table, names, batches_of):
-    """Write record batches, which `batches_of` yields when it is given the types of the columns by their names."""
+def _write(connections, table, names, batches_of, most=_PIECE_ROWS):
+    """Write record batches, which `batches_of` yields when it is given the types of the columns by their names.
+
+    Batches are gathered up to `most` rows; one that is larger by itself stays as it is.
+    """
     from psycopg import sql
 
     table = sql.Identifier(table).as_string()
@@ -104,11 +112,11 @@ def _write(connections, table, names, batches_of):
     most = most_together(first)
     with together(first) as join:
         types, key, several = _plan(first, table, columns, names)
-        batches = batches_of(dict(zip(names, types, strict=True)))
+        arriving = batches_of(dict(zip(names, types, strict=True)))
         statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT binary)"
         with ThreadPoolExecutor(len(connections)) as pool, ExitStack() as stack:
             copies: list[Any] = []
-            for piece in _pieces(batches):
+            for piece in _pieces(arriving, most):
                 encoder, rows = _encoder(names, piece, types), len(piece[0])
                 if not copies:
                     used = connections[: min(most, max(1, rows // _SLICE_ROWS)) if several else 1]
@@ -118,6 +126,7 @@ def _write(connections, table, names, batches_of):
                 order, cuts = _slices(encoder, key, rows, len(copies))
                 count = len(copies)
                 list(pool.map(_send, copies, [encoder] * count, [order] * count, cuts, cuts[1:]))
+                del piece, encoder, order
 
 
 def _encoder(names, piece, types):
@@ -211,9 +220,11 @@ def write_polars_tuned(connections, frame, table):
 
     The order is that of the primary key's first column. All rows are committed or none: all connections but the first
     prepare their transactions, the first one's commit decides, then the others commit (two-phase commit). That takes a
-    server with `max_prepared_transactions` of at least the number of connections less one, else one connection sends
-    all rows, and costs two more waits for the disk. For some milliseconds in between another connection may see a part
-    of the rows. What a crash leaves prepared, named `dataframe-io-lab`, the next write ends as it would have ended.
+    server with `max_prepared_transactions` of at least the number of connections less one, and costs two more waits for
+    the disk. Elsewhere one connection sends all rows, which takes 1.2 to 1.6 times as long on two cores; a staging
+    table and a move of its rows took twice as long again. For some milliseconds in between another connection may see a
+    part of the rows. What a crash leaves prepared, named `dataframe-io-lab`, the next write ends as the first
+    connection's transaction ended.
 
     A table with triggers, foreign keys or a second unique index gets one connection: over several, rows could wait for
     one another for ever. So could those of two parallel writers, who therefore take turns at a table: an advisory lock,
@@ -237,11 +248,9 @@ def write_pandas_tuned(connections, frame, table):
 def load_tuned(connections, source, table):
     """Send the record batches of a Parquet file in key order, piece by piece, over a connection for each core.
 
-    As `write_polars_tuned`; a piece of a million rows or 256 MB at most is put in order at a time, and no more of the
+    As `write_polars_tuned`; a piece of 262,144 rows or 256 MB at most is put in order at a time, and no more of the
     file is held.
     """
     from pyarrow import parquet
 
-    from harness.transports.parts import batches
-
-    _write(connections, table, parquet.read_schema(source).names, lambda _: batches(source))
+    _write(connections, table, parquet.read_schema(source).names, lambda _: batches(source), _STREAM_ROWS)

@@ -1,0 +1,107 @@
+"""What is damaged gives an error, never a crash: bytes that no server sends, and arrays that are none."""
+
+import random
+import struct
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_wire.postgres import TRAILER, Encoder
+from arrow_wire.postgres_reader import COPY, MESSAGES, VIEWS, Decoder, reading
+from arrow_wire.postgres_types import types
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.native.postgres_values import arrays
+from tests.native.test_postgres_layouts import encoded
+
+_SLOW = [HealthCheck.too_slow]
+OIDS = [16, 21, 23, 20, 700, 701, 25, 17, 2950, 1082, 1083, 1114, 1184, 1186, 1007, 1009, 1231]
+NUMERICS = [(1700, (38 << 16 | 10) + 4), (1700, (76 << 16 | 30) + 4)]
+
+
+def fed(data: bytes, columns, framing: int) -> None:
+    """Decode bytes, which may be wrong in any way; arrays that came of it are whole."""
+    decoder = Decoder([str(n) for n in range(len(columns))], [reading(one, VIEWS) for one in columns], framing)
+    try:
+        position = decoder.feed(memoryview(bytearray(data)), 0, 1000)
+        assert 0 <= position <= len(data)
+    except ValueError:
+        return
+    for array in decoder.take():
+        array.validate(full="string" not in str(array.type))  # the server checks the encoding of texts
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
+@given(st.binary(max_size=200), st.sampled_from(OIDS), st.sampled_from([COPY, MESSAGES]))
+def test_any_bytes(data, oid, framing):
+    columns = types([(oid, -1)])
+    fed(data, columns, framing)
+    fed(struct.pack("!hi", 1, len(data)) + data, columns, COPY)
+    fed(b"D" + struct.pack("!ihi", 10 + len(data), 1, len(data)) + data, columns, MESSAGES)
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
+@given(st.binary(max_size=60), st.sampled_from(NUMERICS))
+def test_any_bytes_as_a_numeric(data, numeric):
+    fed(struct.pack("!hi", 1, len(data)) + data, types([numeric]), COPY)
+    groups = data[: len(data) // 2 * 2]
+    value = struct.pack("!hhhh", len(groups) // 2, len(data) - 30, 0, 5) + groups
+    fed(struct.pack("!hi", 1, len(value)) + value, types([numeric]), COPY)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@given(arrays(), st.integers(0, 2**32))
+def test_rows_with_some_wrong_bytes(made, seed):
+    case, array = made
+    data, source = bytearray(encoded(case, array) + TRAILER), random.Random(seed)
+    for _ in range(source.randrange(1, 4)):
+        data[source.randrange(len(data))] = source.randrange(256)
+    fed(bytes(data[: source.randrange(len(data) + 1)]), [case.server], COPY)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@given(arrays(), st.data())
+def test_buffers_that_are_too_short_are_an_error(made, data):
+    case, array = made
+    encoder = Encoder(["one"], [array], [case.server])
+    structure = encoder._keeps[0].structure
+    while structure.child_count and data.draw(st.booleans()):
+        structure = structure.children[0]
+    for name in ("validity", "values", "data"):
+        buffer = getattr(structure, name)
+        buffer.size = data.draw(st.integers(0, buffer.size))
+    complete = encoded(case, array)
+    with suppress(ValueError):
+        assert b"".join(bytes(block) for block in encoder.blocks(None, 0, len(array))) == complete
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@given(st.binary(min_size=64, max_size=64), st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]))
+def test_offsets_that_point_anywhere_are_an_error_or_inside(garbage, kind):
+    width = {pa.string(): 4, pa.large_string(): 8, pa.string_view(): 16}[kind]
+    rows, offsets = 64 // width - 1, np.zeros(64, np.uint8)
+    array = pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(offsets), pa.py_buffer(b"some bytes of text")])
+    offsets[:] = np.frombuffer(garbage, np.uint8)  # pyarrow looks at them when the array is made
+    for oid in (25, 2950, 3802, 869, 829):
+        with suppress(ValueError):
+            for block in Encoder(["one"], [array], types([(oid, -1)])).blocks(None, 0, rows):
+                assert len(block) < 1000
+
+
+@pytest.mark.parametrize("wrong", [[0, 4], [-1, 2], [2, 1], [0, 2**31 - 1]])
+def test_lists_that_point_anywhere_are_an_error(wrong):
+    items, offsets = pa.array([1, 2, 3], pa.int32()), np.zeros(2, np.int32)
+    array = pa.Array.from_buffers(pa.list_(pa.int32()), 1, [None, pa.py_buffer(offsets)], children=[items])
+    offsets[:] = wrong
+    with pytest.raises(ValueError, match="buffers"):
+        list(Encoder(["one"], [array], types([(1007, -1)])).blocks(None, 0, 1))
+
+
+def test_rows_that_a_column_does_not_have_are_an_error():
+    encoder = Encoder(["one"], [pa.array([1, 2], pa.int32())], types([(23, -1)]))
+    with pytest.raises(ValueError, match="buffers"):
+        list(encoder.blocks(np.array([0, 2], np.uint64), 0, 2))
+    with pytest.raises(ValueError, match="buffers"):
+        list(encoder.blocks(None, 0, 3))
