@@ -132,7 +132,7 @@ def test_the_summary_ranks_every_database_and_operation_from_one(run_folder: Pat
 def test_the_output_says_which_lab_what_is_skipped_and_why(run_folder: Path) -> None:
     output = (run_folder / "output.txt").read_text()
     first, second = output.splitlines()[:2]
-    assert first.startswith("matrix: 97 cases, 1 passes; ")
+    assert first.startswith("matrix: 99 cases, 1 passes; ")
     assert second.startswith("lab: embedded (postgres 18.")
     assert output.count("skipped: postgres.pg_parquet.") == 4
     assert "ETA" in output

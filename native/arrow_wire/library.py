@@ -93,6 +93,7 @@ class ReadColumn(Structure):
 ReadColumn._fields_ = [
     ("item", POINTER(ReadColumn)),
     ("decoder", c_uint32),
+    ("digits", c_int32),
     ("scale", c_int32),
     ("multiply", c_int64),
     ("shift", c_int64),

@@ -135,7 +135,8 @@ class Decoder:
     def _line(self, found: Reading) -> library.ReadColumn:
         item = pointer(self._line(found.item)) if found.item is not None else None
         self._keeps.append(item)
-        return library.ReadColumn(item, _number(found.decoder), found.scale, found.multiply, found.shift)
+        digits = found.kind.precision if pa.types.is_decimal(found.kind) else 0
+        return library.ReadColumn(item, _number(found.decoder), digits, found.scale, found.multiply, found.shift)
 
     def feed(self, buffer: memoryview, position: int, limit: int) -> int:
         """Decode whole rows of a writable buffer from a position on, up to `limit` rows in the columns.

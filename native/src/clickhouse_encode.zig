@@ -7,6 +7,7 @@
 const std = @import("std");
 const arrow = @import("arrow.zig");
 const builders = @import("builders.zig");
+const forms = @import("clickhouse_forms.zig");
 const numbers = @import("clickhouse_numbers.zig");
 const shared = @import("clickhouse_rows.zig");
 const texts = @import("clickhouse_texts.zig");
@@ -35,14 +36,14 @@ const Encode = *const fn (*const Node, Rows, *Out) Error!void;
 
 /// The encoders by their numbers, which `arrow_wire/clickhouse_plan.py` knows.
 const encoders = [_]Encode{
-    numbers.copy(1).put,            numbers.copy(2).put,            numbers.copy(4).put,
-    numbers.copy(8).put,            numbers.copy(16).put,           numbers.copy(32).put,
-    numbers.zeros,                  numbers.bits,                   numbers.floats,
-    numbers.integers(i64).put,      numbers.integers(i128).put,     numbers.integers(i256).put,
-    texts.strings(.text32).put,     texts.strings(.text64).put,     texts.strings(.view).put,
+    numbers.copy(1).put,        numbers.copy(2).put,        numbers.copy(4).put,
+    numbers.copy(8).put,        numbers.copy(16).put,       numbers.copy(32).put,
+    numbers.zeros,              numbers.bits,               numbers.floats,
+    numbers.integers(i64).put,  numbers.integers(i128).put, numbers.integers(i256).put,
+    texts.strings(.text32).put, texts.strings(.text64).put, texts.strings(.view).put,
     texts.strings(.fixed).put,
-} ++ texts.inLayouts(texts.Padded) ++ texts.inLayouts(texts.Uuid) ++ texts.inLayouts(texts.Ip4) ++
-    texts.inLayouts(texts.Ip6) ++ texts.inLayouts(texts.Whole) ++ [_]Encode{
+} ++ texts.inLayouts(forms.Padded) ++ texts.inLayouts(forms.Uuid) ++ texts.inLayouts(forms.Ip4) ++
+    texts.inLayouts(forms.Ip6) ++ texts.inLayouts(forms.Whole) ++ [_]Encode{
     texts.enums(.text32).put, texts.enums(.text64).put, texts.enums(.view).put, texts.enums(.fixed).put,
     list,                     fields,                   dictionary,             lowCardinality,
     document,

@@ -3,6 +3,8 @@
 const std = @import("std");
 const arrow = @import("arrow.zig");
 const builders = @import("builders.zig");
+const low = @import("clickhouse_keys.zig");
+const shown = @import("clickhouse_shown.zig");
 const values = @import("clickhouse_values.zig");
 const Column = builders.Column;
 
@@ -117,7 +119,7 @@ pub const State = struct {
             self.keys.?.* = .{ .layout = column.layout, .width = column.width, .children = &.{} };
             target = self.keys.?;
         }
-        if (node.kind == .label) self.table = try values.table(node);
+        if (node.kind == .label) self.table = try shown.table(node);
         const inside = node.kind == .list or node.kind == .fields;
         if (inside and node.child_count != column.children.len) return error.Damaged;
         const made = try builders.objects.alloc(State, node.child_count);
@@ -248,11 +250,11 @@ pub const State = struct {
         if (self.phase == 2) {
             const count = input.number(u64) orelse return false;
             if (count != self.rows) return error.Damaged;
-            try values.keep(self);
+            try low.keep(self);
             self.phase = 3;
         }
         const count = @min(self.left, input.rest().len / self.index_width);
-        try values.pick(self, input.take(count * self.index_width).?, count);
+        try low.pick(self, input.take(count * self.index_width).?, count);
         self.left -= count;
         return self.left == 0;
     }

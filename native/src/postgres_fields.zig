@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const builders = @import("builders.zig");
+const digitsOf = @import("postgres_numeric.zig").digitsOf;
 
 /// Why a value has no form in Arrow's type. `arrow_wire/postgres_reader.py` has a sentence for each, in this order.
 pub const Error = builders.Error || error{
@@ -31,7 +32,8 @@ pub const Field = struct { start: u32, size: i32 };
 pub const Column = extern struct {
     item: ?*const Column, // of a list
     decoder: u32,
-    scale: i32, // of a decimal
+    digits: i32, // of a decimal
+    scale: i32,
     multiply: i64, // units of the array's in one of the server's
     shift: i64, // added after that: another epoch
 };
@@ -231,7 +233,9 @@ pub fn Decimal(comptime T: type) type {
                     continue;
                 }
                 errdefer at.* = i;
-                std.mem.writeInt(T, out[width * i ..][0..width], try decimal(T, block.bytes(field), column.scale), .little);
+                const value = try decimal(T, block.bytes(field), column.scale);
+                if (digitsOf(@abs(value)) > column.digits) return error.Range;
+                std.mem.writeInt(T, out[width * i ..][0..width], value, .little);
             }
         }
     };

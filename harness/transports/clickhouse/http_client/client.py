@@ -6,9 +6,9 @@ project that is compiled (native/).
 
 import json
 import select
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from http.client import HTTPConnection, HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection, IncompleteRead
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from harness.transports.clickhouse.server import TIMEOUT_SECONDS
@@ -17,6 +17,8 @@ ENDPOINT = "clickhouse_http"
 FOR_POLARS = ["arrow_wire", "numpy", "polars", "pyarrow"]
 FOR_PANDAS = ["arrow_wire", "numpy", "pandas", "pyarrow"]
 PAYLOAD = "native columns"
+UNCOMPRESSED = {"enable_http_compression": "0"}
+TAIL_BYTES = 4096  # of an answer, in which the server says what failed
 ON_ONE_LINE = {"print_pretty_type_names": "0"}  # the names of types, as they stand in blocks
 
 
@@ -54,3 +56,36 @@ def described(client, user, parameters, what):
     """Return name, type and kind of default of every column of a table or, between parentheses, a query."""
     answer = send(client, user, parameters | ON_ONE_LINE, f"DESCRIBE {what} FORMAT JSONCompact").read()
     return [column[:3] for column in json.loads(answer)["data"]]
+
+
+@contextmanager
+def reading(uri):
+    """Yield an open connection."""
+    opened, user, parameters = server_at(uri)
+    client = opened()
+    try:
+        send(client, user, parameters, "SELECT 1").read()
+        yield client, user, parameters
+    finally:
+        client.close()
+
+
+class Answer:
+    """The bytes of an answer. The status was sent before them, so that what fails later is said at their end."""
+
+    def __init__(self, response):
+        self.response, self.tail = response, b""
+        self.tag = (response.headers.get("X-ClickHouse-Exception-Tag") or "").encode()
+
+    def readinto(self, room):
+        """Fill memory and return how much of it; less only at the end. Raises RuntimeError where it was broken off."""
+        try:
+            size = self.response.readinto(room)
+            broken = size < len(room) and self.response.length
+        except IncompleteRead as error:
+            size, broken = len(error.partial), True
+        self.tail = (self.tail + bytes(room[max(size - TAIL_BYTES, 0) : size]))[-TAIL_BYTES:]
+        if broken or (size < len(room) and self.tag and self.tag in self.tail[-64:]):
+            said = self.tail.partition(b"__exception__")[2].decode(errors="replace")
+            raise RuntimeError(f"ClickHouse failed in the middle of its answer: {said or 'it broke off'}")
+        return size

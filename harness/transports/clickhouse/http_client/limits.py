@@ -4,15 +4,11 @@ No client can cost less that reads the same format: the server reads, encodes an
 """
 
 from harness.registry import transport
-from harness.transports.clickhouse.http_client.client import send
-from harness.transports.clickhouse.http_client.read import Answer
-from harness.transports.clickhouse.http_client.read import connect as reading
+from harness.transports.clickhouse.http_client.client import UNCOMPRESSED, Answer, reading, send
 from harness.transports.clickhouse.sql import identifier
 
-PLAIN = {"enable_http_compression": "0"}
 connect = reading
 BUFFER_BYTES = 1 << 19  # dropped at a time, as much as the way of this format decodes at a time
-PAYLOAD = "nothing kept"
 
 
 def _thrown_away(connection, table, format_name):
@@ -23,20 +19,30 @@ def _thrown_away(connection, table, format_name):
     client, user, parameters = connection
     count = f"SELECT count() FROM {identifier(table)}"
     rows = int(send(client, user, parameters, count).read())
-    answer = Answer(send(client, user, parameters | PLAIN, f"SELECT * FROM {identifier(table)} FORMAT {format_name}"))
+    answer = Answer(
+        send(client, user, parameters | UNCOMPRESSED, f"SELECT * FROM {identifier(table)} FORMAT {format_name}")
+    )
     room = memoryview(bytearray(BUFFER_BYTES))
     while answer.readinto(room):
         pass
     return rows
 
 
-@transport("read", path="HTTP SELECT FORMAT Native, thrown away", payload=PAYLOAD, origin="limit", settings=PLAIN)
+@transport(
+    "read", path="HTTP SELECT FORMAT Native, thrown away", payload="nothing kept", origin="limit", settings=UNCOMPRESSED
+)
 def read_native_thrown_away(connection, table):
     """Let one SELECT send the whole table as Native blocks and drop them: the server and the wire without a client."""
     return _thrown_away(connection, table, "Native")
 
 
-@transport("read", path="HTTP SELECT FORMAT ArrowStream, thrown away", payload=PAYLOAD, origin="limit", settings=PLAIN)
+@transport(
+    "read",
+    path="HTTP SELECT FORMAT ArrowStream, thrown away",
+    payload="nothing kept",
+    origin="limit",
+    settings=UNCOMPRESSED,
+)
 def read_arrow_stream_thrown_away(connection, table):
     """Let one SELECT send the whole table as an Arrow stream and drop it."""
     return _thrown_away(connection, table, "ArrowStream")

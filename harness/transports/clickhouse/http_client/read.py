@@ -1,57 +1,25 @@
 """Our own way out of ClickHouse: https://clickhouse.com/docs/interfaces/formats/Native"""
 
 import sys
-from contextlib import contextmanager
-from http.client import IncompleteRead
 
 from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.http_client.client import (
     FOR_PANDAS,
     FOR_POLARS,
     PAYLOAD,
+    UNCOMPRESSED,
+    Answer,
     described,
+    reading,
     send,
-    server_at,
 )
 from harness.transports.clickhouse.sql import identifier
+from harness.transports.parts import write_part
 
-PINNED = {"enable_http_compression": "0", "output_format_native_write_json_as_string": "1"}
+connect = reading
+PINNED = {**UNCOMPRESSED, "output_format_native_write_json_as_string": "1"}
 PATH = "HTTP SELECT FORMAT Native"
 BATCH_ROWS = 1 << 17  # of a stream, or a block of the server, which mostly has half as many
-TAIL_BYTES = 4096  # of an answer, in which the server says what failed
-
-
-@contextmanager
-def connect(uri):
-    """Yield an open connection."""
-    opened, user, parameters = server_at(uri)
-    client = opened()
-    try:
-        send(client, user, parameters, "SELECT 1").read()
-        yield client, user, parameters
-    finally:
-        client.close()
-
-
-class Answer:
-    """The bytes of an answer. The status was sent before them, so that what fails later is said at their end."""
-
-    def __init__(self, response):
-        self.response, self.tail = response, b""
-        self.tag = (response.headers.get("X-ClickHouse-Exception-Tag") or "").encode()
-
-    def readinto(self, room):
-        """Fill memory and return how much of it; less only at the end. Raises RuntimeError where it was broken off."""
-        try:
-            size = self.response.readinto(room)
-            broken = size < len(room) and self.response.length
-        except IncompleteRead as error:
-            size, broken = len(error.partial), True
-        self.tail = (self.tail + bytes(room[max(size - TAIL_BYTES, 0) : size]))[-TAIL_BYTES:]
-        if broken or (size < len(room) and self.tag and self.tag in self.tail[-64:]):
-            said = self.tail.partition(b"__exception__")[2].decode(errors="replace")
-            raise RuntimeError(f"ClickHouse failed in the middle of its answer: {said or 'it broke off'}")
-        return size
 
 
 def _batches(connection, table, text, enough):
@@ -79,14 +47,16 @@ def _batches(connection, table, text, enough):
             client.close()
 
 
-def read_stream(connection, table):
+def read_stream(connection, table, text=None):
     """Return a reader of record batches: a table of any size, of which a few blocks are in memory at a time.
+
+    `text` is the Arrow type of texts, string_view where it is not given.
 
     Until it is read to its end, nothing else can be asked on this connection.
     """
     import pyarrow as pa
 
-    batches = _batches(connection, table, pa.string_view(), BATCH_ROWS)
+    batches = _batches(connection, table, text or pa.string_view(), BATCH_ROWS)
     return pa.RecordBatchReader.from_batches(next(batches), batches)
 
 
@@ -157,3 +127,17 @@ def _series(array):
     if of_numpy and not array.null_count:
         return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
     return pd.Series(array, dtype=pd.ArrowDtype(kind), copy=False)
+
+
+@transport(
+    "unload",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=["arrow_wire", "numpy", "pyarrow.parquet"],
+    settings=PINNED,
+)
+def unload_tuned(connection, table, destination):
+    """Fetch the table as read_polars_tuned does, and write its rows, as they arrive, as one Parquet file."""
+    import pyarrow as pa
+
+    write_part(destination, "rows", read_stream(connection, table, pa.large_string()))

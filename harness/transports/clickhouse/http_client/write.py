@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 
 from harness.registry import Unsupported, transport
-from harness.transports.clickhouse.http_client.blocks import blocks_of, slices
 from harness.transports.clickhouse.http_client.client import (
     FOR_PANDAS,
     FOR_POLARS,
@@ -17,13 +18,17 @@ from harness.transports.clickhouse.http_client.client import (
     send,
     server_at,
 )
-from harness.transports.clickhouse.http_client.frames import check_names, table_of_pandas, table_of_polars
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
+from harness.transports.parts import batches
 
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
 PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
 PATH = "HTTP INSERT FORMAT Native"
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
+STREAM_ROWS = 262_144  # of a file: more parts, less memory
+SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
+MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
+KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 
 
 @contextmanager
@@ -48,9 +53,9 @@ def _ask(connection, query):
 class _Blocks:
     """Hands out the blocks of a reader to several threads, one after the other, until one of them fails."""
 
-    def __init__(self, reader, types, partition_key, parts):
+    def __init__(self, reader, types, partition_key, parts, most):
         self._lock, self.failure = threading.Lock(), None
-        self._blocks = self._all(reader, types, partition_key, parts)
+        self._blocks = self._all(reader, types, partition_key, parts, most)
 
     def next(self):
         """Return columns and the rows of a block, or None at the end."""
@@ -59,16 +64,16 @@ class _Blocks:
                 raise RuntimeError("broken off, because another connection failed")
             return next(self._blocks, None)
 
-    def _all(self, reader, types, partition_key, parts):
+    def _all(self, reader, types, partition_key, parts, most):
         from arrow_wire import clickhouse
 
-        for batch in slices(reader, SLICE_ROWS):
+        for batch in _slices(reader, most):
             named = zip(batch.schema.names, batch.columns, strict=True)
             try:
                 columns = clickhouse.Columns([(name, array, types[name]) for name, array in named])
             except TypeError as error:
                 raise Unsupported(str(error)) from None
-            for rows in blocks_of(batch, partition_key, parts):
+            for rows in _blocks_of(batch, partition_key, parts):
                 yield columns, rows
 
 
@@ -106,14 +111,14 @@ def _insert(connection, table, names, blocks):
         raise blocks.failure
 
 
-def write_stream(connection, reader, table):
-    """Insert all rows of a record batch reader, of which about a million are in memory at a time: all, or none.
+def write_stream(connection, reader, table, most=None):
+    """Insert all rows of a record batch reader, of which `most` (a million) are gathered at a time: all or none.
 
     Raises Unsupported for a column that the table does not have, or of a type that has no way into it, ValueError for a
     value that its column does not hold; column and row are named.
     """
     names = list(reader.schema.names)
-    check_names(names)
+    _check_names(names)
     clients, user, parameters = connection
     types = {name: kind for name, kind, _ in described(clients[0], user, parameters, f"TABLE {identifier(table)}")}
     for name in names:
@@ -123,7 +128,7 @@ def write_stream(connection, reader, table):
             )
     kinds = {name: types[name] for name in names}
     with _staged(connection, table, names) as (staging, partition_key):
-        _insert(connection, staging, names, _Blocks(reader, kinds, partition_key, len(clients)))
+        _insert(connection, staging, names, _Blocks(reader, kinds, partition_key, len(clients), most or SLICE_ROWS))
 
 
 @contextmanager
@@ -156,6 +161,140 @@ def _staged(connection, table, names):
     _ask(connection, f"DROP TABLE {identifier(staging)} SYNC")
 
 
+def _slices(reader, most):
+    """Yield the rows of a record batch reader as record batches of so many rows, or fewer where they are wide."""
+    import pyarrow as pa
+
+    held, rows, size = [], 0, 0
+    for batch in reader:
+        while len(batch):
+            piece = batch.slice(0, most - rows)
+            batch = batch.slice(len(piece))
+            held.append(piece)
+            rows, size = rows + len(piece), size + _size(piece)
+            if rows == most or size >= SLICE_BYTES:
+                yield _joined(pa.Table.from_batches(held))
+                held, rows, size = [], 0, 0
+    if held:
+        yield _joined(pa.Table.from_batches(held))
+
+
+def _size(batch):
+    """Return about how many bytes the rows of a record batch are, though views refer to all texts of the frame."""
+    import numpy as np
+    import pyarrow as pa
+
+    total = 0
+    for column in batch.columns:
+        if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):  # each begins with its length
+            views = np.frombuffer(column.buffers()[1], np.uint32)[4 * column.offset :: 4][: len(column)]
+            total += 16 * len(column) + int(views.sum(dtype=np.int64))
+        else:
+            total += column.nbytes
+    return total
+
+
+def _joined(table):
+    """Return a table as one record batch; what is in one piece already is not copied."""
+    import pyarrow as pa
+
+    arrays = []
+    for column in table.columns:
+        if column.num_chunks > 1:
+            column = column.unify_dictionaries()
+        arrays.append(column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks))
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _blocks_of(batch, partition_key, parts):
+    """Return the rows of each block: of one partition each, or equal parts that stand together."""
+    import numpy as np
+
+    groups = _partitions(batch, partition_key, parts)
+    if groups is None:
+        cuts = [len(batch) * number // parts for number in range(parts + 1)]
+        return [range(low, high) for low, high in pairwise(cuts) if low < high]
+    order = np.argsort(groups, kind="stable").astype(np.uint64)
+    ends = np.cumsum(np.bincount(groups))
+    return [rows for rows in np.split(order, ends[:-1]) if len(rows)]
+
+
+def _partitions(batch, partition_key, parts):
+    """Return a number for every row, of its partition; None where these are too many, too few or not known.
+
+    This is about speed alone, the server splits and sorts what it gets. The keys known here are a date, its month and
+    its year.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    found = re.fullmatch(KNOWN_KEY, partition_key)
+    if not found or found[2] not in batch.schema.names:
+        return None
+    column = batch[found[2]]
+    dated = pa.types.is_date(column.type) or (pa.types.is_timestamp(column.type) and found[1])
+    if not dated or column.null_count or not len(column):
+        return None
+    days = column.cast(pa.date32(), safe=False).view(pa.int32()).to_numpy()
+    unit, first, last = {"toYYYYMM": "M", "toYear": "Y"}.get(found[1], "D"), int(days.min()), int(days.max())
+    if last - first > 366 * MOST_GROUPS:
+        return None
+    numbers = np.arange(first, last + 1).astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
+    if not parts <= numbers[-1] - numbers[0] + 1 <= MOST_GROUPS:
+        return None
+    return (numbers - numbers[0]).astype(np.uint8)[days - first]
+
+
+def _check_names(names):
+    """Raise ValueError unless there are columns, all named by a text, and each name once."""
+    if not names:
+        raise ValueError("expected a frame with columns of the table, found none; give it some")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
+        if names.count(name) > 1:
+            raise ValueError(f'column "{name}": expected each name once, found {names.count(name)}; rename or drop one')
+
+
+def _table_of_polars(frame):
+    """Return a polars frame as an Arrow table that shares its memory, but for objects and numbers of 128 bits."""
+    import polars as pl
+    import pyarrow as pa
+
+    wide = pl.col(pl.Int128, pl.UInt128)  # for which Arrow has no type
+    objects = {column.name: _of_objects(column.name, column.to_list()) for column in frame if column.dtype == pl.Object}
+    plain = frame.drop(list(objects)).with_columns(wide.cast(pl.String))
+    table = plain.to_arrow(compat_level=pl.CompatLevel.newest())
+    return pa.table({name: objects[name] if name in objects else table[name] for name in frame.columns})
+
+
+def _table_of_pandas(frame):
+    """Return a pandas frame as an Arrow table, which shares the memory of numpy's and Arrow's columns.
+
+    A NaN among floats stays one; in a column of objects it is a null, as None is.
+    """
+    import pyarrow as pa
+
+    return pa.table({name: _of_series(name, values) for name, values in frame.items()})
+
+
+def _of_series(name, values):
+    import pyarrow as pa
+
+    if values.dtype == object:
+        return _of_objects(name, values, from_pandas=True)
+    return pa.array(values.to_numpy() if values.dtype in ("float64", "float32", "float16") else values)
+
+
+def _of_objects(name, values, **how):
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, **how)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise Unsupported(f'column "{name}": expected objects of one type, found: {error}; cast them first') from None
+
+
 @transport(
     "write",
     frame="polars",
@@ -168,11 +307,13 @@ def write_polars_tuned(connection, frame, table):
     """Send Native blocks of one partition each over several HTTP connections, made by compiled code meanwhile.
 
     Values cross the wire as the server keeps them; nothing is compressed. The server is asked for column types and the
-    partition key. All or nothing: the rows go into a table of their own, whose parts are then linked into the other at
-    once (ATTACH PARTITION ALL FROM). What the column cannot hold is refused with its row.
+    partition key. A value that its column cannot hold is refused, with its row. All or nothing: the rows go into a
+    table of their own, whose parts are then linked into the other at once (ATTACH PARTITION ALL FROM), for readers too;
+    that costs three statements and the links of the parts' files, about a tenth of the time of a million rows, and
+    needs the right to create a table. If this process dies before, that table is left, `<table>_staging_...`.
     """
-    check_names(frame.columns)
-    write_stream(connection, table_of_polars(frame).to_reader(), table)
+    _check_names(frame.columns)
+    write_stream(connection, _table_of_polars(frame).to_reader(), table)
 
 
 @transport(
@@ -189,5 +330,24 @@ def write_pandas_tuned(connection, frame, table):
     A NaN in a column of floats stays a NaN, in one of objects it is a null. Timestamps at midnight become days where
     the column has days.
     """
-    check_names(list(frame.columns))
-    write_stream(connection, table_of_pandas(frame).to_reader(), table)
+    _check_names(list(frame.columns))
+    write_stream(connection, _table_of_pandas(frame).to_reader(), table)
+
+
+@transport(
+    "load",
+    path=PATH,
+    payload=PAYLOAD,
+    requires=["arrow_wire", "numpy", "pyarrow.parquet"],
+    settings=PINNED,
+)
+def load_tuned(connection, source, table):
+    """Send the record batches of a Parquet file as write_polars_tuned sends a frame, all or nothing.
+
+    At most 262,144 rows are gathered at a time, or 256 MB, and cut into blocks of one partition each.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    reader = pa.RecordBatchReader.from_batches(parquet.read_schema(source), batches(source))
+    write_stream(connection, reader, table, STREAM_ROWS)

@@ -221,9 +221,10 @@ def write_polars_tuned(connections, frame, table):
     The order is that of the primary key's first column. All rows are committed or none: all connections but the first
     prepare their transactions, the first one's commit decides, then the others commit (two-phase commit). That takes a
     server with `max_prepared_transactions` of at least the number of connections less one, and costs two more waits for
-    the disk. Elsewhere one connection sends all rows, which takes 1.2 to 1.6 times as long on two cores (a staging table
-    and a move of its rows took twice as long again). For some milliseconds another connection may see a part of the
-    rows. What a crash leaves prepared, named `dataframe-io-lab`, the next write ends as it would have ended.
+    the disk. Elsewhere one connection sends all rows, which takes 1.2 to 1.6 times as long on two cores; a staging
+    table and a move of its rows took twice as long again. For some milliseconds in between another connection may see a
+    part of the rows. What a crash leaves prepared, named `dataframe-io-lab`, the next write ends as the first
+    connection's transaction ended.
 
     A table with triggers, foreign keys or a second unique index gets one connection: over several, rows could wait for
     one another for ever. So could those of two parallel writers, who therefore take turns at a table: an advisory lock,

@@ -1,0 +1,106 @@
+//! The keys of a LowCardinality, and a row for each number of one.
+
+const std = @import("std");
+const builders = @import("builders.zig");
+const states = @import("clickhouse_states.zig");
+const Column = builders.Column;
+const Error = states.Error;
+const State = states.State;
+
+const block = 128; // texts at a time
+
+/// Have the texts of a block's keys in the column itself, where views of many rows can refer to them.
+pub fn keep(state: *State) Error!void {
+    const keys = state.keys.?;
+    if (keys.layout != .view) return;
+    var total: usize = 0;
+    for (0..keys.length) |key| total += view(keys, key).len;
+    const column = state.column;
+    const length = column.length;
+    var adding = try column.texts(keys.length, total);
+    for (0..keys.length) |key| adding.put(view(keys, key));
+    adding.finish();
+    @memcpy(keys.values.memory[0 .. keys.length * 16], adding.slots[0 .. keys.length * 16]);
+    column.length = length; // these were no rows
+    column.values.used -= keys.length * 16;
+    @memset(adding.slots[0 .. keys.length * 16], 0);
+    if (column.nulls > 0) column.validity.used = (length + 7) / 8;
+}
+
+fn view(keys: *const Column, key: usize) []const u8 {
+    const slot = keys.values.memory[key * 16 ..][0..16];
+    const size = std.mem.readInt(u32, slot[0..4], .little);
+    if (size <= 12) return slot[4..][0..size];
+    const buffer = std.mem.readInt(u32, slot[8..12], .little);
+    const first = std.mem.readInt(u32, slot[12..16], .little);
+    return keys.blocks.items[buffer].memory[first..][0..size];
+}
+
+/// Add a row for each number of a key.
+pub fn pick(state: *State, from: []const u8, count: usize) Error!void {
+    switch (state.index_width) {
+        inline 1, 2, 4, 8 => |width| {
+            const T = @Int(.unsigned, width * 8);
+            const keys = state.keys.?;
+            for (0..count) |i| {
+                if (std.mem.readInt(T, from[i * width ..][0..width], .little) >= keys.length) return error.Damaged;
+            }
+            const first = state.column.length;
+            switch (keys.layout) {
+                .view => try pickFixed(T, 16, state, from, count),
+                .text32, .text64 => try pickTexts(T, state, from, count),
+                .fixed => switch (keys.width) {
+                    inline 1, 2, 4, 8, 16, 32 => |size| try pickFixed(T, size, state, from, count),
+                    else => return error.Damaged,
+                },
+                else => return error.Damaged,
+            }
+            if (state.node.width == 0) return; // the first key is not null
+            for (0..count) |i| {
+                const key = std.mem.readInt(T, from[i * width ..][0..width], .little);
+                if (key == 0) try state.column.setNull(first + i);
+            }
+        },
+        else => return error.Damaged,
+    }
+}
+
+fn pickFixed(comptime T: type, comptime size: usize, state: *State, from: []const u8, count: usize) Error!void {
+    const keys = state.keys.?.values.memory[0 .. state.keys.?.length * size];
+    const to = try state.column.add(count);
+    for (0..count) |i| {
+        const key: usize = @intCast(std.mem.readInt(T, from[i * @sizeOf(T) ..][0..@sizeOf(T)], .little));
+        to[i * size ..][0..size].* = keys[key * size ..][0..size].*;
+    }
+}
+
+fn pickTexts(comptime T: type, state: *State, from: []const u8, count: usize) Error!void {
+    const keys = state.keys.?;
+    var done: usize = 0;
+    while (done < count) {
+        var all: [block][]const u8 = undefined;
+        const part = all[0..@min(block, count - done)];
+        var total: usize = 0;
+        for (part, done..) |*text, i| {
+            const key: usize = @intCast(std.mem.readInt(T, from[i * @sizeOf(T) ..][0..@sizeOf(T)], .little));
+            text.* = plain(keys, key);
+            total += text.len;
+        }
+        var adding = try state.column.texts(part.len, total);
+        for (part) |text| adding.put(text);
+        adding.finish();
+        done += part.len;
+    }
+}
+
+/// A text of a column with offsets.
+fn plain(keys: *const Column, key: usize) []const u8 {
+    const offsets = keys.values.memory;
+    const data = keys.blocks.items[0].memory;
+    if (keys.layout == .text32) {
+        const first = std.mem.readInt(u32, offsets[4 * key ..][0..4], .little);
+        return data[first..std.mem.readInt(u32, offsets[4 * key + 4 ..][0..4], .little)];
+    }
+    const first: usize = std.mem.readInt(u64, offsets[8 * key ..][0..8], .little);
+    return data[first..@as(usize, std.mem.readInt(u64, offsets[8 * key + 8 ..][0..8], .little))];
+}

@@ -1,0 +1,166 @@
+//! Values of ClickHouse that become texts in Arrow: UUID, IP addresses, the labels of enums, whole numbers beyond 64 bits.
+
+const std = @import("std");
+const builders = @import("builders.zig");
+const states = @import("clickhouse_states.zig");
+const Column = builders.Column;
+const Error = states.Error;
+const Node = states.Node;
+const State = states.State;
+
+const block = 128; // texts at a time
+
+/// Texts that are made of values of a fixed size by `Form.text`, none longer than `most`.
+pub fn made(column: *Column, from: []const u8, count: usize, most: usize, comptime Form: type, state: *State) Error!void {
+    const width = state.node.width;
+    var adding = try column.texts(count, count * most);
+    for (0..count) |i| {
+        var room: [80]u8 = undefined;
+        adding.put(try Form.text(from[i * width ..][0..width], &room, state.node));
+    }
+    adding.finish();
+}
+
+pub const FixedText = struct {
+    fn text(from: []const u8, _: *[80]u8, _: *const Node) Error![]const u8 {
+        return if (std.unicode.utf8ValidateSlice(from)) from else error.Text;
+    }
+};
+
+const pairs: [256][2]u8 = table: {
+    var all: [256][2]u8 = undefined;
+    const hexadecimal = "0123456789abcdef";
+    for (&all, 0..) |*pair, byte| pair.* = .{ hexadecimal[byte >> 4], hexadecimal[byte & 15] };
+    break :table all;
+};
+
+const places: [16]u8 = .{ 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
+
+/// Texts of UUIDs, which are two numbers on the wire, each with its last byte first.
+pub fn uuids(column: *Column, from: []const u8, count: usize) Error!void {
+    var adding = try column.texts(count, count * 36);
+    for (0..count) |i| {
+        const bytes = from[i * 16 ..][0..16];
+        const room = adding.space(36)[0..36];
+        inline for (.{ 8, 13, 18, 23 }) |place| room[place] = '-';
+        inline for (places, 0..) |place, byte| room[place..][0..2].* = pairs[bytes[byte ^ 7]];
+        adding.took(36);
+    }
+    adding.finish();
+}
+
+pub const Ip4 = struct {
+    fn text(from: []const u8, room: *[80]u8, _: *const Node) Error![]const u8 {
+        if (from.len != 4) return error.Damaged;
+        return std.fmt.bufPrint(room, "{d}.{d}.{d}.{d}", .{ from[3], from[2], from[1], from[0] }) catch unreachable;
+    }
+};
+
+/// The shortest form: the longest run of zeros, of two groups at least, is left out; an IPv4 in it stays one.
+pub const Ip6 = struct {
+    fn text(from: []const u8, room: *[80]u8, _: *const Node) Error![]const u8 {
+        if (from.len != 16) return error.Damaged;
+        var groups: [8]u16 = undefined;
+        for (&groups, 0..) |*group, i| group.* = std.mem.readInt(u16, from[2 * i ..][0..2], .big);
+        if (std.mem.allEqual(u8, from[0..10], 0) and groups[5] == 0xffff) {
+            return std.fmt.bufPrint(room, "::ffff:{d}.{d}.{d}.{d}", .{ from[12], from[13], from[14], from[15] }) catch
+                unreachable;
+        }
+        const first, const size = zeros(groups);
+        var used: usize = 0;
+        for (groups, 0..) |group, i| {
+            if (i >= first and i < first + size) {
+                if (i > first) continue;
+                room[used] = ':';
+                used += 1;
+                if (i == 0) {
+                    room[used] = ':';
+                    used += 1;
+                }
+                continue;
+            }
+            const separator = if (i < 7) ":" else "";
+            used += (std.fmt.bufPrint(room[used..], "{x}{s}", .{ group, separator }) catch unreachable).len;
+        }
+        return room[0..used];
+    }
+
+    fn zeros(groups: [8]u16) [2]usize {
+        var best: [2]usize = .{ 0, 0 };
+        var size: usize = 0;
+        for (groups, 0..) |group, i| {
+            size = if (group == 0) size + 1 else 0;
+            if (size > best[1] and size > 1) best = .{ i + 1 - size, size };
+        }
+        return best;
+    }
+};
+
+/// Whole numbers of 128 or 256 bits; `source` is 1 for signed ones.
+pub const Digits = struct {
+    const part = 1_000_000_000_000_000_000; // so many digits at a time as a u64 has for sure
+
+    fn text(from: []const u8, room: *[80]u8, node: *const Node) Error![]const u8 {
+        const negative = node.source == 1 and from[from.len - 1] > 127;
+        var left: u256 = switch (from.len) {
+            16 => std.mem.readInt(u128, from[0..16], .little),
+            32 => std.mem.readInt(u256, from[0..32], .little),
+            else => return error.Damaged,
+        };
+        if (negative) left = if (from.len == 16) (1 << 128) - left else 0 -% left;
+        var first: usize = room.len;
+        while (true) {
+            var digits: u64 = @intCast(left % part);
+            left /= part;
+            var count: usize = 0;
+            while (if (left > 0) count < 18 else digits > 0 or (count == 0 and first == room.len)) : (count += 1) {
+                first -= 1;
+                room[first] = '0' + @as(u8, @intCast(digits % 10));
+                digits /= 10;
+            }
+            if (left == 0) break;
+        }
+        if (negative) {
+            first -= 1;
+            room[first] = '-';
+        }
+        return room[first..];
+    }
+};
+
+/// Return the place of the label, plus one, of each number that an enum can have.
+pub fn table(node: *const Node) Error![]u16 {
+    const made_table = try builders.objects.alloc(u16, if (node.width == 1) 1 << 8 else 1 << 16);
+    errdefer builders.objects.free(made_table);
+    @memset(made_table, 0);
+    const names = node.labels orelse return error.Damaged;
+    const numbers = node.numbers.bytes();
+    if (numbers.len < 2 * names.length) return error.Damaged;
+    for (0..names.length) |i| {
+        const number = std.mem.readInt(u16, numbers[2 * i ..][0..2], .little);
+        made_table[number & (made_table.len - 1)] = std.math.cast(u16, i + 1) orelse return error.Damaged;
+    }
+    return made_table;
+}
+
+pub fn labels(state: *State, from: []const u8, count: usize) Error!void {
+    const names = state.node.labels.?;
+    const width = state.node.width;
+    var done: usize = 0;
+    while (done < count) {
+        var all: [block][]const u8 = undefined;
+        const part = all[0..@min(block, count - done)];
+        var total: usize = 0;
+        for (part, done..) |*text, i| {
+            const number: usize = if (width == 1) from[i] else std.mem.readInt(u16, from[2 * i ..][0..2], .little);
+            const label = state.table[number];
+            if (label == 0 and state.node.source == 0) return error.Form; // in the place of a null stands any number
+            text.* = if (label == 0) "" else names.text(.text32, label - 1);
+            total += text.len;
+        }
+        var adding = try state.column.texts(part.len, total);
+        for (part) |text| adding.put(text);
+        adding.finish();
+        done += part.len;
+    }
+}
