@@ -42,6 +42,17 @@ def test_any_bytes(data, oid, framing):
     fed(b"D" + struct.pack("!ihi", 10 + len(data), 1, len(data)) + data, columns, MESSAGES)
 
 
+@pytest.mark.parametrize("byte", [0, 1, 0x7F, 0x80, 0xFF])
+@pytest.mark.parametrize("oid", OIDS)
+def test_values_of_the_same_byte_of_every_size(oid, byte):
+    for size in range(40):
+        fed(struct.pack("!hi", 1, size) + bytes([byte]) * size, types([(oid, -1)]), COPY)
+        for at in range(size):
+            value = bytearray(size)
+            value[at] = byte
+            fed(struct.pack("!hi", 1, size) + value, types([(oid, -1)]), COPY)
+
+
 @settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
 @given(st.binary(max_size=60), st.sampled_from(NUMERICS))
 def test_any_bytes_as_a_numeric(data, numeric):
