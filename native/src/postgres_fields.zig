@@ -128,7 +128,8 @@ pub const Duration = struct {
         if (months == std.math.maxInt(i32) or months == std.math.minInt(i32)) return error.Infinite;
         if (months != 0) return error.Months;
         const rest = std.mem.readInt(i64, bytes[0..8], .big);
-        const value = std.math.add(i64, rest, @as(i64, days) * day) catch return error.Range;
+        const whole = std.math.mul(i64, days, day) catch return error.Range;
+        const value = std.math.add(i64, rest, whole) catch return error.Range;
         std.mem.writeInt(i64, out, value, .little);
     }
 };

@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_wire.postgres import TRAILER, Encoder
+from arrow_wire.postgres import TRAILER, Encoder, Unsupported
 from arrow_wire.postgres_reader import COPY, MESSAGES, VIEWS, Decoder, reading
 from arrow_wire.postgres_types import types
 from hypothesis import HealthCheck, given, settings
@@ -40,6 +40,17 @@ def test_any_bytes(data, oid, framing):
     fed(data, columns, framing)
     fed(struct.pack("!hi", 1, len(data)) + data, columns, COPY)
     fed(b"D" + struct.pack("!ihi", 10 + len(data), 1, len(data)) + data, columns, MESSAGES)
+
+
+@pytest.mark.parametrize("byte", [0, 1, 0x7F, 0x80, 0xFF])
+@pytest.mark.parametrize("oid", OIDS)
+def test_values_of_the_same_byte_of_every_size(oid, byte):
+    for size in range(40):
+        fed(struct.pack("!hi", 1, size) + bytes([byte]) * size, types([(oid, -1)]), COPY)
+        for at in range(size):
+            value = bytearray(size)
+            value[at] = byte
+            fed(struct.pack("!hi", 1, size) + value, types([(oid, -1)]), COPY)
 
 
 @settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
@@ -105,3 +116,29 @@ def test_rows_that_a_column_does_not_have_are_an_error():
         list(encoder.blocks(np.array([0, 2], np.uint64), 0, 2))
     with pytest.raises(ValueError, match="buffers"):
         list(encoder.blocks(None, 0, 3))
+
+
+KINDS = [
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+    *(pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us")),
+    *(pa.time64("ns"), pa.month_day_nano_interval(), pa.binary(16)),
+    *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC")),
+    *(pa.duration(unit) for unit in ("s", "ms", "us", "ns")),
+    *(pa.decimal32(9, 2), pa.decimal64(18, 5), pa.decimal128(38, 38), pa.decimal128(38, 0), pa.decimal256(76, 5)),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_numbers_of_any_bytes_are_encoded_or_refused(kind):
+    width, source = kind.bit_width // 8, random.Random(1)
+    patterns = [bytes([byte]) * width for byte in (0, 1, 0x7F, 0x80, 0xFF)]
+    patterns += [bytes(width - 1) + bytes([byte]) for byte in (0x7F, 0x80)] + [b"\xff" * (width - 1) + b"\x7f"]
+    patterns += [source.randbytes(width) for _ in range(200)]
+    arrays_of_one = [pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(pattern)]) for pattern in patterns]
+    for into in types([*((oid, -1) for oid in OIDS), *NUMERICS, (1700, -1), (1700, (5 << 16 | 2) + 4)]):
+        for array in arrays_of_one:
+            try:
+                blocks = b"".join(bytes(block) for block in Encoder(["one"], [array], [into]).blocks(None, 0, 1))
+            except (Unsupported, ValueError):
+                continue
+            assert len(blocks) == 6 + struct.unpack_from("!i", blocks, 2)[0]
