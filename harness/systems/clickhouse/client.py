@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _HTTP, _NATIVE = SYSTEM.addresses
 # The formats that transports of the lab use; a server without one of them is not the one we know.
 _FORMATS = ("ArrowStream", "CSV", "Native", "Parquet", "TabSeparated")
+_PATIENCE_SECONDS = 24 * 3600  # of the client itself: how long a call may take is for those who ask (lab/reference.py)
 _MERGE_SECONDS = 20  # less than a call may take: how long to wait for background merges before going on
 
 
@@ -54,6 +55,7 @@ def open_connection(endpoints: dict[str, str]) -> Client:
             username=unquote(parts.username or "default"),
             password=unquote(parts.password or ""),
             connect_timeout=address.CONNECT_SECONDS,
+            send_receive_timeout=_PATIENCE_SECONDS,
             autogenerate_session_id=False,
             dedicated_pool=True,  # connections that others opened would not be cut when this client waits
             settings={"async_insert": 0},
@@ -142,7 +144,8 @@ def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str],
         raise ValueError(f"expected no order for a ClickHouse table, found {order}")
     # clickhouse-connect leaves what is quoted already as it is; by itself it takes the name "a" for quoted, too.
     columns = list(map(identifier, kinds))
-    client.raw_insert(_full(table), columns, insert_block=Path(parquet).read_bytes(), fmt="Parquet")
+    with open(parquet, "rb") as file:  # which may be larger than memory
+        client.raw_insert(_full(table), columns, insert_block=file, fmt="Parquet")
     where = f"database = '{NAMESPACE}' AND name = {literal(table)}"
     if client.command(f"SELECT engine FROM system.tables WHERE {where}") != "Memory":
         client.command(f"OPTIMIZE TABLE {_full(table)} FINAL")
