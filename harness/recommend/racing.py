@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -103,15 +103,15 @@ class Racing:
     @property
     def eta(self) -> float:
         """The seconds until the end: of what those who are still in have to run, and never more than the budget."""
-        turns = list(self.waiting)
+        left = Counter((turn.transport, turn.rows) for turn in self.waiting)
         bounds = BOUND_PASSES
         if self.turn and self.turn.transport in self.race.transports:
             for rows, count in self.race.to_come(self.turn.rows, self.turn.number):
-                turns += [Turn(name, rows, 1) for name in self.race.contenders] * count
+                left.update({(name, rows): count for name in self.race.contenders})
         elif self.turn:
             bounds -= self.turn.number
-        turns += [Turn(entry.id, self.race.rows, 1) for entry in self.bounds] * bounds
-        of_runs = sum(self.race.prices.of(turn.transport, turn.rows) for turn in turns)
+        left.update({(entry.id, self.race.rows): bounds for entry in self.bounds})
+        of_runs = sum(count * self.race.prices.of(*run) for run, count in left.items())
         return max(min(of_runs, self._seconds_left()), 0.0) + REPORT_SECONDS
 
     def perform(self, on_row: Callable[[Row], None]) -> None:
