@@ -19,6 +19,7 @@ from harness.transports.clickhouse.http_client.client import (
     server_at,
 )
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
+from harness.transports.frames import joined, require_names
 from harness.transports.parts import batches
 
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
@@ -118,7 +119,7 @@ def write_stream(connection, reader, table, most=None):
     value that its column does not hold; column and row are named.
     """
     names = list(reader.schema.names)
-    _check_names(names)
+    require_names(names)
     clients, user, parameters = connection
     types = {name: kind for name, kind, _ in described(clients[0], user, parameters, f"TABLE {identifier(table)}")}
     for name in names:
@@ -173,10 +174,10 @@ def _slices(reader, most):
             held.append(piece)
             rows, size = rows + len(piece), size + _size(piece)
             if rows == most or size >= SLICE_BYTES:
-                yield _joined(pa.Table.from_batches(held))
+                yield joined(pa.Table.from_batches(held))
                 held, rows, size = [], 0, 0
     if held:
-        yield _joined(pa.Table.from_batches(held))
+        yield joined(pa.Table.from_batches(held))
 
 
 def _size(batch):
@@ -192,18 +193,6 @@ def _size(batch):
         else:
             total += column.nbytes
     return total
-
-
-def _joined(table):
-    """Return a table as one record batch; what is in one piece already is not copied."""
-    import pyarrow as pa
-
-    arrays = []
-    for column in table.columns:
-        if column.num_chunks > 1:
-            column = column.unify_dictionaries()
-        arrays.append(column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks))
-    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
 def _blocks_of(batch, partition_key, parts):
@@ -243,17 +232,6 @@ def _partitions(batch, partition_key, parts):
     if not parts <= numbers[-1] - numbers[0] + 1 <= MOST_GROUPS:
         return None
     return (numbers - numbers[0]).astype(np.uint8)[days - first]
-
-
-def _check_names(names):
-    """Raise ValueError unless there are columns, all named by a text, and each name once."""
-    if not names:
-        raise ValueError("expected a frame with columns of the table, found none; give it some")
-    for name in names:
-        if not isinstance(name, str):
-            raise ValueError(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
-        if names.count(name) > 1:
-            raise ValueError(f'column "{name}": expected each name once, found {names.count(name)}; rename or drop one')
 
 
 def _table_of_polars(frame):
@@ -312,7 +290,7 @@ def write_polars_tuned(connection, frame, table):
     that costs three statements and the links of the parts' files, about a tenth of the time of a million rows, and
     needs the right to create a table. If this process dies before, that table is left, `<table>_staging_...`.
     """
-    _check_names(frame.columns)
+    require_names(frame.columns)
     write_stream(connection, _table_of_polars(frame).to_reader(), table)
 
 
@@ -330,7 +308,7 @@ def write_pandas_tuned(connection, frame, table):
     A NaN in a column of floats stays a NaN, in one of objects it is a null. Timestamps at midnight become days where
     the column has days.
     """
-    _check_names(list(frame.columns))
+    require_names(list(frame.columns))
     write_stream(connection, _table_of_pandas(frame).to_reader(), table)
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from harness.registry import Unsupported, transport
+from harness.transports.frames import joined, require_names
 from harness.transports.parts import batches
 from harness.transports.postgres.psycopg.tuned import columns_of, most_together, settle, together
 from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, number_of_connections
@@ -39,41 +40,23 @@ def connect(uri):
         yield [stack.enter_context(connection) for connection in opened]
 
 
-def _names(names):
-    """Return the names of the columns. Raises ValueError unless there are some, all of them texts, and each once."""
-    if not names:
-        raise ValueError("expected a frame with columns of the table, found none; give it some")
-    for name in names:
-        if not isinstance(name, str):
-            raise ValueError(f"column {name!r}: expected a text for a name, found {type(name).__name__}; rename it")
-        if names.count(name) > 1:
-            raise ValueError(f'column "{name}": expected each name once, found {names.count(name)}; rename or drop one')
-    return names
-
-
 def _pieces(arriving, most):
-    """Gather record batches, up to so many rows, which are put in order together; yield the columns of each piece."""
+    """Gather record batches, up to so many rows, which are put in order together; yield each piece as one."""
     import pyarrow as pa
 
     waiting: list[Any] = []
     rows = size = 0
     for batch in arriving:
         if waiting and (rows + batch.num_rows > most or size + batch.nbytes > _PIECE_BYTES):
-            piece, waiting = _joined(pa.Table.from_batches(waiting)), []
+            piece, waiting = joined(pa.Table.from_batches(waiting)), []
             yield piece
             del piece  # which is not held while the next is gathered
             rows = size = 0
         waiting.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
     if waiting:
-        piece, waiting = _joined(pa.Table.from_batches(waiting)), []
+        piece, waiting = joined(pa.Table.from_batches(waiting)), []
         yield piece
-
-
-def _joined(table):
-    import pyarrow as pa
-
-    return [column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) for column in table.columns]
 
 
 def _slices(encoder, key, rows, number):
@@ -106,7 +89,8 @@ def _write(connections, table, names, batches_of, most=_PIECE_ROWS):
     from psycopg import sql
 
     table = sql.Identifier(table).as_string()
-    columns = sql.SQL(", ").join(map(sql.Identifier, _names(names))).as_string()
+    require_names(names)
+    columns = sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
     first = connections[0]
     settle(first)
     most = most_together(first)
@@ -117,7 +101,7 @@ def _write(connections, table, names, batches_of, most=_PIECE_ROWS):
         with ThreadPoolExecutor(len(connections)) as pool, ExitStack() as stack:
             copies: list[Any] = []
             for piece in _pieces(arriving, most):
-                encoder, rows = _encoder(names, piece, types), len(piece[0])
+                encoder, rows = _encoder(names, piece.columns, types), piece.num_rows
                 if not copies:
                     used = connections[: min(most, max(1, rows // _SLICE_ROWS)) if several else 1]
                     for connection in used[1:]:
@@ -129,11 +113,11 @@ def _write(connections, table, names, batches_of, most=_PIECE_ROWS):
                 del piece, encoder, order
 
 
-def _encoder(names, piece, types):
+def _encoder(names, columns, types):
     from arrow_wire import postgres
 
     try:
-        return postgres.Encoder(names, piece, types)
+        return postgres.Encoder(names, columns, types)
     except postgres.Unsupported as error:
         raise Unsupported(str(error)) from None
 
