@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -208,10 +209,10 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     usual = {entry.id for entry in eligible if entry.id in asked.usual}
-    least = REPORT_SECONDS + FIRST_GUESS * len(eligible)
+    least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # as it is said, so that it is enough
     if asked.budget < least:
         raise LabError(
-            f"expected a budget of at least {least:.0f} s, which is one pass over {len(eligible)} transports, found "
+            f"expected a budget of at least {least} s, which is one pass over {len(eligible)} transports, found "
             f"{asked.budget:.0f} s; give it more, or leave some out (--without, --style)"
         )
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))
