@@ -93,7 +93,7 @@ def _write(connections, table, names, batches_of, most=_PIECE_ROWS):
     columns = sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
     first = connections[0]
     settle(first)
-    most = most_together(first)
+    at_once = most_together(first)
     with together(first) as join:
         types, key, several = _plan(first, table, columns, names)
         arriving = batches_of(dict(zip(names, types, strict=True)))
@@ -103,7 +103,7 @@ def _write(connections, table, names, batches_of, most=_PIECE_ROWS):
             for piece in _pieces(arriving, most):
                 encoder, rows = _encoder(names, piece.columns, types), piece.num_rows
                 if not copies:
-                    used = connections[: min(most, max(1, rows // _SLICE_ROWS)) if several else 1]
+                    used = connections[: min(at_once, max(1, rows // _SLICE_ROWS)) if several else 1]
                     for connection in used[1:]:
                         join(connection)
                     copies = stack.enter_context(_copies(pool, used, statement))
