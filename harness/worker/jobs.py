@@ -130,7 +130,8 @@ def run(contract: Contract, job: Job[Any], called: Callable[[], None] = lambda: 
     _import(entry, contract)
     calls = contract.calls(entry, job)
     meters = Meters(job.server_pids or [], job.mark)
-    release_unused_memory()
+    if not job.stays:  # of a process that has jobs before and after it nobody asks how much memory one takes
+        release_unused_memory()
     if entry.style == "async":
         stopwatch, connect_seconds, returned = _run_async(entry, calls, meters)
     else:

@@ -6,6 +6,12 @@ from harness.registry import transport
 from harness.transports.clickhouse.server import INSERT_SETTINGS, sessionless
 from harness.transports.clickhouse.sql import identifier
 
+# What DESCRIBE says of one table, of all of them in one question.
+_TABLES = """
+SELECT table, groupArray((position, name, type)) FROM system.columns
+WHERE database = currentDatabase() AND default_kind NOT IN ('ALIAS', 'MATERIALIZED') GROUP BY table
+"""
+
 
 @contextmanager
 def connect(uri):
@@ -14,9 +20,13 @@ def connect(uri):
     A context holds the types of the table's columns; without one every insert asks for them (DESCRIBE) first.
     """
     with sessionless(uri) as client:
-        tables = client.query("SELECT name FROM system.tables WHERE database = currentDatabase()").result_columns
-        names = tables[0] if tables else []
-        yield client, {name: client.create_insert_context(identifier(name), settings=INSERT_SETTINGS) for name in names}
+        contexts = {}
+        for table, columns in client.query(_TABLES).result_rows:
+            _, names, types = zip(*sorted(columns), strict=True)
+            contexts[table] = client.create_insert_context(
+                identifier(table), names, column_type_names=types, settings=INSERT_SETTINGS
+            )
+        yield client, contexts
 
 
 @transport(
