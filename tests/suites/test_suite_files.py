@@ -98,11 +98,14 @@ def test_the_smoke_size_runs_every_experiment_and_transport_of_the_default_size_
         default = {(name, way) for name, way in default if registry.one(way).origin is not Origin.BEYOND}
         smoke, default = ({pair for pair in pairs if pair[0] == "matrix"} for pairs in (smoke, default))
     if suite.name == "cluster":  # whose experiments are about the same ways, at sizes that take long
-        # Of Dask's ways some.
-        smoke, default = (
-            {way for _, way in pairs if moves_parts(registry.one(way)) and ".dask." not in way}
+        ways = [
+            [way for way in map(registry.one, {way for _, way in pairs}) if moves_parts(way)]
             for pairs in (smoke, default)
-        )
+        ]
+        assert {way.engine for way in ways[0]} == {
+            way.engine for way in ways[1]
+        }  # of each some: workers take long to start
+        smoke, default = ({way.id for way in of_size if not way.engine and way.client != "daft"} for of_size in ways)
     assert smoke == default
 
 
