@@ -14,6 +14,7 @@ const pages = std.heap.page_allocator;
 const page: std.mem.Alignment = .fromByteUnits(std.heap.page_size_min);
 const first_bytes = 1 << 16; // of a buffer
 const block_bytes = 1 << 22; // of a buffer that views refer to, where no text is longer
+const block_texts = 128; // whose sizes are known before room is made for them
 const most_offset32 = std.math.maxInt(i32);
 
 /// A buffer that grows.
@@ -172,6 +173,24 @@ pub const Column = struct {
             .first = first,
             .number = @intCast(blocks.items.len - 1),
         };
+    }
+
+    /// Add rows of the texts that `source.text` returns for the numbers of the rows.
+    pub fn addTexts(self: *Column, source: anytype, count: usize) !void {
+        var done: usize = 0;
+        while (done < count) {
+            var all: [block_texts][]const u8 = undefined;
+            const part = all[0..@min(block_texts, count - done)];
+            var total: usize = 0;
+            for (part, done..) |*text, row| {
+                text.* = try source.text(row);
+                total += text.len;
+            }
+            var adding = try self.texts(part.len, total);
+            for (part) |text| adding.put(text);
+            adding.finish();
+            done += part.len;
+        }
     }
 
     /// End the list that stands `row` rows after the first one of `ends`, which `add` returned, at the child's length.

@@ -7,8 +7,6 @@ const Column = builders.Column;
 const Error = states.Error;
 const State = states.State;
 
-const block = 128; // texts at a time
-
 /// Have the texts of a block's keys in the column itself, where views of many rows can refer to them.
 pub fn keep(state: *State) Error!void {
     const keys = state.keys.?;
@@ -48,7 +46,7 @@ pub fn pick(state: *State, from: []const u8, count: usize) Error!void {
             const first = state.column.length;
             switch (keys.layout) {
                 .view => try pickFixed(T, 16, state, from, count),
-                .text32, .text64 => try pickTexts(T, state, from, count),
+                .text32, .text64 => try state.column.addTexts(Texts(T){ .keys = keys, .from = from }, count),
                 .fixed => switch (keys.width) {
                     inline 1, 2, 4, 8, 16, 32 => |size| try pickFixed(T, size, state, from, count),
                     else => return error.Damaged,
@@ -74,23 +72,17 @@ fn pickFixed(comptime T: type, comptime size: usize, state: *State, from: []cons
     }
 }
 
-fn pickTexts(comptime T: type, state: *State, from: []const u8, count: usize) Error!void {
-    const keys = state.keys.?;
-    var done: usize = 0;
-    while (done < count) {
-        var all: [block][]const u8 = undefined;
-        const part = all[0..@min(block, count - done)];
-        var total: usize = 0;
-        for (part, done..) |*text, i| {
-            const key: usize = @intCast(std.mem.readInt(T, from[i * @sizeOf(T) ..][0..@sizeOf(T)], .little));
-            text.* = plain(keys, key);
-            total += text.len;
+/// The texts of keys that numbers of a type refer to.
+fn Texts(comptime T: type) type {
+    return struct {
+        keys: *const Column,
+        from: []const u8,
+
+        pub fn text(self: @This(), row: usize) Error![]const u8 {
+            const key: usize = @intCast(std.mem.readInt(T, self.from[row * @sizeOf(T) ..][0..@sizeOf(T)], .little));
+            return plain(self.keys, key);
         }
-        var adding = try state.column.texts(part.len, total);
-        for (part) |text| adding.put(text);
-        adding.finish();
-        done += part.len;
-    }
+    };
 }
 
 /// A text of a column with offsets.

@@ -8,8 +8,6 @@ const Error = states.Error;
 const Node = states.Node;
 const State = states.State;
 
-const block = 128; // texts at a time
-
 /// Texts that are made of values of a fixed size by `Form.text`, none longer than `most`.
 pub fn made(column: *Column, from: []const u8, count: usize, most: usize, comptime Form: type, state: *State) Error!void {
     const width = state.node.width;
@@ -144,23 +142,18 @@ pub fn table(node: *const Node) Error![]u16 {
 }
 
 pub fn labels(state: *State, from: []const u8, count: usize) Error!void {
-    const names = state.node.labels.?;
-    const width = state.node.width;
-    var done: usize = 0;
-    while (done < count) {
-        var all: [block][]const u8 = undefined;
-        const part = all[0..@min(block, count - done)];
-        var total: usize = 0;
-        for (part, done..) |*text, i| {
-            const number: usize = if (width == 1) from[i] else std.mem.readInt(u16, from[2 * i ..][0..2], .little);
-            const label = state.table[number];
-            if (label == 0 and state.node.source == 0) return error.Form; // in the place of a null stands any number
-            text.* = if (label == 0) "" else names.text(.text32, label - 1);
-            total += text.len;
-        }
-        var adding = try state.column.texts(part.len, total);
-        for (part) |text| adding.put(text);
-        adding.finish();
-        done += part.len;
-    }
+    try state.column.addTexts(Labels{ .state = state, .from = from }, count);
 }
+
+const Labels = struct {
+    state: *const State,
+    from: []const u8,
+
+    pub fn text(self: Labels, row: usize) Error![]const u8 {
+        const node = self.state.node;
+        const number: usize = if (node.width == 1) self.from[row] else std.mem.readInt(u16, self.from[2 * row ..][0..2], .little);
+        const label = self.state.table[number];
+        if (label > 0) return node.labels.?.text(.text32, label - 1);
+        return if (node.source == 0) error.Form else ""; // in the place of a null stands any number
+    }
+};

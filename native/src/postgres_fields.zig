@@ -55,7 +55,8 @@ pub const Block = struct {
     }
 };
 
-/// A value of the same size in all rows: `Type.put` makes bytes of a column's value from those of the server's.
+/// A value that takes the same bytes in all rows of a column: `Type.put` makes them from those of the server's, which
+/// are as many as `Type.size`, or of any number where it has none.
 pub fn Fixed(comptime Type: type) type {
     return struct {
         pub fn take(column: *const Column, into: *builders.Column, block: Block, at: *usize) Error!void {
@@ -67,9 +68,13 @@ pub fn Fixed(comptime Type: type) type {
                     continue;
                 }
                 errdefer at.* = i;
-                if (field.size != Type.size) return error.Malformed;
                 const place = out[Type.width * i ..][0..Type.width];
-                try Type.put(column, block.data[field.start..][0..Type.size], place);
+                if (!@hasDecl(Type, "size")) {
+                    try Type.put(column, block.bytes(field), place);
+                } else {
+                    if (field.size != Type.size) return error.Malformed;
+                    try Type.put(column, block.data[field.start..][0..Type.size], place);
+                }
             }
         }
     };
@@ -223,21 +228,13 @@ fn uuid(bytes: *const [16]u8) [36]u8 {
 
 /// A numeric as a decimal of these bits, which has as many places as the column says.
 pub fn Decimal(comptime T: type) type {
-    const width = @divExact(@bitSizeOf(T), 8);
     return struct {
-        pub fn take(column: *const Column, into: *builders.Column, block: Block, at: *usize) Error!void {
-            const first = into.length;
-            const out = try into.add(block.fields.len);
-            for (block.fields, 0..) |field, i| {
-                if (field.size < 0) {
-                    try into.setNull(first + i);
-                    continue;
-                }
-                errdefer at.* = i;
-                const value = try decimal(T, block.bytes(field), column.scale);
-                if (digitsOf(@abs(value)) > column.digits) return error.Range;
-                std.mem.writeInt(T, out[width * i ..][0..width], value, .little);
-            }
+        pub const width = @divExact(@bitSizeOf(T), 8);
+
+        pub fn put(column: *const Column, bytes: []const u8, out: *[width]u8) Error!void {
+            const value = try decimal(T, bytes, column.scale);
+            if (digitsOf(@abs(value)) > column.digits) return error.Range;
+            std.mem.writeInt(T, out, value, .little);
         }
     };
 }
