@@ -19,6 +19,7 @@ from harness.datasets.examples import EXAMPLES, example
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import data, mark, reading, values
 from harness.model import LabError
+from harness.recommend import loading
 from harness.systems import SYSTEMS
 
 FRAME = pl.DataFrame(
@@ -294,3 +295,20 @@ def test_uuids_of_arrow_are_uuids() -> None:
     own = data.from_frame(reading.of_memory(table))
     assert own.kinds == {"id": "uuid"}
     assert own.frame["id"].to_list() == [str(some), None]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_uuids_of_a_file_are_uuids(suffix: str, tmp_path: Path) -> None:
+    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
+    table, path = pa.table({"id": pa.array([some.bytes, None], pa.uuid()), "n": [1, 2]}), tmp_path / f"rows.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with (ipc.new_file if suffix == "arrow" else ipc.new_stream)(str(path), table.schema) as writer:
+            writer.write_table(table)
+    own = data.from_file(path)
+    assert own.kinds == {"id": "uuid", "n": "int64"}
+    assert own.frame["id"].to_list() == [str(some), None]
+    made: dict[str, Any] = {}
+    exec(loading.load("polars", own, loading.Source(path)), {"DATA": str(path)}, made)
+    assert made["load"]().equals(own.frame)

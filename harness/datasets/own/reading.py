@@ -37,8 +37,12 @@ def read(path: Path) -> pl.DataFrame:
     """Return what stands in a file; its first bytes, and for texts its name, say what it is. Raises LabError."""
     found = form(path)
     try:
-        require_different(_names(path, found), str(path))
-        return _READ[found](path)
+        if found in ("csv", "tsv"):
+            require_different(_heading(path, found), str(path))
+            return _READ[found](path)
+        schema = _schema(path, found)
+        require_different(list(schema.names), str(path))
+        return _with_uuids(_READ[found](path), schema)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"{path}: expected {found.replace('_', ' ')}, but it cannot be read: {reason}") from None
@@ -61,9 +65,12 @@ def of_memory(data: Any) -> pl.DataFrame:
 
 
 def _of_arrow(table: Any) -> pl.DataFrame:
-    """Return an Arrow table as a frame in which UUIDs are still known as such: polars takes them for bytes."""
-    frame = pl.DataFrame(pl.from_arrow(table))
-    known = [field.name for field in table.schema if str(field.type) == "extension<arrow.uuid>"]
+    return _with_uuids(pl.DataFrame(pl.from_arrow(table)), table.schema)
+
+
+def _with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
+    """Return a frame in which UUIDs of a schema of Arrow are still known as such: polars takes them for bytes."""
+    known = [field.name for field in schema if str(field.type) == "extension<arrow.uuid>"]
     return frame.with_columns([frame[name].ext.to(pl.Extension("arrow.uuid", pl.Binary)) for name in known])
 
 
@@ -93,13 +100,16 @@ def form(path: Path) -> str:
     return of_suffix
 
 
-def _names(path: Path, found: str) -> list[str]:
-    """Return the names of the columns as the file has them: polars gives the second of one name in a CSV another."""
-    if found in ("csv", "tsv"):
-        separator = "\t" if found == "tsv" else ","
-        first = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False)
-        return [str(name) for name in first.row(0)] if first.height else []
+def _heading(path: Path, found: str) -> list[str]:
+    """Return the names in a CSV as they stand there: polars gives the second of one name another."""
+    separator = "\t" if found == "tsv" else ","
+    first = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False)
+    return [str(name) for name in first.row(0)] if first.height else []
+
+
+def _schema(path: Path, found: str) -> Any:
+    """Return the schema of Arrow of what stands in a file."""
     if found == "parquet":
-        return list(parquet.read_schema(path).names)
+        return parquet.read_schema(path)
     with pa.OSFile(str(path)) as file:
-        return list((ipc.open_file if found == "arrow" else ipc.open_stream)(file).schema.names)
+        return (ipc.open_file if found == "arrow" else ipc.open_stream)(file).schema
