@@ -4,7 +4,6 @@ A panic ends the process: the whole run fails then.
 """
 
 import datetime as dt
-import os
 import string
 from contextlib import suppress
 from decimal import Decimal
@@ -14,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_wire import clickhouse
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.native.clickhouse_server import read_bytes
+from tests.native.fuzzing import examples
 
-EXAMPLES = int(os.environ.get("NATIVE_EXAMPLES", "60"))  # of each test
-LIMITED = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 TEXTS = some.text(some.characters(exclude_categories=["Cs"]), max_size=40)
 DAYS = some.dates(dt.date(1970, 1, 1), dt.date(2149, 6, 6))
 MOMENTS = some.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2299, 12, 31))
@@ -95,7 +93,7 @@ def encoded(columns_: clickhouse.Columns, rows: Any) -> bytes:
     return bytes(columns_.block(clickhouse.Room(), rows))
 
 
-@LIMITED
+@examples(60)
 @given(columns(), columns(), some.data())
 def test_what_goes_in_comes_out(one: tuple[str, pa.Array], two: tuple[str, pa.Array], data: some.DataObject) -> None:
     count = min(len(one[1]), len(two[1]))
@@ -111,7 +109,7 @@ def test_what_goes_in_comes_out(one: tuple[str, pa.Array], two: tuple[str, pa.Ar
         assert column.to_pylist() == [values[row] for row in taken]
 
 
-@LIMITED
+@examples(60)
 @given(columns(), some.binary(max_size=64), some.data())
 def test_a_damaged_stream_is_an_error(one: tuple[str, pa.Array], noise: bytes, data: some.DataObject) -> None:
     made = clickhouse.Columns([("a", one[1], one[0])])
@@ -128,7 +126,7 @@ def test_a_damaged_stream_is_an_error(one: tuple[str, pa.Array], noise: bytes, d
         pass
 
 
-@LIMITED
+@examples(60)
 @given(some.binary(max_size=200))
 def test_noise_is_an_error(noise: bytes) -> None:
     names = [
@@ -152,7 +150,7 @@ WRONG = some.integers(-5, 40) | some.integers(-(2**31), 2**31 - 1)
 OFFSETS = some.tuples(some.just(0), WRONG, WRONG, some.just(8)).map(list)  # Arrow looks at the first and the last
 
 
-@LIMITED
+@examples(60)
 @given(OFFSETS, some.sampled_from(["text", "large", "list", "dictionary", "view"]))
 def test_arrays_that_contradict_themselves_are_refused(offsets: list[int], how: str) -> None:
     narrow, wide = (pa.py_buffer(np.array(offsets, kind)) for kind in (np.int32, np.int64))

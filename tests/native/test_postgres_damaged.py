@@ -10,13 +10,13 @@ import pytest
 from arrow_wire.postgres import TRAILER, Encoder, Unsupported
 from arrow_wire.postgres_reader import COPY, MESSAGES, VIEWS, Decoder, reading
 from arrow_wire.postgres_types import types
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.native.fuzzing import examples
 from tests.native.postgres_values import arrays
 from tests.native.test_postgres_layouts import encoded
 
-_SLOW = [HealthCheck.too_slow]
 OIDS = [16, 21, 23, 20, 700, 701, 25, 17, 2950, 1082, 1083, 1114, 1184, 1186, 1007, 1009, 1231]
 NUMERICS = [(1700, (38 << 16 | 10) + 4), (1700, (76 << 16 | 30) + 4)]
 
@@ -33,7 +33,7 @@ def fed(data: bytes, columns, framing: int) -> None:
         array.validate(full="string" not in str(array.type))  # the server checks the encoding of texts
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
+@examples(500)
 @given(st.binary(max_size=200), st.sampled_from(OIDS), st.sampled_from([COPY, MESSAGES]))
 def test_any_bytes(data, oid, framing):
     columns = types([(oid, -1)])
@@ -53,7 +53,7 @@ def test_values_of_the_same_byte_of_every_size(oid, byte):
             fed(struct.pack("!hi", 1, size) + value, types([(oid, -1)]), COPY)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
+@examples(500)
 @given(st.binary(max_size=60), st.sampled_from(NUMERICS))
 def test_any_bytes_as_a_numeric(data, numeric):
     fed(struct.pack("!hi", 1, len(data)) + data, types([numeric]), COPY)
@@ -62,7 +62,7 @@ def test_any_bytes_as_a_numeric(data, numeric):
     fed(struct.pack("!hi", 1, len(value)) + value, types([numeric]), COPY)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@examples(300)
 @given(arrays(), st.integers(0, 2**32))
 def test_rows_with_some_wrong_bytes(made, seed):
     case, array = made
@@ -72,7 +72,7 @@ def test_rows_with_some_wrong_bytes(made, seed):
     fed(bytes(data[: source.randrange(len(data) + 1)]), [case.server], COPY)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@examples(300)
 @given(arrays(), st.data())
 def test_buffers_that_are_too_short_are_an_error(made, data):
     case, array = made
@@ -88,7 +88,7 @@ def test_buffers_that_are_too_short_are_an_error(made, data):
         assert b"".join(bytes(block) for block in encoder.blocks(None, 0, len(array))) == complete
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@examples(300)
 @given(st.binary(min_size=64, max_size=64), st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]))
 def test_offsets_that_point_anywhere_are_an_error_or_inside(garbage, kind):
     width = {pa.string(): 4, pa.large_string(): 8, pa.string_view(): 16}[kind]

@@ -6,12 +6,11 @@ import pyarrow as pa
 import pytest
 from arrow_wire.postgres import HEADER, TRAILER, Encoder
 from arrow_wire.postgres_reader import COPY, LARGE, OTHER, VIEWS, Decoder, reading
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.native.fuzzing import examples
 from tests.native.postgres_values import CASES, Case, arrays, shown
-
-_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
 def encoded(case: Case, array: pa.Array, order: np.ndarray | None = None) -> bytes:
@@ -29,7 +28,7 @@ def decoded(case: Case, data: bytes, style=VIEWS) -> pa.Array:
     return array
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=_SLOW)
+@examples(400)
 @given(arrays(), st.sampled_from([VIEWS, LARGE]))
 def test_what_is_encoded_and_decoded_is_the_same(made, style):
     case, array = made
@@ -41,7 +40,7 @@ def test_what_is_encoded_and_decoded_is_the_same(made, style):
     )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=_SLOW)
+@examples(100)
 @given(arrays(), st.randoms(use_true_random=False))
 def test_rows_in_another_order_are_those_rows(made, random):
     case, array = made
@@ -59,7 +58,7 @@ def server(embedded_lab):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.sql)
-@settings(max_examples=6, deadline=None, suppress_health_check=_SLOW)
+@examples(6)
 @given(data=st.data())
 def test_the_server_has_the_values_that_were_sent(case, data, server):
     kind = data.draw(st.sampled_from(case.kinds))

@@ -1,0 +1,16 @@
+"""How many made-up arrays a test of the compiled library tries: some every day, many times as many at night.
+
+What Hypothesis finds it keeps in `.hypothesis/` and tries first the next time; a night keeps that folder for the next
+one (.github/workflows/nightly.yml). What was once wrong stands beside its test as an `@example`.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+TIMES = int(os.environ.get("LAB_FUZZ_TIMES", "1"))
+
+
+def examples(count: int) -> settings:
+    """Try so many examples, at night many times as many; whatever one takes, and one fixture serves them all."""
+    return settings(max_examples=count * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
