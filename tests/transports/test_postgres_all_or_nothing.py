@@ -120,3 +120,20 @@ def test_a_duplicate_in_any_slice_leaves_nothing(server, writers):
         with pytest.raises(psycopg.errors.UniqueViolation):
             tuned_write.write_polars_tuned(writers, frame, "together")
         assert left(server) == (0, 0)
+
+
+def test_a_load_gathers_batches_into_pieces_and_sends_each_over_all_connections(tmp_path, monkeypatch, server, writers):
+    sent = []
+    FRAME.write_parquet(tmp_path / "rows.parquet")
+    send = tuned_write._send
+
+    def noted(copy, encoder, order, row, end):
+        sent.append((copy.connection, end - row))
+        send(copy, encoder, order, row, end)
+
+    monkeypatch.setattr(tuned_write, "_send", noted)
+    tuned_write.load_tuned(writers, tmp_path / "rows.parquet", "together")
+    assert {connection for connection, _ in sent} == {*writers}
+    assert len(sent) == len(writers)  # one piece of the batches of 16,384 rows that a file is read by
+    assert sum(rows for _, rows in sent) == ROWS
+    assert left(server) == (ROWS, 0)

@@ -292,22 +292,3 @@ def test_an_error_of_the_server_in_the_middle_of_a_read_is_raised(make, server, 
     server.execute(f"CREATE VIEW broken AS SELECT 1 / number AS number FROM {quoted(table)}")
     with pytest.raises(psycopg.DatabaseError, match="division by zero"):
         tuned_read.read_polars_tuned(readers, "broken")
-
-
-def test_a_load_gathers_batches_into_pieces_and_sends_each_over_all_connections(
-    tmp_path, monkeypatch, make, server, writers
-):
-    table, frame, sent = make("id uuid PRIMARY KEY, number integer, text text"), many(), []
-    frame.write_parquet(tmp_path / "rows.parquet")
-    send = tuned_write._send
-
-    def noted(copy, encoder, order, row, end):
-        sent.append((copy.connection, end - row))
-        send(copy, encoder, order, row, end)
-
-    monkeypatch.setattr(tuned_write, "_send", noted)
-    tuned_write.load_tuned(writers, tmp_path / "rows.parquet", table)
-    assert {connection for connection, _ in sent} == {*writers}
-    assert len(sent) == len(writers)  # one piece of the batches of 16,384 rows that a file is read by
-    assert sum(rows for _, rows in sent) == len(frame)
-    assert sorted(rows_of(server, table, "id::text, number, text")) == sorted(frame.rows())
