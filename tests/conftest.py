@@ -27,7 +27,13 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-_STARTERS = {"lab", "launch", "browser", "scripts"}  # fixtures by which a test starts processes that take seconds
+_STARTERS = {
+    "lab",
+    "launch",
+    "browser",
+    "scripts",
+    "streamed",
+}  # fixtures by which a test starts processes that take seconds
 _PART = re.compile(r"@\d+(?=\]$)")
 
 

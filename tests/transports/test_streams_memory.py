@@ -4,17 +4,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from pyarrow import parquet
 
 from harness.check import sums, unloaded
+from harness.check.sums import Sums
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
-from tests.streams import LOADS, SPEC, UNLOADS, Server, every, opened
+from tests.streams import LOADS, SPEC, UNLOADS, Server, opened
 
 pytestmark = pytest.mark.long
 
@@ -73,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def files(dataset_folder: Path) -> dict[int, Path]:
+def streamed(dataset_folder: Path) -> dict[int, Path]:
     """Datasets in row groups of 20,000 rows, of which some readers hold several."""
     made = {}
     for rows in (ROWS, FEW, MANY):
@@ -86,16 +88,21 @@ def files(dataset_folder: Path) -> dict[int, Path]:
     return made
 
 
-def peak(entry: Transport, server: Server, rows: int, files: dict[int, Path], folder: Path) -> int:
+@cache
+def expected(file: Path) -> Sums:
+    return sums.of_parquet(file, SPEC.kinds)
+
+
+def peak(entry: Transport, server: Server, rows: int, streamed: dict[int, Path], folder: Path) -> int:
     """Return by how much a process of its own grew while it moved so many rows, after 2,000 as a warm-up."""
     uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, server.lab.endpoints[entry.endpoint])
     arguments = []
     for number, size in enumerate((rows, ROWS)):
         table = server.of_dataset(f"streams {number}", "heap" if entry.system == "postgres" else "keyed")
         if entry.operation is Operation.LOAD:
-            arguments += [str(files[size]), table]
+            arguments += [str(streamed[size]), table]
         else:
-            server.fill(table, files[size])
+            server.fill(table, streamed[size])
             (folder / f"{rows} {size}").mkdir()
             arguments += [table, str(folder / f"{rows} {size}")]
     patched = json.dumps(SMALLER.get(f"{entry.system}.{entry.client}", {}))
@@ -104,13 +111,15 @@ def peak(entry: Transport, server: Server, rows: int, files: dict[int, Path], fo
     assert done.returncode == 0, done.stderr
     is_load = entry.operation is Operation.LOAD
     found = server.sums("streams 0") if is_load else unloaded.summed(arguments[1], SPEC.kinds)[0]
-    assert sums.differences(sums.of_parquet(files[rows], SPEC.kinds), found) == []
+    assert sums.differences(expected(streamed[rows]), found) == []
     return int(done.stdout.splitlines()[-1])
 
 
-@every(LOADS + UNLOADS)
+@pytest.mark.parametrize(
+    "entry", [pytest.param(entry, id=f"{entry.id}@{number % 2}") for number, entry in enumerate(LOADS + UNLOADS)]
+)
 def test_four_times_the_rows_take_no_more_memory(
-    entry: Transport, server: Server, files: dict[int, Path], folder: Path
+    entry: Transport, server: Server, streamed: dict[int, Path], folder: Path
 ) -> None:
-    few, many = (peak(entry, server, rows, files, folder) for rows in (FEW, MANY))
+    few, many = (peak(entry, server, rows, streamed, folder) for rows in (FEW, MANY))
     assert many - few < MOST_GROWTH
