@@ -4,6 +4,7 @@ The base of the lab brings what the matrix of databases needs; all else comes wi
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 
@@ -56,7 +57,7 @@ def remedy(
     smallest is named, and none that another one includes. In a `checkout` and in the harness container (`compose`) an
     engine has a command of its own.
     """
-    asked = list(requirements)
+    asked = tuple(requirements)
     brought = {extra: _brought(extra, asked) for extra in extras}
     chosen = set()
     for package in packages:
@@ -70,7 +71,8 @@ def remedy(
     return [f'pip install "{PROJECT}[{",".join(names)}]"'] if names else []
 
 
-def _brought(extra: str, requirements: Iterable[str]) -> set[str]:
+@cache  # a run asks for every case that cannot run, and to read some hundred requirements takes a while
+def _brought(extra: str, requirements: tuple[str, ...]) -> set[str]:
     """Return the packages that only this extra brings, or others like it, and not the base."""
     found = map(Requirement, requirements)
     return {
@@ -92,6 +94,7 @@ def left_out(package: str, requirements: Iterable[str], platform: Mapping[str, s
     return None
 
 
+@cache
 def _declared() -> tuple[list[str], list[str]]:
     """Return the requirements and the extras of the lab, as it was installed."""
     try:
