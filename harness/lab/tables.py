@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from harness.check import sums
 from harness.check.canonical import canonicalise
@@ -21,14 +22,14 @@ from harness.systems import SYSTEMS
 
 SUMMED_ROWS = 10_000_000
 _BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # what transports make beside a table, by its name
-MOST = 9  # datasets of one run: `claim` drops the tables of so many, whatever an interrupted run had
+MOST = 9  # sizes of a dataset in one run: `claim` drops the tables of so many, whatever an interrupted run had
 
 
 class Tables:
     """The tables of one dataset in every database; `warmup` is the small dataset that warm-up calls read.
 
-    `spec` is what they are made of; `place` (from 1) tells the tables of several datasets of one run apart. Sums are
-    compared of more rows than `summed_above`.
+    `spec` is what they are made of; `place` (from 1) tells the tables of several sizes of it in one run apart. Sums
+    are compared of more rows than `summed_above`.
     """
 
     def __init__(
@@ -48,6 +49,11 @@ class Tables:
     def kinds(self) -> dict[str, str]:
         """The columns with their kinds."""
         return self.spec.kinds
+
+    @cached_property
+    def frame_bytes(self) -> int:
+        """How many bytes the rows take as Arrow."""
+        return sum(batch.nbytes for batch in pq.ParquetFile(self.dataset.path).iter_batches())
 
     def for_write(self, system: str, profile: str = PLAIN) -> tuple[str, str]:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
@@ -105,7 +111,9 @@ class Tables:
     def summed(self) -> bool:
         """Whether there are so many rows that sums of them are compared, of which this process needs no copy."""
         return (
-            self.dataset.rows > self._summed_above and sums.KINDS.issuperset(self.kinds.values()) and not self.spec.own
+            self.dataset.rows > self._summed_above
+            and sums.KINDS.issuperset(self.kinds.values())
+            and not self.spec.columns
         )
 
     @cached_property
@@ -149,7 +157,7 @@ class Tables:
 
     def read_kinds(self, system: str) -> dict[str, str]:
         """Return the kinds of what a read of the table gives, which are others where a database has no such type."""
-        stored = SYSTEMS[system].tables.STORED if self.spec.own else {}
+        stored = SYSTEMS[system].tables.STORED if self.spec.columns else {}
         return {name: stored.get(kind, kind) for name, kind in self.kinds.items()}
 
     def differences(self, canonical: pl.DataFrame, frame: str = "") -> list[str]:
@@ -164,7 +172,7 @@ class Tables:
         if as_built is not None and equal_as_they_stand(as_built, canonical, frame == "pandas"):
             return []
         return differences(
-            self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.own
+            self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.private
         )
 
     def sums_of(self, system: str, table: str) -> Sums:

@@ -44,9 +44,9 @@ class SuiteSession:
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
     that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
-    value may get into the results, `ruled_out` the transports that lose some of them, with the reasons. With `ahead`
-    the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run ends that is
-    under way: it is to be done again.
+    value may get into the results, `ruled_out` the datasets and transports that do not go together, with the reasons.
+    With `ahead` the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run
+    ends that is under way: it is to be done again.
     """
 
     run_id: str
@@ -60,7 +60,7 @@ class SuiteSession:
     name: str = ""
     starved: frozenset[tuple[Any, ...]] = frozenset()
     own_columns: tuple[str, ...] = ()
-    ruled_out: Mapping[str, str] = field(default_factory=dict)
+    ruled_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
     ahead: Ahead | None = None
     deadline: float = math.inf
 
@@ -167,7 +167,7 @@ def _cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
     """Return the outcome of a run that is not begun, because of this lab or of the values of the data."""
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
-    reason = session.ruled_out.get(run.case.transport.id)
+    reason = session.ruled_out.get((run.case.dataset, run.case.transport.id))
     return Outcome(Status.UNSUPPORTED, reason) if reason else None
 
 

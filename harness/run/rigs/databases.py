@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from harness.datasets import store
 from harness.datasets.own import data as own
 from harness.datasets.own import mark
+from harness.datasets.own.losses import Described, found_in
 from harness.datasets.specification import PLAIN
 from harness.lab import labs, object_stores
 from harness.lab.availability import reason_unavailable
@@ -92,6 +94,10 @@ class DatabaseRig(NothingLeft):
         tables = self._of(case)
         return tables.dataset.rows * max(_BYTES_A_ROW, tables.spec.bytes_a_row)
 
+    def described(self) -> dict[str, Described]:
+        of_lab = {name: one for (name, _), one in self.tables.items() if one.spec.columns and not one.spec.private}
+        return {name: found_in(one.dataset.path, one.kinds) for name, one in of_lab.items()}
+
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
         return reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
@@ -136,6 +142,12 @@ class DatabaseRig(NothingLeft):
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
+        compared, tables = self._compared(case, job, answer), self._of(case)
+        if not tables.spec.columns or tables.spec.private:
+            return compared
+        return replace(compared, details=compared.details | {"frame_bytes": tables.frame_bytes})
+
+    def _compared(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         entry, tables = case.transport, self._of(case)
         if entry.operation is Operation.WRITE:
             return Checked(tables.differences_in_table(entry.system, job.table, entry.frame))
@@ -190,17 +202,16 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
 def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterator[DatabaseRig]:
     """Yield the rig of the cases of an order, whose values of more rows than `summed_above` are compared by sums."""
     asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in order.cases})
-    if len(asked) > MOST:
-        raise LabError(f"expected at most {MOST} datasets and sizes in a run on databases, found {len(asked)}")
+    sizes = Counter(name for name, _ in asked)
+    if sizes and (most := max(sizes.values())) > MOST:
+        raise LabError(f"expected at most {MOST} sizes of a dataset in a run on databases, found {most}")
     with ExitStack() as stack:
         lab = stack.enter_context(labs.OPENED[order.lab](order.settings))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, order.run_id))
         references = References(lab.endpoints, max(order.time_limit, PATIENCE_SECONDS))
         folder = Path(stack.enter_context(scratch.folder("own")))
-        tables = {
-            of: _tables(order, references, *of, place, folder, summed_above) for place, of in enumerate(asked, start=1)
-        }
+        tables = {of: _tables(order, references, *of, _place(of, asked), folder, summed_above) for of in asked}
         of_systems = dict.fromkeys((c.dataset, c.parameters["rows"], c.transport.system) for c in order.cases)
         for name, rows, system in of_systems:
             _require_tables(tables[name, int(rows)], system)
@@ -228,9 +239,14 @@ def _tables(
     return Tables(references, store.specification(name), dataset, warmup, place, summed_above)
 
 
+def _place(of: tuple[str, int], asked: Sequence[tuple[str, int]]) -> int:
+    """Return the place, from 1, of a size among those of its dataset."""
+    return [one for one in asked if one[0] == of[0]].index(of) + 1
+
+
 def _require_tables(tables: Tables, system: str) -> None:
-    """Raise LabError where a database has no table of somebody's own data, before any is made."""
-    if tables.spec.own and system in SYSTEMS:
+    """Raise LabError where a database has no table of these columns, before any is made."""
+    if tables.spec.columns and system in SYSTEMS:
         SYSTEMS[system].tables.definition(tables.spec, PLAIN)
 
 
