@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,20 @@ from harness.systems import SYSTEMS
 SUMMED_ROWS = 10_000_000
 _BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # what transports make beside a table, by its name
 MOST = 9  # sizes of a dataset in one run: `claim` drops the tables of so many, whatever an interrupted run had
+
+
+def places(asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the place, from 1, of every size (dataset and rows) among those of its dataset.
+
+    Raises LabError for more of one dataset than tables are dropped of.
+    """
+    of_each: dict[str, list[tuple[str, int]]] = {}
+    for size in asked:
+        of_each.setdefault(size[0], []).append(size)
+    for name, sizes in of_each.items():
+        if len(sizes) > MOST:
+            raise LabError(f"expected at most {MOST} sizes of {name} in a run on databases, found {len(sizes)}")
+    return {size: place for sizes in of_each.values() for place, size in enumerate(sizes, start=1)}
 
 
 class Tables:
@@ -189,6 +203,10 @@ class Tables:
         for table in (*self._names(""), *self._names("_loaded")):
             for suffix in _BESIDE:
                 self._ask(system, SYSTEMS[system].client.discard, f"{table}{suffix}")
+
+    def empty(self, system: str, table: str) -> None:
+        """Take all rows out of a table and bring the database to rest; connections to it stay open."""
+        self._ask(system, SYSTEMS[system].client.empty, table)
 
     def settle(self, system: str) -> None:
         """Drop what the last write left and bring the database to rest."""

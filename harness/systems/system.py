@@ -175,6 +175,9 @@ class Client(Protocol):
     def end_sessions(self, connection: Any) -> None:
         """End what dead workers left running."""
 
+    def empty(self, connection: Any, table: str) -> None:
+        """Take all rows out of a table, which sessions have open, and bring the server to rest."""
+
     def settle(self, connection: Any) -> None:
         """Bring the server to rest between runs."""
 

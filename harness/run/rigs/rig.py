@@ -92,6 +92,9 @@ class Rig(Protocol[_Job, _Answer]):
     def prepare(self, case: Case) -> _Job:
         """Make a run ready and return its job for the worker. Raises Unavailable, NoAnswer (it hangs), Stop."""
 
+    def between(self, case: Case, job: _Job) -> None:
+        """Undo what a call of a worker has done that is to make another one."""
+
     def check(self, case: Case, job: _Job, answer: _Answer) -> Checked:
         """Compare every value that a run wrote or returned with what is known."""
 
@@ -120,11 +123,14 @@ def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
 
 
 class NothingLeft:
-    """The parts of a rig that look at values before a run and at what failed runs left, where nobody asks for that."""
+    """The parts of a rig that look at values, between calls, and at what failed runs left, where nobody asks for it."""
 
     def described(self) -> Mapping[str, Described]:
         """See `Rig`."""
         return {}
+
+    def between(self, case: Case, job: Any) -> None:
+        """See `Rig`."""
 
     def left(self, case: Case, job: Any) -> Numbers:
         """See `Rig`."""
