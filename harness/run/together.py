@@ -109,7 +109,9 @@ def _as_one(found: Sequence[Execution[Any]], spent: Numbers) -> Execution[Any]:
         return Execution(replace(answer, error=f"client {place} of {len(found)}: {answer.error}"), [])
     answers = [cast(Answer, one.answer) for one in found]
     seconds = [answer.measured.report.seconds for answer in answers]
+    started = [answer.measured.report.started_ns for answer in answers]
     details = spent | {"fastest_client_seconds": min(seconds), "slowest_client_seconds": max(seconds)}
+    details["begun_within_seconds"] = (max(started) - min(started)) / 1e9
     for name in ("sent_bytes", "received_bytes"):
         counted = [answer.measured.details.get(name) for answer in answers]
         if None not in counted:

@@ -163,6 +163,11 @@ class _Course:
     together: bool
     pause: Callable[[], None]
 
+    def begin(self) -> None:
+        """Wait for the others, where there are some."""
+        if self.together:
+            self.pause()
+
 
 def _measure_sync(entry: Transport, calls: Calls, meters: Meters, course: _Course) -> tuple[Stopwatch, float, Any]:
     connect = registry.connect_of(entry)
@@ -177,10 +182,8 @@ def _measure_sync(entry: Transport, calls: Calls, meters: Meters, course: _Cours
         for _ in range(course.earlier):
             entry.function(connection, *calls.measured, **calls.measured_named)
             course.pause()
-        if course.together:
-            course.pause()
         phases.forget()
-        with meters, Stopwatch() as stopwatch:
+        with meters, Stopwatch(course.begin) as stopwatch:
             returned = entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
 
@@ -217,9 +220,7 @@ async def _measure_async(
         for _ in range(course.earlier):
             await entry.function(connection, *calls.measured, **calls.measured_named)
             course.pause()
-        if course.together:
-            course.pause()
         phases.forget()
-        with meters, Stopwatch() as stopwatch:
+        with meters, Stopwatch(course.begin) as stopwatch:
             returned = await entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
