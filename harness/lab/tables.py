@@ -204,6 +204,17 @@ class Tables:
             for suffix in _BESIDE:
                 self._ask(system, SYSTEMS[system].client.discard, f"{table}{suffix}")
 
+    def say(self, system: str, statement: str) -> None:
+        """Have the server execute a statement that is about these tables."""
+        self._ask(system, SYSTEMS[system].client.say, statement)
+
+    def left(self, system: str, table: str) -> dict[str, int]:
+        """Return facts of a table as a write has left it; none where the database's room does not tell them."""
+        if SYSTEMS[system].lacks("settings"):
+            return {}
+        found: dict[str, int] = self._ask(system, SYSTEMS[system].settings.left, table)
+        return found
+
     def empty(self, system: str, table: str) -> None:
         """Take all rows out of a table and bring the database to rest; connections to it stay open."""
         self._ask(system, SYSTEMS[system].client.empty, table)

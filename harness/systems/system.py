@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from harness.address import Address
-from harness.model import LabError, Server, SharedFolder
+from harness.model import LabError, Server, SharedFolder, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
     "sums": "without it the suite cluster cannot sum its tables",
+    "settings": "without it no setting of the server is a parameter, and what a write leaves is not told",
     "meanwhile": "without it no worker is killed and no table changed while a transport is at work",
 }
 
@@ -91,6 +92,11 @@ class System:
     def sums(self) -> SumsOfTables:
         """Sums of a table that the server computes."""
         return cast(SumsOfTables, self._module("sums"))
+
+    @property
+    def settings(self) -> SettingsOfServer:
+        """Settings of the server that are parameters of cases."""
+        return cast(SettingsOfServer, self._module("settings"))
 
     @property
     def meanwhile(self) -> Meanwhile:
@@ -175,6 +181,9 @@ class Client(Protocol):
     def end_sessions(self, connection: Any) -> None:
         """End what dead workers left running."""
 
+    def say(self, connection: Any, statement: str) -> None:
+        """Have the server execute a statement."""
+
     def empty(self, connection: Any, table: str) -> None:
         """Take all rows out of a table, which sessions have open, and bring the server to rest."""
 
@@ -206,6 +215,24 @@ class SumsOfTables(Protocol):
 
     def sums(self, connection: Any, table: str, kinds: Mapping[str, str]) -> Sums:
         """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a kind without any."""
+
+
+class SettingsOfServer(Protocol):
+    """Settings that are parameters of a case, never set by default: the module `settings` of a room.
+
+    `NAMES` are these parameters.
+    """
+
+    NAMES: frozenset[str]
+
+    def address(self, uri: str, parameters: Mapping[str, Value]) -> str:
+        """Return the address of sessions with these settings. Raises LabError for a value that is none."""
+
+    def statements(self, spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
+        """Return what is said to the server once an empty table is made."""
+
+    def left(self, connection: Any, table: str) -> dict[str, int]:
+        """Return facts of a table as a write has left it, units in their names."""
 
 
 class Watch(Protocol):

@@ -150,10 +150,9 @@ class DatabaseRig(NothingLeft):
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
-        compared, tables = self._compared(case, job, answer), self._of(case)
-        if not tables.spec.columns or tables.spec.private:
-            return compared
-        return replace(compared, details=compared.details | {"frame_bytes": tables.frame_bytes})
+        details = crossed.details(case, job, self._of(case))  # before the table is read
+        compared = self._compared(case, job, answer)
+        return replace(compared, details=compared.details | details)
 
     def _compared(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         entry, tables = case.transport, self._of(case)

@@ -186,6 +186,11 @@ def settle(client: Client) -> None:
     _merged(client)
 
 
+def say(client: Client, statement: str) -> None:
+    """Have the server execute a statement."""
+    client.command(statement)
+
+
 def empty(client: Client, table: str) -> None:
     """Take all rows out of a table, which sessions have open, and wait until background merges are done."""
     client.command(f"TRUNCATE TABLE {_full(table)}")

@@ -233,6 +233,11 @@ def _checkpoint(connection: Connection) -> None:
         _execute(connection, "CHECKPOINT")
 
 
+def say(connection: Connection, statement: str) -> None:
+    """Have the server execute a statement."""
+    _execute(connection, statement)
+
+
 def empty(connection: Connection, table: str) -> None:
     """Take all rows out of a table, which sessions have open, and write a checkpoint."""
     _execute(connection, "SET lock_timeout = '10s'", f"TRUNCATE {identifier(table)}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import registry
@@ -14,6 +14,8 @@ from harness.results import runs_csv
 from harness.run.rigs import crossed
 
 WAYS = ("postgres.psycopg.{}_polars_tuned", "clickhouse.http_client.{}_polars_tuned")
+COMMITS, BLOCKS = 'synchronous_commit = ["off"], indexes = [2]', "clickhouse.httpx.write_polars_csv_with_names"
+ROWS = "rows = [2_001]"
 SUITE = f"""
 name = "tenth"
 title = "Calls and clients"
@@ -27,8 +29,10 @@ time_limit_seconds = 60
 
 [sizes.smoke]
 experiments = [
-    {{ name = "clients", parameters = {{ rows = [2_001], clients = [2] }} }},
-    {{ name = "processes", parameters = {{ rows = [2_001], call = [3] }} }},
+    {{ name = "commits", select = "{WAYS[0].format("write")}", parameters = {{ {ROWS}, {COMMITS} }} }},
+    {{ name = "blocks", select = "{BLOCKS}", parameters = {{ {ROWS}, insert_block_rows = [500, 5_000] }} }},
+    {{ name = "clients", parameters = {{ {ROWS}, clients = [2] }} }},
+    {{ name = "processes", parameters = {{ {ROWS}, call = [3] }} }},
 ]
 """
 
@@ -43,17 +47,22 @@ def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
     rows = runs_csv.load(folder / "runs.csv")
     assert [row.error for row in rows if not row.ok] == []
-    assert {row.transport for row in rows} == {way.format(name) for way in WAYS for name in ("write", "read")}
+    wanted = {way.format(name) for way in WAYS for name in ("write", "read")}
+    assert {row.transport for row in rows} == wanted | {BLOCKS}
     for row in rows:
         several = row.experiment == "clients"
         assert row.rows == 2_001 * (2 if several and row.operation == "read" else 1)
         if several:
             assert row.details["fastest_client_seconds"] <= row.details["slowest_client_seconds"] <= row.seconds
             assert row.details["server_cpu_seconds"] > 0
+    few, many = ((row for row in rows if row.parameters.get("insert_block_rows") == of) for of in ("5000", "500"))
+    assert 0 < next(few).details["parts"] < next(many).details["parts"]
+    assert next(row for row in rows if row.experiment == "commits").details["table_bytes"] > 100_000
     assert not list(folder.glob("result*"))
     assert not list((folder / "logs").iterdir())
 
 
+@settings(deadline=None)  # of a busy machine
 @given(rows=st.integers(1, 60), number=st.integers(1, 8))
 def test_slices_are_all_rows_in_their_order_nearly_as_many_in_each(rows: int, number: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -82,5 +91,5 @@ def test_a_value_that_is_none_is_refused_before_anything_runs(name: str, value: 
     if known:
         crossed.require_values(case)
         return
-    with pytest.raises(LabError, match=f"an experiment: expected {name} to be a number above 0, found "):
+    with pytest.raises(LabError, match=f"an experiment: expected {name} to be a number of at least 1, found "):
         crossed.require_values(case)
