@@ -179,7 +179,8 @@ def test_the_stores_have_the_63_points_of_their_article():
 
 @every_picture
 def test_a_picture_shows_columns_there_are(suite, picture):
-    columns = {*NAMES, *(f"parameter:{name}" for name in PARAMETERS[suite.name])}
+    known = PARAMETERS[suite.name] | (databases.OPTIONAL if suite.name == CROSSED else frozenset())
+    columns = {*NAMES, *(f"parameter:{name}" for name in known)}
     assert {*picture.y.split(" + "), picture.colour} <= columns | details_of(suite)
     assert {picture.x, picture.dash} <= columns | {""}
     assert (picture.where or {}).keys() <= columns
@@ -201,6 +202,7 @@ def details_of(suite):
     """The details that jobs of a suite say they have, as a picture names them."""
     texts = {inspect.getsource(case.transport.function) for case in cases_of(suite)}
     texts.add(inspect.getsource(import_module(f"harness.run.rigs.{suite.rig}")))
+    texts |= {inspect.getsource(import_module(f"harness.systems.{name}.settings")) for name in SYSTEMS}
     return {f"detail:{name}" for text in texts for name in re.findall(r'"(\w+)": ', text)}
 
 
