@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from harness.address import Address
-from harness.model import LabError, Server, SharedFolder, Value
+from harness.model import LabError, Server, SharedFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
     from harness.machine.connections import Connection
+    from harness.systems.settings_of_server import SettingsOfServer
 
 # Modules that a room may be without, and what then cannot be done.
 OPTIONAL = {
@@ -96,7 +97,7 @@ class System:
     @property
     def settings(self) -> SettingsOfServer:
         """Settings of the server that are parameters of cases."""
-        return cast(SettingsOfServer, self._module("settings"))
+        return cast("SettingsOfServer", self._module("settings"))
 
     @property
     def meanwhile(self) -> Meanwhile:
@@ -215,24 +216,6 @@ class SumsOfTables(Protocol):
 
     def sums(self, connection: Any, table: str, kinds: Mapping[str, str]) -> Sums:
         """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a kind without any."""
-
-
-class SettingsOfServer(Protocol):
-    """Settings that are parameters of a case, never set by default: the module `settings` of a room.
-
-    `NAMES` are these parameters.
-    """
-
-    NAMES: frozenset[str]
-
-    def address(self, uri: str, parameters: Mapping[str, Value]) -> str:
-        """Return the address of sessions with these settings. Raises LabError for a value that is none."""
-
-    def statements(self, spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
-        """Return what is said to the server once an empty table is made."""
-
-    def left(self, connection: Any, table: str) -> dict[str, int]:
-        """Return facts of a table as a write has left it, units in their names."""
 
 
 class Watch(Protocol):

@@ -4,7 +4,7 @@
 nine of the same, a write into the emptied table each time. `warmup` is the call after the usual warm-up, as in every
 other run. `clients`: how many workers write or read at once, each a process of its own. Of those who write each has a
 slice of the rows, and all write into one table; those who read all read the whole table. All others are settings of
-servers, for which every database has names of its own (`harness.systems.system.SettingsOfServer`).
+servers, for which every database has names of its own (`harness.systems.settings_of_server`).
 """
 
 from __future__ import annotations
