@@ -73,7 +73,7 @@ def _sum(column: str) -> Quantity:
 
 
 def _detail(column: str) -> Quantity:
-    """Return what a detail measures, by the unit its name ends in: seconds, bytes, bytes per second; parts have none."""
+    """Return what a detail measures, by the unit that its name ends in; `parts` are counted and have none."""
     name = column.removeprefix(DETAIL)
     if name == "parts":
         return Quantity(column, name, "", False)
