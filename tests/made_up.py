@@ -52,9 +52,10 @@ class MadeUp:
         self.command = (sys.executable, str(folder / "start.py"))
         self.log, self.result = folder / "log", folder / "result.arrow"
 
-    def run(self, job: Job[AnswerT]) -> AnswerT | Failed:
+    def run(self, job: Job[AnswerT], paused: Callable[[], object] = lambda: None) -> AnswerT | Failed:
         """Run a job in a worker, which leaves what it hands over at `result`, and return its answer."""
-        return execute(replace(job, result=str(self.result)), 30, self.log, command=self.command).answer
+        job = replace(job, result=str(self.result))
+        return execute(job, 30, self.log, command=self.command, paused=paused).answer
 
     def join(self, monkeypatch: pytest.MonkeyPatch, *starters: ModuleType) -> None:
         """Until the end of a test, put the transports into the catalogue and let modules start workers that know them.

@@ -139,22 +139,22 @@ def _intention(chosen: settings.Settings, request: Any) -> str:
 def _announce(suite_run: Any, plan: Any) -> None:
     """Say what is used, what will be run, and what will be skipped and why."""
     rig = suite_run.session.rig
-    cases = {(run.case.transport.id, run.case.label): run.case for run in suite_run.todo}
+    cases = {(run.case.transport.id, run.case.experiment, run.case.label): run.case for run in suite_run.todo}
     typer.echo(rig.headline)
     ruled_out = suite_run.session.ruled_out
     reasons = {
         key: reason
         for key, case in cases.items()
-        if (reason := rig.unavailable(case) or ruled_out.get(case.transport.id))
+        if (reason := rig.unavailable(case) or ruled_out.get((case.dataset, case.transport.id)))
     }
-    skipped = Counter((name, reason) for (name, _), reason in reasons.items())
+    skipped = Counter((name, reason) for (name, *_), reason in reasons.items())
     done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
     typer.echo(
-        f"{len({name for name, _ in cases.keys() - reasons.keys()})} transports, size {plan.size}, "
+        f"{len({name for name, *_ in cases.keys() - reasons.keys()})} transports, size {plan.size}, "
         f"{plan.passes} passes: "
         f"{len(suite_run.todo)} runs{done}; seed {plan.seed}"
     )
-    of_all = Counter(name for name, _ in cases)
+    of_all = Counter(name for name, *_ in cases)
     for (name, reason), count in sorted(skipped.items()):
         part = "" if count == of_all[name] else f" ({count} of {of_all[name]} cases)"
         typer.echo(f"skipped: {name}{part}: {reason}")

@@ -15,7 +15,7 @@ PLAIN = "keyed"  # the usual form of a table in a database
 
 @dataclass(frozen=True)
 class Column:
-    """A column of somebody's own data, as far as its type in a database depends on it.
+    """A column that is described, as far as its type in a database depends on more than its kind.
 
     `name` is what it is called, `kind` what it is (see `harness.check.kinds`), `nullable` whether a value is missing.
     `low` and `high` are the first and last day of dates and moments, None where there are none. `odd` are kinds of
@@ -37,8 +37,9 @@ class Specification:
     `kinds` maps column to kind (uuid, date, int32, text, float64), in table order. `row_key` are columns that together
     are unique: rows are matched by them, or as wholes where there are none. `in_databases`: there are tables of it in
     databases, whose rooms make them of these facts. `order` are the columns of the table's key, `few_texts` those of
-    few different texts, `month` the date column by whose months a large table is parted. `own` are the columns where
-    the data are somebody's own: then the types of the tables are made of them, and `order` may be empty.
+    few different texts, `month` the date column by whose months a large table is parted. `columns` are described where
+    the types of the tables are made of that, as of shapes and of somebody's own data; then `order` may be empty.
+    `private`: no value may be told, for the data are somebody's own.
     `build(rows, seed)` yields Arrow record batches whose content depends on nothing else.
     `bytes_a_row` is an upper bound of what a row takes on disk, to refuse before a disk is filled.
     `version` is raised whenever the same (rows, seed) would give other content.
@@ -54,4 +55,5 @@ class Specification:
     order: tuple[str, ...] = ()
     few_texts: tuple[str, ...] = ()
     month: str = ""
-    own: tuple[Column, ...] = ()
+    columns: tuple[Column, ...] = ()
+    private: bool = False

@@ -21,7 +21,7 @@ _FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # what a man
 
 
 def specification(name: str) -> Specification:
-    """Return the dataset of this name, the module of the same name beside this file. Raises LabError."""
+    """Return the dataset of this name, the module of the same name beside this file or in `shapes`. Raises LabError."""
     known = specifications()
     if name not in known:
         raise LabError(f'no dataset "{name}"; there are: {", ".join(known)}')
@@ -29,9 +29,11 @@ def specification(name: str) -> Specification:
 
 
 def specifications() -> dict[str, Specification]:
-    """Return every dataset by name: the modules beside this file that have a SPECIFICATION."""
-    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
-    modules = {name: import_module(f"harness.datasets.{name}") for name in names if name != "__init__"}
+    """Return every dataset by name: the modules beside this file, or in `shapes`, that have a SPECIFICATION."""
+    here = Path(__file__).parent
+    found = {path.stem: path.parent for path in sorted([*here.glob("*.py"), *here.glob("shapes/*.py")])}
+    packages = {here: "harness.datasets", here / "shapes": "harness.datasets.shapes"}
+    modules = {name: import_module(f"{packages[of]}.{name}") for name, of in found.items() if name != "__init__"}
     return {name: module.SPECIFICATION for name, module in modules.items() if hasattr(module, "SPECIFICATION")}
 
 

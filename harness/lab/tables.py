@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from harness.check import sums
 from harness.check.canonical import canonicalise
@@ -21,14 +22,28 @@ from harness.systems import SYSTEMS
 
 SUMMED_ROWS = 10_000_000
 _BESIDE = ("_staging", "_ledger", "_staging_ledger", "_clone")  # what transports make beside a table, by its name
-MOST = 9  # datasets of one run: `claim` drops the tables of so many, whatever an interrupted run had
+MOST = 9  # sizes of a dataset in one run: `claim` drops the tables of so many, whatever an interrupted run had
+
+
+def places(asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the place, from 1, of every size (dataset and rows) among those of its dataset.
+
+    Raises LabError for more of one dataset than tables are dropped of.
+    """
+    of_each: dict[str, list[tuple[str, int]]] = {}
+    for size in asked:
+        of_each.setdefault(size[0], []).append(size)
+    for name, sizes in of_each.items():
+        if len(sizes) > MOST:
+            raise LabError(f"expected at most {MOST} sizes of {name} in a run on databases, found {len(sizes)}")
+    return {size: place for sizes in of_each.values() for place, size in enumerate(sizes, start=1)}
 
 
 class Tables:
     """The tables of one dataset in every database; `warmup` is the small dataset that warm-up calls read.
 
-    `spec` is what they are made of; `place` (from 1) tells the tables of several datasets of one run apart. Sums are
-    compared of more rows than `summed_above`.
+    `spec` is what they are made of; `place` (from 1) tells the tables of several sizes of it in one run apart. Sums
+    are compared of more rows than `summed_above`.
     """
 
     def __init__(
@@ -48,6 +63,11 @@ class Tables:
     def kinds(self) -> dict[str, str]:
         """The columns with their kinds."""
         return self.spec.kinds
+
+    @cached_property
+    def frame_bytes(self) -> int:
+        """How many bytes the rows take as Arrow."""
+        return sum(batch.nbytes for batch in pq.ParquetFile(self.dataset.path).iter_batches())
 
     def for_write(self, system: str, profile: str = PLAIN) -> tuple[str, str]:
         """Make two empty tables; return their names: for the measured call and for the warm-up."""
@@ -105,7 +125,9 @@ class Tables:
     def summed(self) -> bool:
         """Whether there are so many rows that sums of them are compared, of which this process needs no copy."""
         return (
-            self.dataset.rows > self._summed_above and sums.KINDS.issuperset(self.kinds.values()) and not self.spec.own
+            self.dataset.rows > self._summed_above
+            and sums.KINDS.issuperset(self.kinds.values())
+            and not self.spec.columns
         )
 
     @cached_property
@@ -149,7 +171,7 @@ class Tables:
 
     def read_kinds(self, system: str) -> dict[str, str]:
         """Return the kinds of what a read of the table gives, which are others where a database has no such type."""
-        stored = SYSTEMS[system].tables.STORED if self.spec.own else {}
+        stored = SYSTEMS[system].tables.STORED if self.spec.columns else {}
         return {name: stored.get(kind, kind) for name, kind in self.kinds.items()}
 
     def differences(self, canonical: pl.DataFrame, frame: str = "") -> list[str]:
@@ -164,7 +186,7 @@ class Tables:
         if as_built is not None and equal_as_they_stand(as_built, canonical, frame == "pandas"):
             return []
         return differences(
-            self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.own
+            self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.private
         )
 
     def sums_of(self, system: str, table: str) -> Sums:
@@ -181,6 +203,21 @@ class Tables:
         for table in (*self._names(""), *self._names("_loaded")):
             for suffix in _BESIDE:
                 self._ask(system, SYSTEMS[system].client.discard, f"{table}{suffix}")
+
+    def say(self, system: str, statement: str) -> None:
+        """Have the server execute a statement that is about these tables."""
+        self._ask(system, SYSTEMS[system].client.say, statement)
+
+    def left(self, system: str, table: str) -> dict[str, int]:
+        """Return facts of a table as a write has left it; none where the database's room does not tell them."""
+        if SYSTEMS[system].lacks("settings"):
+            return {}
+        found: dict[str, int] = self._ask(system, SYSTEMS[system].settings.left, table)
+        return found
+
+    def empty(self, system: str, table: str) -> None:
+        """Take all rows out of a table and bring the database to rest; connections to it stay open."""
+        self._ask(system, SYSTEMS[system].client.empty, table)
 
     def settle(self, system: str) -> None:
         """Drop what the last write left and bring the database to rest."""

@@ -6,7 +6,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +21,7 @@ from harness.machine.variables import clean_environment
 from harness.model import Measurement, Status
 from harness.worker.lines import line
 from harness.worker.measure import SAMPLE_SECONDS, Sample, peaks_above_start, read_cpu_seconds, read_memory
-from harness.worker.messages import CALLED, READY, AnswerT, Failed, Job, Measured
+from harness.worker.messages import CALLED, PAUSED, READY, AnswerT, Failed, Job, Measured
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = interpreters.WORKER
@@ -45,16 +45,18 @@ def execute(
     command: tuple[str, ...] = COMMAND,
     worker: "Worker | None" = None,
     called: Callable[[], None] = lambda: None,
+    paused: Callable[[], object] = lambda: None,
 ) -> Execution[AnswerT]:
     """Run a job in a fresh process; `log` receives its standard error. `worker` is one that waits for it already.
 
-    `called` is called once its clock has stopped, while it makes ready what it hands over.
+    `called` is called once its clock has stopped, while it makes ready what it hands over; `paused` wherever it pauses,
+    and when that returns it goes on.
 
     The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
     signal ended it, `again` when that was one by which people end programs, `error` when it ended without an answer,
     gave one that is none, or its server died.
     """
-    return (worker or Worker(log, command)).ask(job, time_limit, server_died, called)
+    return (worker or Worker(log, command)).ask(job, time_limit, server_died, called, paused)
 
 
 def getting_ready(
@@ -89,13 +91,16 @@ class Worker:
         time_limit: float,
         server_died: Callable[[], bool] = lambda: False,
         called: Callable[[], None] = lambda: None,
+        paused: Callable[[], object] = lambda: None,
     ) -> Execution[AnswerT]:
         """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
         answer: AnswerT | Failed | None = None
         try:
             asked = line({"contract": job.contract, "job": job})
             if self._is_ready(time_limit):
-                samples, output, ended = _watch(self._process, asked, time_limit, server_died, called)
+                samples, output, ended = _watch(
+                    self._process, asked, time_limit, server_died, {CALLED: called, PAUSED: paused}
+                )
             else:
                 samples, output, ended = [], b"", "timeout"
             if output.endswith(b"\n"):
@@ -165,9 +170,12 @@ def _watch(
     asked: bytes,
     time_limit: float,
     server_died: Callable[[], bool],
-    called: Callable[[], None],
+    said: Mapping[bytes, Callable[[], object]],
 ) -> tuple[list[Sample], bytes, str]:
-    """Feed and sample the process until it closes its output; return samples, output and why watching ended."""
+    """Feed and sample the process until it closes its output; return samples, output and why watching ended.
+
+    `said` is what to do where it says something before its answer.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -185,10 +193,7 @@ def _watch(
                 chunk = os.read(process.stdout.fileno(), 1 << 16)
                 if not chunk:
                     return samples, output, "closed"
-                output += chunk
-                if output.startswith(CALLED):
-                    output = output.removeprefix(CALLED)
-                    called()
+                output = _heard(process, output + chunk, said)
                 if output.endswith(b"\n"):  # the answer; something the worker started may hold the pipe open
                     return samples, output, "closed"
             _sample(process.pid, samples)
@@ -196,6 +201,19 @@ def _watch(
             if reason == "timeout" and server_died():
                 deadline, reason = min(deadline, now + GRACE_SECONDS), "server died"
     return samples, output, reason
+
+
+def _heard(process: subprocess.Popen[bytes], output: bytes, said: Mapping[bytes, Callable[[], object]]) -> bytes:
+    """Do what is to be done where a worker has said something before its answer; return what it said after that."""
+    for words, do in said.items():
+        while output.startswith(words):
+            output = output.removeprefix(words)
+            do()
+            if words == PAUSED and process.stdin:
+                with suppress(BrokenPipeError):  # it has died meanwhile: its exit code says how
+                    process.stdin.write(b"\n")
+                    process.stdin.flush()
+    return output
 
 
 def _sample(pid: int, samples: list[Sample]) -> None:

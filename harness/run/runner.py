@@ -28,8 +28,9 @@ from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import blame
 from harness.run.ahead import Ahead
 from harness.run.discretion import without_values
-from harness.run.execution import Execution, execute, measurement
+from harness.run.execution import Execution, Worker, execute, measurement
 from harness.run.rigs.rig import LIMIT, Rig, Stop, Unavailable
+from harness.run.together import execute_together
 from harness.worker.measure import cores_used
 from harness.worker.messages import Failed, Job
 
@@ -44,9 +45,9 @@ class SuiteSession:
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
     that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
-    value may get into the results, `ruled_out` the transports that lose some of them, with the reasons. With `ahead`
-    the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run ends that is
-    under way: it is to be done again.
+    value may get into the results, `ruled_out` the datasets and transports that do not go together, with the reasons.
+    With `ahead` the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run
+    ends that is under way: it is to be done again.
     """
 
     run_id: str
@@ -60,7 +61,7 @@ class SuiteSession:
     name: str = ""
     starved: frozenset[tuple[Any, ...]] = frozenset()
     own_columns: tuple[str, ...] = ()
-    ruled_out: Mapping[str, str] = field(default_factory=dict)
+    ruled_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
     ahead: Ahead | None = None
     deadline: float = math.inf
 
@@ -167,7 +168,7 @@ def _cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
     """Return the outcome of a run that is not begun, because of this lab or of the values of the data."""
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
-    reason = session.ruled_out.get(run.case.transport.id)
+    reason = session.ruled_out.get((run.case.dataset, run.case.transport.id))
     return Outcome(Status.UNSUPPORTED, reason) if reason else None
 
 
@@ -209,15 +210,7 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
     waiting = session.ahead.take(run) if session.ahead else None
     left = max(session.deadline - time.monotonic(), 0.0)
     try:
-        execution = execute(
-            job,
-            min(session.time_limit, left),
-            log,
-            lambda: rig.died(case),
-            command=interpreters.command_of(case.transport),
-            worker=waiting,
-            called=partial(_start_next, session, job),
-        )
+        execution = _executed(session, case, job, min(session.time_limit, left), log, waiting)
         _start_next(session, job)  # where it came to no call
         _close_log(log, execution, session)
         answer = execution.answer
@@ -236,7 +229,25 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         found = measurement(answer.measured, execution.samples)
         return Outcome(Status.OK, "", equality.came_back(checked.converted), found, details)
     finally:
-        result.unlink(missing_ok=True)
+        for file in session.folder.glob(f"{result.name}*"):
+            file.unlink()
+
+
+def _executed(
+    session: SuiteSession, case: Case, job: Job[Any], seconds: float, log: Path, waiting: Worker | None
+) -> Execution[Any]:
+    rig, command = session.rig, interpreters.command_of(case.transport)
+    if shared := job.shared():
+        if waiting:
+            waiting.end()
+        return execute_together(shared, seconds, log, lambda: rig.died(case), command)
+    return execute(
+        *(job, seconds, log, lambda: rig.died(case)),
+        command=command,
+        worker=waiting,
+        called=partial(_start_next, session, job),
+        paused=partial(rig.between, case, job),
+    )
 
 
 def _start_next(session: SuiteSession, job: Job[Any]) -> None:

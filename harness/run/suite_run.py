@@ -16,7 +16,7 @@ from typing import Any
 from harness import registry
 from harness.datasets.own import data
 from harness.datasets.own.data import OwnData
-from harness.datasets.own.losses import lost, why
+from harness.datasets.own.losses import ruled_out
 from harness.lab.packages import not_installed
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
@@ -117,7 +117,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             folder.name if folder.parent == settings.results_dir else str(folder),
             frozenset(row.key for row in earlier if row.error.startswith(blame.STARVED)),
             tuple(request.own.kinds) if request.own else (),
-            _ruled_out(request.own, chosen) if request.own else {},
+            ruled_out({**rig.described(), **({data.NAME: request.own} if request.own else {})}, chosen),
             Ahead() if settings.ahead else None,
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))
@@ -129,13 +129,6 @@ def _chosen(request: RunRequest) -> list[Case]:
     if request.own is None and any(case.dataset == data.NAME for case in chosen):
         raise LabError(f"run {request.run_id} is on data of its person's own: expected these again (--data, --query)")
     return chosen
-
-
-def _ruled_out(own: OwnData, chosen: Sequence[Case]) -> dict[str, str]:
-    """Return the transports that lose some kind of values of somebody's own data, with the reason."""
-    entries = {case.transport.id: case.transport for case in chosen}
-    kinds = {name: lost(entry, own) for name, entry in entries.items()}
-    return {name: why(entries[name], kind, own) for name, kind in kinds.items() if kind}
 
 
 def _rig(name: str, order: Order) -> AbstractContextManager[Rig[Any, Any]]:

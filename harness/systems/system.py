@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
     from harness.machine.connections import Connection
+    from harness.systems.settings_of_server import SettingsOfServer
 
 # Modules that a room may be without, and what then cannot be done.
 OPTIONAL = {
     "script": "without it no winner of a race is written as a program",
     "sums": "without it the suite cluster cannot sum its tables",
+    "settings": "without it no setting of the server is a parameter, and what a write leaves is not told",
     "meanwhile": "without it no worker is killed and no table changed while a transport is at work",
 }
 
@@ -91,6 +93,11 @@ class System:
     def sums(self) -> SumsOfTables:
         """Sums of a table that the server computes."""
         return cast(SumsOfTables, self._module("sums"))
+
+    @property
+    def settings(self) -> SettingsOfServer:
+        """Settings of the server that are parameters of cases."""
+        return cast("SettingsOfServer", self._module("settings"))
 
     @property
     def meanwhile(self) -> Meanwhile:
@@ -174,6 +181,12 @@ class Client(Protocol):
 
     def end_sessions(self, connection: Any) -> None:
         """End what dead workers left running."""
+
+    def say(self, connection: Any, statement: str) -> None:
+        """Have the server execute a statement."""
+
+    def empty(self, connection: Any, table: str) -> None:
+        """Take all rows out of a table, which sessions have open, and bring the server to rest."""
 
     def settle(self, connection: Any) -> None:
         """Bring the server to rest between runs."""

@@ -20,7 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, cast
 
@@ -31,7 +31,7 @@ from harness.worker.contracts.calls import Calls
 from harness.worker.contracts.contract import Contract
 from harness.worker.lines import line, made
 from harness.worker.measure import Stopwatch, release_unused_memory
-from harness.worker.messages import CALLED, READY, Answer, Failed, Job, Measured, Numbers
+from harness.worker.messages import CALLED, PAUSED, READY, Answer, Failed, Job, Measured, Numbers
 from harness.worker.meters import Meters
 
 _PR_SET_PDEATHSIG = 1  # prctl(2); the thread that started this process waits for it
@@ -54,7 +54,7 @@ def main(ahead: Sequence[str] = ()) -> None:
         _say(answers, READY)
     stays, first = True, True
     while stays:
-        answer = _answer(jobs.get(), partial(_say, answers, CALLED))
+        answer = _answer(jobs.get(), partial(_say, answers, CALLED), partial(_pause, answers, jobs))
         _say(answers, line(answer))
         stays = answer.stays
         if stays and first:
@@ -67,6 +67,11 @@ def main(ahead: Sequence[str] = ()) -> None:
 def _say(answers: BinaryIO, text: bytes) -> None:
     answers.write(text)
     answers.flush()
+
+
+def _pause(answers: BinaryIO, jobs: "queue.SimpleQueue[str]") -> None:
+    _say(answers, PAUSED)
+    jobs.get()
 
 
 def _belong_to_the_parent() -> None:
@@ -98,7 +103,7 @@ def _import(entry: Transport, contract: Contract) -> None:
         importlib.import_module(module)
 
 
-def _answer(text: str, called: Callable[[], None]) -> Answer | Failed:
+def _answer(text: str, called: Callable[[], None], paused: Callable[[], None]) -> Answer | Failed:
     """Run a job and return its answer, whatever happens; it also says whether this process stays for another job."""
     stays = False
     try:
@@ -106,7 +111,7 @@ def _answer(text: str, called: Callable[[], None]) -> Answer | Failed:
         contract = _contract(asked["contract"])
         job = made(contract.JOB, asked["job"])
         stays = job.stays
-        return replace(run(contract, job, called), stays=stays)
+        return replace(run(contract, job, called, paused), stays=stays)
     except registry.Unsupported as error:
         return Failed(Status.UNSUPPORTED, str(error), stays)
     except (SystemExit, KeyboardInterrupt):
@@ -117,10 +122,16 @@ def _answer(text: str, called: Callable[[], None]) -> Answer | Failed:
         return Failed(Status.ERROR, f"{type(error).__name__}: {error}", stays and isinstance(error, Exception))
 
 
-def run(contract: Contract, job: Job[Any], called: Callable[[], None] = lambda: None) -> Answer | Failed:
+def run(
+    contract: Contract,
+    job: Job[Any],
+    called: Callable[[], None] = lambda: None,
+    paused: Callable[[], None] = lambda: None,
+) -> Answer | Failed:
     """Execute a job and return the answer; what it has of its own, and what is left at `job.result`, says the contract.
 
-    `called` is called when the clock has stopped: nothing that follows is timed.
+    `called` is called when the clock has stopped: nothing that follows is timed. `paused` returns when this process is
+    to go on; see `Job`.
 
     Raises whatever the transport raises.
     """
@@ -130,12 +141,13 @@ def run(contract: Contract, job: Job[Any], called: Callable[[], None] = lambda: 
     _import(entry, contract)
     calls = contract.calls(entry, job)
     meters = Meters(job.server_pids or [], job.mark)
+    course = _Course(job.call - 1, job.together, paused)
     if not job.stays:  # of a process that has jobs before and after it nobody asks how much memory one takes
         release_unused_memory()
     if entry.style == "async":
-        stopwatch, connect_seconds, returned = _run_async(entry, calls, meters)
+        stopwatch, connect_seconds, returned = _run_async(entry, calls, meters, course)
     else:
-        stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters)
+        stopwatch, connect_seconds, returned = _measure_sync(entry, calls, meters, course)
     called()
     details: Numbers = {f"{name}_seconds": round(seconds, 6) for name, seconds in phases.seconds().items()}
     if job.server_pids is not None:
@@ -143,7 +155,21 @@ def run(contract: Contract, job: Job[Any], called: Callable[[], None] = lambda: 
     return contract.hand_over(entry, returned, job, Measured(connect_seconds, stopwatch.report(), details))
 
 
-def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
+@dataclass(frozen=True)
+class _Course:
+    """What comes before the measured call: so many others, a pause after each, and one for all who begin together."""
+
+    earlier: int
+    together: bool
+    pause: Callable[[], None]
+
+    def begin(self) -> None:
+        """Wait for the others, where there are some."""
+        if self.together:
+            self.pause()
+
+
+def _measure_sync(entry: Transport, calls: Calls, meters: Meters, course: _Course) -> tuple[Stopwatch, float, Any]:
     connect = registry.connect_of(entry)
     if calls.connect_warmup is not None and calls.warmup is not None:
         with connect(*calls.connect_warmup) as connection:
@@ -153,13 +179,16 @@ def _measure_sync(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopw
         connect_seconds = time.perf_counter() - started
         if calls.connect_warmup is None and calls.warmup is not None:
             entry.function(connection, *calls.warmup, **calls.warmup_named)
+        for _ in range(course.earlier):
+            entry.function(connection, *calls.measured, **calls.measured_named)
+            course.pause()
         phases.forget()
-        with meters, Stopwatch() as stopwatch:
+        with meters, Stopwatch(course.begin) as stopwatch:
             returned = entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned
 
 
-def _run_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
+def _run_async(entry: Transport, calls: Calls, meters: Meters, course: _Course) -> tuple[Stopwatch, float, Any]:
     """Run the call in an event loop; what it returns is not the result of a task.
 
     asyncio.run asks for the SIGINT handler, for which Python prints the handler, its task and the task's result: polars
@@ -168,7 +197,7 @@ def _run_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatc
     outcome = []
 
     async def keep() -> None:
-        outcome.append(await _measure_async(entry, calls, meters))
+        outcome.append(await _measure_async(entry, calls, meters, course))
 
     import asyncio  # most clients do without
 
@@ -176,7 +205,9 @@ def _run_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatc
     return outcome[0]
 
 
-async def _measure_async(entry: Transport, calls: Calls, meters: Meters) -> tuple[Stopwatch, float, Any]:
+async def _measure_async(
+    entry: Transport, calls: Calls, meters: Meters, course: _Course
+) -> tuple[Stopwatch, float, Any]:
     connect = registry.connect_of(entry)
     if calls.connect_warmup is not None and calls.warmup is not None:
         async with connect(*calls.connect_warmup) as connection:
@@ -186,7 +217,10 @@ async def _measure_async(entry: Transport, calls: Calls, meters: Meters) -> tupl
         connect_seconds = time.perf_counter() - started
         if calls.connect_warmup is None and calls.warmup is not None:
             await entry.function(connection, *calls.warmup, **calls.warmup_named)
+        for _ in range(course.earlier):
+            await entry.function(connection, *calls.measured, **calls.measured_named)
+            course.pause()
         phases.forget()
-        with meters, Stopwatch() as stopwatch:
+        with meters, Stopwatch(course.begin) as stopwatch:
             returned = await entry.function(connection, *calls.measured, **calls.measured_named)
     return stopwatch, connect_seconds, returned

@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -200,10 +201,18 @@ def _since(after: float | None, before: float | None) -> float | None:
 
 
 class Stopwatch:
-    """Measures the body of a `with` block; nothing but the body runs between the two clock readings."""
+    """Measures the body of a `with` block; nothing but the body runs between the two clock readings.
+
+    `begin` is called when all is ready but the clock: what takes long is done by then, so that several processes begin
+    at one moment.
+    """
+
+    def __init__(self, begin: Callable[[], None] = lambda: None) -> None:
+        self._begin = begin
 
     def __enter__(self) -> "Stopwatch":
         gc.collect()
+        self._begin()
         self._taken = _taken()
         self._mark_is_ours = reset_high_water()
         self.before = read_memory()

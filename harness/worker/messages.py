@@ -4,6 +4,7 @@ Every contract has a job and an answer of its own; what stands here is in all of
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -12,6 +13,7 @@ from harness.worker.lines import Message
 from harness.worker.measure import StopwatchReport
 
 CALLED = b"called\n"  # what a worker says when its clock has stopped, before the line of its answer
+PAUSED = b"paused\n"  # what a worker says that goes on when it is told to, by any line
 READY = b"ready\n"  # what a worker says that was told its transport ahead of its job, when all imports are done
 Numbers = dict[str, int | float]  # by names with their units
 AnswerT = TypeVar("AnswerT", bound="Answer")
@@ -22,7 +24,9 @@ class Job(Message, ABC, Generic[AnswerT]):
     """What every job says: the transport and its module, where what it returns is left, whether the worker stays.
 
     `server_pids` are the servers of ours whose CPU time counts; None where no server has a part in it. `mark` stands in
-    the environment of every process that the worker starts, by which these are found.
+    the environment of every process that the worker starts, by which these are found. `call` says which call of the
+    process is measured: those before it are the same, and after each the worker pauses. With `together` it pauses
+    before the measured one, connected and warm.
     """
 
     contract: ClassVar[str]
@@ -33,6 +37,12 @@ class Job(Message, ABC, Generic[AnswerT]):
     stays: bool = False
     server_pids: list[int] | None = None
     mark: str = ""
+    call: int = 1
+    together: bool = False
+
+    def shared(self) -> "Sequence[Job[AnswerT]]":
+        """Return the jobs of several workers that this one is shared by; none where one worker does it."""
+        return []
 
     @abstractmethod
     def answered_by(self) -> type[AnswerT]:

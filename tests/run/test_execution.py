@@ -20,6 +20,7 @@ pytestmark = pytest.mark.alone
 def test_the_job_reaches_the_worker_and_its_answer_comes_back(run):
     answer = run(READ_JOB + ANSWER, job=Call(transport="a way", uri="postgresql://u:p@h", kinds={'é\n"': "int64"}))
     said = {"transport": "a way", "module": "", "result": "", "stays": False, "server_pids": None, "mark": ""}
+    said |= {"call": 1, "together": False}
     said |= {"uri": "postgresql://u:p@h", "sleep": 0.0, "kinds": {'é\n"': "int64"}}
     assert answer.said == {"contract": "echo", "job": said}
     assert (answer.status, answer.stays, answer.details) == (Status.OK, False, {})

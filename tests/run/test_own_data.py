@@ -13,11 +13,12 @@ import pytest
 
 from harness import registry
 from harness.datasets.own import data
+from harness.datasets.own.losses import ruled_out
 from harness.datasets.own.mark import FILE as KEY_FILE
 from harness.model import NAMESPACE, Case, Experiment, LabError, Status
 from harness.results import runs_csv
 from harness.run.plan import Plan
-from harness.run.suite_run import RunRequest, _chosen, _ruled_out
+from harness.run.suite_run import RunRequest, _chosen
 from tests.commands import refused
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -139,9 +140,11 @@ def test_whoever_loses_a_kind_of_values_of_the_data_is_ruled_out_with_the_reason
     nulls = data.from_frame(FRAME.rename({"secret name": "who"}))
     (kind, *_) = nulls.found
     assert kind == "nulls"
-    assert list(_ruled_out(nulls, cases)) == [LOSES_NULLS]
-    assert _ruled_out(nulls, cases)[LOSES_NULLS].endswith('(column "who")')
-    assert _ruled_out(data.from_frame(pl.DataFrame({"id": [1, 2]})), cases) == {}
+    ((pair, reason),) = ruled_out({data.NAME: nulls}, cases).items()
+    assert pair == (data.NAME, LOSES_NULLS)
+    assert reason.endswith('(column "who")')
+    assert ruled_out({data.NAME: data.from_frame(pl.DataFrame({"id": [1, 2]}))}, cases) == {}
+    assert ruled_out({"another": nulls}, cases) == {}
 
 
 def test_a_run_on_own_data_is_not_planned_without_them() -> None:

@@ -49,7 +49,7 @@ class OwnData:
         described = tuple(self._column(name, kind) for name, kind in self.kinds.items())
         key = self.key or self._unique()
         width = int(self.frame.estimated_size() / max(self.rows, 1)) * 4 + 100
-        return Specification(NAME, 1, self.kinds, key, width, _none, True, self.key, own=described)
+        return Specification(NAME, 1, self.kinds, key, width, _none, True, self.key, columns=described, private=True)
 
     def dataset(self, folder: Path, rows: int, key: bytes) -> Dataset:
         """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset.

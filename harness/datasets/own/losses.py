@@ -1,15 +1,63 @@
-"""Which transports are ruled out by the values of somebody's own data, judged by what they declare to lose."""
+"""Which transports are ruled out by the values of data, judged by what they declare to lose.
+
+The data are somebody's own, or a dataset of the lab whose columns are described (`harness.datasets.shapes`).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
 
 from harness.check.kinds import plain
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import values
-from harness.datasets.own.data import OwnData
-from harness.model import Fate, Transport
+from harness.model import Case, Fate, Transport
+
+_LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has every kind of its values
 
 
-def lost(entry: Transport, data: OwnData) -> str:
+class Described(Protocol):
+    """What is known of the values of data; see `harness.datasets.own.data.OwnData`."""
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The columns with their kinds."""
+
+    @property
+    def found(self) -> Mapping[str, tuple[str, ...]]:
+        """The kinds of hostile values in them, with the columns."""
+
+    @property
+    def extremes(self) -> frozenset[str]:
+        """Kinds of a type's values of which some are extreme."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in a dataset of the lab; see `Described`."""
+
+    kinds: Mapping[str, str]
+    found: Mapping[str, tuple[str, ...]]
+    extremes: frozenset[str]
+
+
+def found_in(path: str, kinds: dict[str, str]) -> Found:
+    """Look at the first 20,000 rows of a built dataset."""
+    frame = pl.read_parquet(path, n_rows=_LOOKED_AT)
+    return Found(kinds, values.found(frame, kinds), frozenset(values.extremes(frame, kinds)))
+
+
+def ruled_out(described: Mapping[str, Described], cases: Iterable[Case]) -> dict[tuple[str, str], str]:
+    """Return the datasets and transports of cases that do not go together, with the reasons, of those `described`."""
+    pairs = {(case.dataset, case.transport.id): case.transport for case in cases if case.dataset in described}
+    kinds = {pair: lost(entry, described[pair[0]]) for pair, entry in pairs.items()}
+    return {pair: why(pairs[pair], kind, described[pair[0]]) for pair, kind in kinds.items() if kind}
+
+
+def lost(entry: Transport, data: Described) -> str:
     """Return the first kind of values of these data that a transport declares to lose; empty where there is none.
 
     What it changes of a type's values are extremes: of a type without those it loses nothing. Whom it refuses, it
@@ -23,7 +71,7 @@ def lost(entry: Transport, data: OwnData) -> str:
     return ""
 
 
-def why(entry: Transport, kind: str, data: OwnData) -> str:
+def why(entry: Transport, kind: str, data: Described) -> str:
     """Say why a kind of values rules a transport out: `unsupported` for a type, else what becomes of the values."""
     columns = data.found[kind]
     named = f' (column "{columns[0]}"{f" and {len(columns) - 1} more" if len(columns) > 1 else ""})' if columns else ""

@@ -73,8 +73,10 @@ def _sum(column: str) -> Quantity:
 
 
 def _detail(column: str) -> Quantity:
-    """Return what a detail measures, by the unit its name ends in: seconds, bytes or bytes per second."""
+    """Return what a detail measures, by the unit that its name ends in; `parts` are counted and have none."""
     name = column.removeprefix(DETAIL)
+    if name == "parts":
+        return Quantity(column, name, "", False)
     for ending, unit in (("bytes_per_s", "B/s"), ("bytes", "B"), ("seconds", "s")):
         if name.endswith(ending):
             words = name.removesuffix("seconds").removesuffix("bytes_per_s").replace("_", " ").strip()

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.datasets import store
 from harness.datasets.own import data as own
 from harness.datasets.own import mark
+from harness.datasets.own.losses import Described, found_in
 from harness.datasets.specification import PLAIN
 from harness.lab import labs, object_stores
 from harness.lab.availability import reason_unavailable
@@ -19,11 +20,12 @@ from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects
 from harness.lab.reference import PATIENCE_SECONDS, answered
 from harness.lab.references import References
-from harness.lab.tables import MOST, SUMMED_ROWS, Tables
+from harness.lab.tables import SUMMED_ROWS, Tables, places
 from harness.machine import scratch
 from harness.machine.inventory import filesystem
 from harness.model import Bucket, Case, LabError, Operation, Server, Transport
 from harness.run.lock import busy
+from harness.run.rigs import crossed
 from harness.run.rigs.rig import (
     Checked,
     NothingLeft,
@@ -40,7 +42,7 @@ from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
 PARAMETERS = frozenset({"rows"})
-WITH_PROFILE = PARAMETERS | {"profile"}
+OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS  # of which an experiment has any
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class DatabaseRig(NothingLeft):
     tables: dict[tuple[str, int], Tables]
     objects: Objects | str
     bucket: str
+    folder: Path
     named: Cluster | None = None
 
     @property
@@ -86,11 +89,16 @@ class DatabaseRig(NothingLeft):
         }
 
     def extent(self, case: Case) -> tuple[int, int | None]:
-        return 1 if case.transport.operation is Operation.CALL else self._of(case).dataset.rows, None
+        rows = self._of(case).dataset.rows * crossed.readers(case)
+        return 1 if case.transport.operation is Operation.CALL else rows, None
 
     def room(self, case: Case) -> int:
         tables = self._of(case)
-        return tables.dataset.rows * max(_BYTES_A_ROW, tables.spec.bytes_a_row)
+        return crossed.readers(case) * tables.dataset.rows * max(_BYTES_A_ROW, tables.spec.bytes_a_row)
+
+    def described(self) -> dict[str, Described]:
+        of_lab = {name: one for (name, _), one in self.tables.items() if one.spec.columns and not one.spec.private}
+        return {name: found_in(one.dataset.path, one.kinds) for name, one in of_lab.items()}
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
@@ -104,7 +112,8 @@ class DatabaseRig(NothingLeft):
         self._greet(entry)
         pids = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         reached = addresses(entry, self.lab, self.objects, self.bucket)
-        return self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
+        job = self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
+        return crossed.with_parameters(case, job, tables, self.folder)
 
     def _greet(self, entry: Transport) -> None:
         """See that what a transport talks to answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
@@ -134,11 +143,23 @@ class DatabaseRig(NothingLeft):
         table, warmup_table = tables.for_write(system, str(case.parameters.get("profile", PLAIN)))
         return replace(job, table=table, warmup_table=warmup_table)
 
+    def between(self, case: Case, job: DatabaseJob) -> None:
+        """Empty the table that a call has written."""
+        if case.transport.operation is Operation.WRITE:
+            self._of(case).empty(case.transport.system, job.table)
+
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
+        details = crossed.details(case, job, self._of(case))  # before the table is read
+        compared = self._compared(case, job, answer)
+        return replace(compared, details=compared.details | details)
+
+    def _compared(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         entry, tables = case.transport, self._of(case)
         if entry.operation is Operation.WRITE:
             return Checked(tables.differences_in_table(entry.system, job.table, entry.frame))
+        if job.clients and answer.converted is not None:
+            return Checked(crossed.found_in_files(tables, job, entry.frame), answer.converted)
         if answer.converted is not None:
             return Checked(tables.differences_in_file(job.result, entry.frame), answer.converted)
         known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, tables.dataset.rows)
@@ -181,7 +202,8 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     Raises LabError before anything is left behind: no server, another run on it, no disk, too many datasets.
     """
     for case in order.cases:
-        only_parameters([case], WITH_PROFILE if "profile" in case.parameters else PARAMETERS)
+        only_parameters([case], PARAMETERS | (OPTIONAL & case.parameters.keys()))
+        crossed.require_values(case)
     with servers_and_tables(order) as rig:
         yield rig
 
@@ -190,8 +212,7 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
 def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterator[DatabaseRig]:
     """Yield the rig of the cases of an order, whose values of more rows than `summed_above` are compared by sums."""
     asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in order.cases})
-    if len(asked) > MOST:
-        raise LabError(f"expected at most {MOST} datasets and sizes in a run on databases, found {len(asked)}")
+    found_places = places(asked)
     with ExitStack() as stack:
         lab = stack.enter_context(labs.OPENED[order.lab](order.settings))
         servers = labs.check(lab)
@@ -199,7 +220,7 @@ def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterato
         references = References(lab.endpoints, max(order.time_limit, PATIENCE_SECONDS))
         folder = Path(stack.enter_context(scratch.folder("own")))
         tables = {
-            of: _tables(order, references, *of, place, folder, summed_above) for place, of in enumerate(asked, start=1)
+            of: _tables(order, references, *of, place, folder, summed_above) for of, place in found_places.items()
         }
         of_systems = dict.fromkeys((c.dataset, c.parameters["rows"], c.transport.system) for c in order.cases)
         for name, rows, system in of_systems:
@@ -212,7 +233,7 @@ def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterato
             claimed.append(system)
         used = any("s3" in case.transport.needs for case in order.cases)
         objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
-        yield DatabaseRig(lab, servers, references, tables, objects, bucket)
+        yield DatabaseRig(lab, servers, references, tables, objects, bucket, folder)
 
 
 def _tables(
@@ -229,8 +250,8 @@ def _tables(
 
 
 def _require_tables(tables: Tables, system: str) -> None:
-    """Raise LabError where a database has no table of somebody's own data, before any is made."""
-    if tables.spec.own and system in SYSTEMS:
+    """Raise LabError where a database has no table of these columns, before any is made."""
+    if tables.spec.columns and system in SYSTEMS:
         SYSTEMS[system].tables.definition(tables.spec, PLAIN)
 
 

@@ -4,12 +4,13 @@ A rig is a module with `opened(order)`, and with `REQUIRES`: the modules that it
 and that the base of the lab does not bring.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from harness.datasets.own.data import OwnData
+from harness.datasets.own.losses import Described
 from harness.datasets.specification import Specification
 from harness.model import Case, Dataset, LabError
 from harness.settings import Settings
@@ -82,11 +83,17 @@ class Rig(Protocol[_Job, _Answer]):
     def room(self, case: Case) -> int:
         """Return the bytes that a run may need in its results folder for handing over what it read."""
 
+    def described(self) -> Mapping[str, Described]:
+        """Return what is known of the values of datasets, by name, which rule out who loses some of them."""
+
     def unavailable(self, case: Case) -> str | None:
         """Return why a case cannot run here, in one line, or None when it can."""
 
     def prepare(self, case: Case) -> _Job:
         """Make a run ready and return its job for the worker. Raises Unavailable, NoAnswer (it hangs), Stop."""
+
+    def between(self, case: Case, job: _Job) -> None:
+        """Undo what a call of a worker has done that is to make another one."""
 
     def check(self, case: Case, job: _Job, answer: _Answer) -> Checked:
         """Compare every value that a run wrote or returned with what is known."""
@@ -116,7 +123,14 @@ def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
 
 
 class NothingLeft:
-    """The part of a rig that looks at what failed runs left, where nobody asks for that."""
+    """The parts of a rig that look at values, between calls, and at what failed runs left, where nobody asks for it."""
+
+    def described(self) -> Mapping[str, Described]:
+        """See `Rig`."""
+        return {}
+
+    def between(self, case: Case, job: Any) -> None:
+        """See `Rig`."""
 
     def left(self, case: Case, job: Any) -> Numbers:
         """See `Rig`."""
@@ -146,9 +160,9 @@ def only_parameters(cases: Sequence[Case], known: frozenset[str]) -> None:
 
 
 def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[str, object]:
-    """Return what environment.json says of a dataset: everything but where it lies; of own data also the columns."""
+    """Return what environment.json says of a dataset: all but where it lies; of a described one also the columns."""
     facts = asdict(dataset)
     del facts["path"]
-    if spec and spec.own:
-        facts["columns"] = {column.name: column.kind + ("?" if column.nullable else "") for column in spec.own}
+    if spec and spec.columns:
+        facts["columns"] = {column.name: column.kind + ("?" if column.nullable else "") for column in spec.columns}
     return facts

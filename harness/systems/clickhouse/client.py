@@ -183,6 +183,21 @@ def end_sessions(client: Client) -> None:
 def settle(client: Client) -> None:
     """Bring the server to rest between runs: end queries of dead workers, wait until background merges are done."""
     end_sessions(client)
+    _merged(client)
+
+
+def say(client: Client, statement: str) -> None:
+    """Have the server execute a statement."""
+    client.command(statement)
+
+
+def empty(client: Client, table: str) -> None:
+    """Take all rows out of a table, which sessions have open, and wait until background merges are done."""
+    client.command(f"TRUNCATE TABLE {_full(table)}")
+    _merged(client)
+
+
+def _merged(client: Client) -> None:
     deadline = time.monotonic() + _MERGE_SECONDS
     running = f"SELECT count() FROM system.merges WHERE database = '{NAMESPACE}'"
     while client.command(running) and time.monotonic() < deadline:

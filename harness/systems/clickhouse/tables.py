@@ -38,13 +38,14 @@ _FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and of DateTime64
 def definition(spec: Specification, profile: str) -> str | None:
     """Return CREATE TABLE with `{table}` for the name; None where there is no such profile, or no table of it.
 
-    As in the article, a text has the empty one as its default, and columns of few texts are LowCardinality; in
-    somebody's own data columns of categories are. Raises LabError for a column that cannot be held.
+    As in the article, a text has the empty one as its default, and columns of few texts are LowCardinality; of
+    described columns those of categories are. Raises LabError for a column that cannot be held.
     """
     engines = {PLAIN: _merge_tree(spec), "memory": "Memory"}
     if profile not in engines or not spec.in_databases:
         return None
-    types = {column.name: _own(column) for column in spec.own} or {name: _type(spec, name) for name in spec.kinds}
+    described = {column.name: _described(column) for column in spec.columns}
+    types = described or {name: _type(spec, name) for name in spec.kinds}
     columns = ", ".join(f"{identifier(name)} {of}" for name, of in types.items())
     return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engines[profile]}"
 
@@ -66,7 +67,7 @@ def _type(spec: Specification, name: str) -> str:
     return (f"LowCardinality({of_kind})" if name in spec.few_texts else of_kind) + " DEFAULT ''"
 
 
-def _own(column: Column) -> str:
+def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
         raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}; leave it out or cast it')

@@ -220,6 +220,10 @@ def end_sessions(connection: Connection) -> None:
 def settle(connection: Connection) -> None:
     """Bring the server to rest between runs: end sessions of dead workers that hold our tables, write a checkpoint."""
     end_sessions(connection)
+    _checkpoint(connection)
+
+
+def _checkpoint(connection: Connection) -> None:
     # The role is new in Postgres 15; before, only a superuser may.
     may_checkpoint = (
         "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint' "
@@ -227,6 +231,17 @@ def settle(connection: Connection) -> None:
     )
     if query(connection, may_checkpoint)[0][0]:
         _execute(connection, "CHECKPOINT")
+
+
+def say(connection: Connection, statement: str) -> None:
+    """Have the server execute a statement."""
+    _execute(connection, statement)
+
+
+def empty(connection: Connection, table: str) -> None:
+    """Take all rows out of a table, which sessions have open, and write a checkpoint."""
+    _execute(connection, "SET lock_timeout = '10s'", f"TRUNCATE {identifier(table)}")
+    _checkpoint(connection)
 
 
 def hold(connection: Connection, run_id: str) -> str:

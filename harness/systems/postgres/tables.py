@@ -44,15 +44,17 @@ _MOST_COLUMNS = 1_600
 def definition(spec: Specification, profile: str) -> str | None:
     """Return CREATE TABLE with `{table}` for the name; None where there is no such profile, or no table of it.
 
-    As in the article, no column is nullable and a text has the empty one as its default; in somebody's own data those
+    As in the article, no column is nullable and a text has the empty one as its default; of described columns those
     are nullable that have nulls, and none has a default. Raises LabError for a column that cannot be held.
     """
     if profile not in _PROFILES or not spec.in_databases:
         return None
     create, keyed = _PROFILES[profile]
-    if len(spec.own) > _MOST_COLUMNS:
-        raise LabError(f"expected at most {_MOST_COLUMNS} columns, which is what Postgres has, found {len(spec.own)}")
-    columns = [_own(column) for column in spec.own] or [
+    if len(spec.columns) > _MOST_COLUMNS:
+        raise LabError(
+            f"expected at most {_MOST_COLUMNS} columns, which is what Postgres has, found {len(spec.columns)}"
+        )
+    columns = [_described(column) for column in spec.columns] or [
         f"{identifier(name)} {TYPES[kind]} NOT NULL" + (" DEFAULT ''" if kind == "text" else "")
         for name, kind in spec.kinds.items()
     ]
@@ -71,7 +73,7 @@ def column_type(kind: str) -> str | None:
     return TYPES.get(kind)
 
 
-def _own(column: Column) -> str:
+def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
         raise LabError(f'column "{column.name}": Postgres has no type for {column.kind}; leave it out or cast it')

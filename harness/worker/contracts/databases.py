@@ -1,7 +1,7 @@
 """Transports of databases: a frame into a table, or a table into a frame."""
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise, library_of, load_frame
@@ -42,7 +42,8 @@ class DatabaseJob(Job[DatabaseAnswer]):
 
     Without addresses nothing is connected to; without `warmup_table` there is no warm-up. What loads is given the
     dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `limit` is
-    one of memory, of all that follows the imports.
+    one of memory, of all that follows the imports. `clients` are workers that share it (0: nobody does), of which each
+    that writes has its own one of `slices`.
     """
 
     contract = "databases"
@@ -58,6 +59,16 @@ class DatabaseJob(Job[DatabaseAnswer]):
     destination: str = ""
     warmup_destination: str = ""
     limit: MemoryLimit | None = None
+    clients: int = 0
+    slices: list[str] = field(default_factory=list)
+
+    def shared(self) -> list["DatabaseJob"]:
+        """See `Job`; each leaves what it reads at a place of its own."""
+        datasets = self.slices or [self.dataset] * self.clients
+        return [
+            replace(self, dataset=path, result=f"{self.result}-{place}", together=True, clients=0, slices=[])
+            for place, path in enumerate(datasets, start=1)
+        ]
 
     def answered_by(self) -> type[DatabaseAnswer]:
         return DatabaseAnswer

@@ -84,4 +84,4 @@ def test_more_datasets_than_there_are_names_for_are_refused(lab, environment, tm
     (tmp_path / "suites" / "sixth.toml").write_text(text)
     done = lab("run", "sixth", "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites")})
     assert done.returncode == 2
-    assert f"expected at most {MOST} datasets and sizes in a run on databases, found {MOST + 1}" in done.stderr
+    assert f"expected at most {MOST} sizes of analytics_metrics in a run on databases, found {MOST + 1}" in done.stderr

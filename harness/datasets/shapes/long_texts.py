@@ -1,0 +1,33 @@
+"""`long_texts`: an id and a text of 2,000 bytes, 2,012 bytes a row as Arrow.
+
+A text is 250 words of seven letters out of 1,024, as compressible as prose is roughly: Postgres, which compresses and
+moves what makes a row larger than some 2,000 bytes (TOAST), does so with these.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from harness.datasets.shapes.chunks import Words, specification
+
+_WORDS, _LETTERS = 250, 7
+_VOCABULARY = 1_024
+
+
+def _vocabulary() -> np.ndarray:
+    """Return words of seven letters and a space, shape (1024, 8)."""
+    source = np.random.PCG64(np.random.SeedSequence([_VOCABULARY]))
+    letters = source.random_raw(_VOCABULARY * _LETTERS).reshape(_VOCABULARY, _LETTERS) % 26 + ord("a")
+    spaces = np.full((_VOCABULARY, 1), ord(" "))
+    return np.hstack([letters.astype(np.uint8), spaces.astype(np.uint8)])
+
+
+def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
+    vocabulary = _vocabulary()
+    drawn = np.stack([words() % _VOCABULARY for _ in range(_WORDS)], axis=1)
+    text = vocabulary[drawn].reshape(len(ids), _WORDS * (_LETTERS + 1))
+    text[:, -1] = ord(".")
+    offsets = np.arange(0, text.size + 1, text.shape[1], dtype=np.int32)
+    return {"text": pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(text)])}
+
+
+SPECIFICATION = specification("long_texts", {"text": "text"}, _made, bytes_a_row=2_200)

@@ -1,0 +1,20 @@
+"""`narrow_numbers`: an id and five numbers, 40 bytes a row as Arrow; nothing but fixed widths."""
+
+import numpy as np
+import pyarrow as pa
+
+from harness.datasets.shapes.chunks import Words, fractions, specification
+
+
+def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
+    return {
+        "place": pa.array((words() % 1_000).astype(np.int32)),
+        "count": pa.array((words() % 1_000_000).astype(np.int32)),
+        "total": pa.array((words() % 10**12).astype(np.int64)),
+        "share": pa.array(fractions(words())),
+        "measure": pa.array(fractions(words()) * 2_000.0 - 1_000.0),
+    }
+
+
+_KINDS = {"place": "int32", "count": "int32", "total": "int64", "share": "float64", "measure": "float64"}
+SPECIFICATION = specification("narrow_numbers", _KINDS, _made, bytes_a_row=80)

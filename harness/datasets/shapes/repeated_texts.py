@@ -1,0 +1,26 @@
+"""`repeated_texts`: short texts that repeat, three as categories and three as texts, some 65 bytes a row as Arrow.
+
+Categories are LowCardinality(String) in ClickHouse and text in Postgres.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from harness.datasets.shapes.chunks import Words, chosen, specification
+
+_OF = {"country": 12, "device": 40, "campaign": 1_000}  # column -> different texts
+_TEXTS = {name: [f"{name}_{number:03d}" for number in range(count)] for name, count in _OF.items()}
+
+
+def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
+    texts = {f"{name}_text": chosen(pa.array(of), words()) for name, of in _TEXTS.items()}
+    return {name: _category(of, words()) for name, of in _TEXTS.items()} | texts
+
+
+def _category(texts: list[str], words: np.ndarray) -> pa.Array:
+    codes = pa.array((words % len(texts)).astype(np.int32))
+    return pa.DictionaryArray.from_arrays(codes, pa.array(texts))
+
+
+_KINDS = dict.fromkeys(_OF, "category") | {f"{name}_text": "text" for name in _OF}
+SPECIFICATION = specification("repeated_texts", _KINDS, _made, bytes_a_row=120)

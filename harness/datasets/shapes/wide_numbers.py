@@ -1,0 +1,22 @@
+"""`wide_numbers`: 200 columns of numbers, 1,336 bytes a row as Arrow: what a client does once a column, 200 times."""
+
+import numpy as np
+import pyarrow as pa
+
+from harness.datasets.shapes.chunks import Words, fractions, specification
+
+_OF = ("int32", "int64", "float64")
+_KINDS = {f"c{place:03d}": _OF[place % 3] for place in range(199)}
+
+
+def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
+    return {name: _column(kind, words()) for name, kind in _KINDS.items()}
+
+
+def _column(kind: str, words: np.ndarray) -> pa.Array:
+    if kind == "float64":
+        return pa.array(fractions(words) * 1_000.0)
+    return pa.array((words % 1_000_000).astype(kind))
+
+
+SPECIFICATION = specification("wide_numbers", _KINDS, _made, bytes_a_row=2_700)

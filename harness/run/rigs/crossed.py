@@ -1,0 +1,105 @@
+"""What parameters of the suite crossings make of a run on databases: calls, clients, settings of servers.
+
+`call`: which call of the worker's process is measured; 1 is its very first, without any warm-up, and 10 comes after
+nine of the same, a write into the emptied table each time. `warmup` is the call after the usual warm-up, as in every
+other run. `clients`: how many workers write or read at once, each a process of its own. Of those who write each has a
+slice of the rows, and all write into one table; those who read all read the whole table. All others are settings of
+servers, for which every database has names of its own (`harness.systems.settings_of_server`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from harness.lab.tables import Tables
+from harness.model import Case, LabError, Operation
+from harness.systems import SYSTEMS
+from harness.worker.contracts.databases import DatabaseJob
+from harness.worker.messages import Numbers
+
+AFTER_WARMUP = "warmup"
+_OF_WORKERS = frozenset({"call", "clients"})
+_NUMBERS = {"call": 1, "clients": 1, "indexes": 0, "insert_block_rows": 1}  # and the least of each
+SETTINGS = {name: one.settings.NAMES for name, one in SYSTEMS.items() if not one.lacks("settings")}
+PARAMETERS = _OF_WORKERS.union(*SETTINGS.values())
+
+
+def require_values(case: Case) -> None:
+    """Raise LabError for a value of these parameters that is none, or a setting that the case's database has not."""
+    of_server = SETTINGS.get(case.transport.system, frozenset())
+    for name in sorted(PARAMETERS & case.parameters.keys()):
+        value = case.parameters[name]
+        if name not in _OF_WORKERS and name not in of_server:
+            raise LabError(f"experiment {case.experiment}: {case.transport.system} has no setting {name}; leave it out")
+        least = _NUMBERS.get(name)
+        if least is None or (value == AFTER_WARMUP and name == "call"):
+            continue
+        if not isinstance(value, int) or value < least:
+            raise LabError(
+                f"experiment {case.experiment}: expected {name} to be a number of at least {least}, found {value!r}"
+            )
+
+
+def clients(case: Case) -> int:
+    """Return how many clients there are at once; 1 where nobody asks."""
+    return int(case.parameters.get("clients", 1))
+
+
+def readers(case: Case) -> int:
+    """Return how often the rows of a case's table are read at once."""
+    return clients(case) if case.transport.operation is Operation.READ else 1
+
+
+def with_parameters(case: Case, job: DatabaseJob, tables: Tables, folder: Path) -> DatabaseJob:
+    """Return a job as these parameters want it; slices of the rows are kept in a folder of the run."""
+    job = _with_settings(case, job, tables)
+    call = case.parameters.get("call", AFTER_WARMUP)
+    if call != AFTER_WARMUP:
+        job = replace(job, call=int(call), warmup_table="")
+    if "clients" not in case.parameters:
+        return job
+    of_each = slices(tables.dataset.path, clients(case), folder) if case.transport.operation is Operation.WRITE else []
+    return replace(job, clients=clients(case), slices=of_each)
+
+
+def _with_settings(case: Case, job: DatabaseJob, tables: Tables) -> DatabaseJob:
+    system = case.transport.system
+    if job.addresses is None or not SETTINGS.get(system, frozenset()) & case.parameters.keys():
+        return job
+    settings = SYSTEMS[system].settings
+    if case.transport.operation is Operation.WRITE:
+        for statement in settings.statements(tables.spec, job.table, case.parameters):
+            tables.say(system, statement)
+    return replace(job, addresses=replace(job.addresses, uri=settings.address(job.addresses.uri, case.parameters)))
+
+
+def details(case: Case, job: DatabaseJob, tables: Tables) -> Numbers:
+    """Return the bytes of a described frame, and what a write under these parameters has left."""
+    found: Numbers = {}
+    if tables.spec.columns and not tables.spec.private:
+        found["frame_bytes"] = tables.frame_bytes
+    if case.transport.operation is Operation.WRITE and PARAMETERS & case.parameters.keys():
+        found |= tables.left(case.transport.system, job.table)
+    return found
+
+
+def slices(path: str, number: int, folder: Path) -> list[str]:
+    """Write a dataset's rows into so many files, nearly as many in each and in their order; return their paths."""
+    made = [folder / f"{Path(path).stem}-{place}-of-{number}.parquet" for place in range(1, number + 1)]
+    if not all(file.exists() for file in made):
+        table = pq.read_table(path)
+        ends = [table.num_rows * place // number for place in range(number + 1)]
+        for file, start, end in zip(made, ends, ends[1:], strict=False):
+            pq.write_table(table.slice(start, end - start), file, compression="lz4", row_group_size=100_000)
+    return [str(file) for file in made]
+
+
+def found_in_files(tables: Tables, job: DatabaseJob, frame: str) -> list[str]:
+    """Compare what every client has read with the dataset; say of the first difference whose it is."""
+    for place, one in enumerate(job.shared(), start=1):
+        if wrong := tables.differences_in_file(one.result, frame):
+            return [f"client {place} of {job.clients}: {wrong[0]}", *wrong[1:]]
+    return []

@@ -1,0 +1,151 @@
+"""Several workers at once, each with a job of its own: they connect and warm up, wait for one another, and begin.
+
+What came out is told as of one: from the moment the first clock started to when the last one stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from harness.machine import stopping
+from harness.model import Status
+from harness.run.execution import COMMAND, Execution, Worker, measurement
+from harness.worker.measure import Memory, StopwatchReport
+from harness.worker.messages import Answer, Failed, Job, Measured, Numbers
+from harness.worker.meters import tree_cpu_seconds
+
+_LOOK_SECONDS = 0.05  # between looks whether a person has asked to stop
+_OTHER = "another client failed before all had begun"
+
+
+class _Start:
+    """Where workers wait for one another; it reads the CPU time of the servers when the last one has come."""
+
+    def __init__(self, clients: int, server_pids: Sequence[int]) -> None:
+        self._pids, self._before = server_pids, cast(float | None, None)
+        self.barrier = threading.Barrier(clients, action=self._begin)
+
+    def _begin(self) -> None:
+        self._before = self._cpu_seconds()
+
+    def _cpu_seconds(self) -> float | None:
+        found = [tree_cpu_seconds(pid) for pid in self._pids]
+        return None if not found or None in found else sum(seconds or 0.0 for seconds in found)
+
+    def spent(self) -> Numbers:
+        """Return `server_cpu_seconds` since the start, where they are known."""
+        before, after = self._before, self._cpu_seconds()
+        return {} if before is None or after is None else {"server_cpu_seconds": round(max(after - before, 0.0), 6)}
+
+
+def execute_together(
+    jobs: Sequence[Job[Any]],
+    time_limit: float,
+    log: Path,
+    server_died: Callable[[], bool] = lambda: False,
+    command: tuple[str, ...] = COMMAND,
+) -> Execution[Any]:
+    """Run jobs at once in fresh processes and return what came out as one; `log` receives what all of them said.
+
+    Its seconds are from the first start to the last end, its CPU time and peaks of memory are the sums of all, and
+    what is told of the result is the first one's. Where one fails, all have: the answer is how the first of those did.
+    """
+    logs = [log.with_name(f"{log.name}.{place}") for place in range(1, len(jobs) + 1)]
+    start = _Start(len(jobs), jobs[0].server_pids or [])
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        asked = [
+            threads.submit(partial(_ask, job, time_limit, one, server_died, command, start.barrier))
+            for job, one in zip(jobs, logs, strict=True)
+        ]
+        found = _waited_for(asked, start.barrier)
+    log.write_bytes(b"".join(one.read_bytes() for one in logs if one.exists()))
+    for one in logs:
+        one.unlink(missing_ok=True)
+    return _as_one(found, start.spent())
+
+
+def _waited_for(asked: Sequence[Future[Execution[Any]]], barrier: threading.Barrier) -> list[Execution[Any]]:
+    left = set(asked)
+    try:
+        while left:
+            _, left = wait(left, timeout=_LOOK_SECONDS)
+            stopping.check()
+    except BaseException:
+        barrier.abort()
+        raise
+    return [one.result() for one in asked]
+
+
+def _ask(
+    job: Job[Any],
+    time_limit: float,
+    log: Path,
+    server_died: Callable[[], bool],
+    command: tuple[str, ...],
+    barrier: threading.Barrier,
+) -> Execution[Any]:
+    begun = False
+    try:
+        found = Worker(log, command).ask(job, time_limit, server_died, paused=lambda: barrier.wait(time_limit))
+        begun = not isinstance(found.answer, Failed)
+        return found
+    except threading.BrokenBarrierError:
+        return Execution(Failed(Status.ERROR, _OTHER), [])
+    finally:
+        if not begun:
+            barrier.abort()
+
+
+def _as_one(found: Sequence[Execution[Any]], spent: Numbers) -> Execution[Any]:
+    failed = [(place, one.answer) for place, one in enumerate(found, start=1) if isinstance(one.answer, Failed)]
+    if failed:
+        place, answer = next((each for each in failed if each[1].error != _OTHER), failed[0])
+        return Execution(replace(answer, error=f"client {place} of {len(found)}: {answer.error}"), [])
+    answers = [cast(Answer, one.answer) for one in found]
+    seconds = [answer.measured.report.seconds for answer in answers]
+    started = [answer.measured.report.started_ns for answer in answers]
+    details = spent | {"fastest_client_seconds": min(seconds), "slowest_client_seconds": max(seconds)}
+    details["begun_within_seconds"] = (max(started) - min(started)) / 1e9
+    for name in ("sent_bytes", "received_bytes"):
+        counted = [answer.measured.details.get(name) for answer in answers]
+        if None not in counted:
+            details[name] = sum(number or 0 for number in counted)
+    connected = max(answer.measured.connect_seconds for answer in answers)
+    return Execution(replace(answers[0], measured=Measured(connected, _report(found), details)), [])
+
+
+def _report(found: Sequence[Execution[Any]]) -> StopwatchReport:
+    """Return the report of all, of which memory is none before and the sum of the peaks after."""
+    measured = [cast(Answer, one.answer).measured for one in found]
+    reports = [one.report for one in measured]
+    peaks = [measurement(of, one.samples) for of, one in zip(measured, found, strict=True)]
+    started, ended = min(one.started_ns for one in reports), max(one.ended_ns for one in reports)
+    anon, file = (_sum([getattr(one, name) for one in peaks]) for name in ("peak_anon_bytes", "peak_file_bytes"))
+    return StopwatchReport(
+        seconds=(ended - started) / 1e9,
+        cpu_user_seconds=sum(one.cpu_user_seconds for one in reports),
+        cpu_system_seconds=sum(one.cpu_system_seconds for one in reports),
+        steal_seconds=_most([one.steal_seconds for one in reports]),
+        throttled_seconds=_most([one.throttled_seconds for one in reports]),
+        started_ns=started,
+        ended_ns=ended,
+        before=Memory(0, None if anon is None else 0, None if file is None else 0),
+        after=Memory(sum(one.peak_rss_bytes or 0 for one in peaks), anon, file),
+        high_water=None,
+    )
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def _most(numbers: Sequence[float | None]) -> float | None:
+    """Return the largest: what others took of the machine every one of them saw, each for its own time."""
+    return max((number for number in numbers if number is not None), default=None)
