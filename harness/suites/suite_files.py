@@ -27,7 +27,17 @@ from harness.machine.inventory import cores
 from harness.model import Experiment, LabError, Origin, texts
 from harness.renamed import current
 from harness.suites.comparisons import Comparison, Sweep, Versus
-from harness.suites.suite import AnswersWanted, Picture, PublishedFigure, Rig, Size, SizeName, Suite, Unasked
+from harness.suites.suite import (
+    AnswersWanted,
+    CrossingsWanted,
+    Picture,
+    PublishedFigure,
+    Rig,
+    Size,
+    SizeName,
+    Suite,
+    Unasked,
+)
 
 
 def load(folder: Path, name: str) -> Suite:
@@ -144,6 +154,7 @@ class _SuiteFile(_Entries):
     pictures: Annotated[list[Picture], AfterValidator(_differently_named)] = []
     comparisons: list[_Comparison] = []
     answers: AnswersWanted | None = None
+    crossings: CrossingsWanted | None = None
 
 
 def _suite(path: Path, file: _SuiteFile) -> Suite:
@@ -162,6 +173,7 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         comparisons=tuple(file.comparisons),
         traces=file.traces,
         answers=_answers(file),
+        crossings=_crossings(file),
         left_out=left_out(path.parent, file.name),
     )
 
@@ -185,6 +197,14 @@ def _answers(file: _SuiteFile) -> AnswersWanted | None:
     if file.answers and file.answers.experiment not in known:
         raise ValueError(f'answers: expected an experiment of a size, found "{file.answers.experiment}"')
     return file.answers
+
+
+def _crossings(file: _SuiteFile) -> CrossingsWanted | None:
+    known = {part.name for size in file.sizes.values() for part in size.experiments}
+    for name in file.crossings.experiments if file.crossings else ():
+        if name not in known:
+            raise ValueError(f'crossings: expected experiments of a size, found "{name}"')
+    return file.crossings
 
 
 def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
