@@ -67,7 +67,7 @@ def directions(rows: Iterable[Row], summaries: Sequence[Summary], experiments: I
     found: dict[_Where, dict[str, dict[int, Point]]] = defaultdict(lambda: defaultdict(dict))
     parameters: dict[_Where, dict[str, str]] = {}
     for case in summaries:
-        if case.experiment in wanted and _competes(case):
+        if case.experiment in wanted and competes(case):
             dataset, seconds = runs[case.experiment, case.transport, case.label]
             rest = {name: value for name, value in case.parameters.items() if name != "rows"}
             where = (case.system, case.operation, case.frame, dataset, label(rest))
@@ -91,11 +91,16 @@ def _direction(where: _Where, parameters: Mapping[str, str], found: Mapping[str,
     return Direction(system, operation, frame, dataset, parameters, curves)
 
 
-def _competes(case: Summary) -> bool:
+def competes(case: Summary) -> bool:
+    """Say whether a case is one of a transport that moves a frame, and has figures: no bound, no control."""
     return bool(case.rows and case.n and case.frame in FRAMES and case.origin in _COMPETING)
+
+
+def place(system: str, operation: str, frame: str) -> tuple[int, int, bool, str]:
+    """Return a key that sorts directions: pandas first, databases in their order, writes first."""
+    return FRAMES.index(frame), _PLACES.get(system, len(_PLACES)), operation != Operation.WRITE, operation
 
 
 def _place(where: _Where, parameters: Mapping[str, str]) -> tuple[Any, ...]:
     system, operation, frame, dataset, _ = where
-    place = _PLACES.get(system, len(_PLACES))
-    return FRAMES.index(frame), place, operation != Operation.WRITE, operation, dataset, in_order(parameters)
+    return *place(system, operation, frame), dataset, in_order(parameters)

@@ -54,7 +54,7 @@ class Picture:
     `traces`: cores in use over time, one line for each run of the last pass (of suites that ask for traces).
     `costs`: one mark a transport at its fixed cost of a call and its marginal cost of a row (see `report.costs`).
     `winners`: a map of who is fastest: one line a value of `y`, one column a value of `x`, each a column, a parameter,
-    several of them joined by ` + `, or `direction` (database, operation and frame); see `report.winners`.
+    several of them joined by ` + `, or `direction` (database, operation and frame); see `report.pictures.winners`.
     `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` sets the
     author's figures beside ours. `limit` adds to lines the fastest bound of what they are about, at as many rows.
     `crossings` adds to lines of rates over rows where the fastest transport changes (see `report.crossings`).
