@@ -147,8 +147,8 @@ def test_directions_that_differ_in_parameters_or_data_are_told_apart_and_not_mix
     sentences, _ = said(rows)
     subjects = {one.partition(":")[0] for one in sentences}
     assert subjects == {
-        "polars to Postgres, analytics_metrics, 1 rtt ms",
-        "polars to Postgres, analytics_metrics, 50 rtt ms",
+        "polars to Postgres, analytics_metrics, 1 ms rtt",
+        "polars to Postgres, analytics_metrics, 50 ms rtt",
         "polars to Postgres, wide",
     }
 

@@ -82,17 +82,13 @@ def lines(
     found = []
     for (colour, dash), members in _members(drawable, picture).items():
         look = replace(looks[colour], dash=dashes[dash]) if picture.dash else looks[colour]
-        found.append(
-            Line(tuple(_mark(case, what, picture.statistic, names) for case in members), look, bent=picture.crossings)
-        )
+        marks = tuple(_mark(case, what, picture.statistic, names) for case in members)
+        found.append(Line(marks, look, bent=picture.crossings))
         if theirs := _theirs(members, published, picture.x, what, along):
             found.append(Line(theirs, look, published=True))
     labels = _in_lines(names)
-    legend = [
-        *_legend(picture, cases, drawable, looks, dashes, found),
-        *map(entry, bounds),
-        *([turn_entry()] if turns else []),
-    ]
+    legend = [*_legend(picture, cases, drawable, looks, dashes, found), *map(entry, bounds)]
+    legend += [turn_entry(turns)] if picture.crossings else []
     most = max((label.count("\n") + 1 for label in labels), default=1)
     limits = [y for bound in bounds for _, y in bound.points]
     left = _left([*limits, *(mark.y for line in found for mark in line.marks)], what) if picture.log else _LEFT

@@ -21,6 +21,7 @@ from harness.results.row import Row
 from harness.suites.suite import Picture
 
 LEGEND = "the fastest exact transport changes here; shaded: the interval of that"
+NONE = "no change of the fastest exact transport is shown between these rows"
 _STEPS = 24  # points of a line between two marks
 _SHADE = 0.35
 
@@ -63,8 +64,10 @@ def _turns(won: Winners) -> list[Turn]:
     return made
 
 
-def entry() -> Entry:
-    """Return the line of the legend for turns."""
+def entry(found: Sequence[Turn]) -> Entry:
+    """Return the line of the legend for turns, or that there are none."""
+    if not found:
+        return Entry(Line2D([], [], linestyle="none"), NONE, quiet=True)
     return Entry(Line2D([], [], color=style.INK, linestyle=style.DOTTED, linewidth=1.4), LEGEND)
 
 

@@ -21,7 +21,7 @@ _SHOWN, _FADED = 0.42, 0.10  # how much of a winner's colour is in its cell, the
 _DASH = (0, (3, 2))
 WINNER = "each cell names the fastest transport whose values came back exact, and its median"
 SHOWN = "shown to be faster than all others"
-FADED = "faded: no difference is shown to as many others as stand there, or there are too few runs to tell (?)"
+FADED = "faded: not shown to be faster than as many others as it says; ?: too few runs to tell"
 
 
 def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
