@@ -7,8 +7,8 @@ import pytest
 
 from harness.model import LabError
 from harness.report import maps
+from harness.report.pictures.changes import NONE, between, changes
 from harness.report.pictures.costs import found_costs
-from harness.report.pictures.turns import NONE, between, turns
 from harness.report.pictures.winners import map_of
 from harness.suites.suite import Picture
 from tests.report.cases import changed, suite
@@ -117,26 +117,26 @@ def test_a_map_is_drawn_with_a_saying_for_each_cell_and_stands_in_a_table_too(tm
 
 
 def test_a_picture_of_rates_marks_the_crossing_and_its_interval(tmp_path):
-    (turn,) = turns(RATES, crossing())
-    assert (turn.rows, turn.name) == (pytest.approx(0.02 / 9.8e-5), "200 rows")
+    (change,) = changes(RATES, crossing())
+    assert (change.rows, change.name) == (pytest.approx(0.02 / 9.8e-5), "200 rows")
     root = composed(RATES, crossing(), tmp_path)
     said = [text for text in titles(root).values() if "gives way to" in text]
     assert len(said) == 3  # the shade, the line and its words
-    assert said[0] == f"{QUICK}\ngives way to {STRONG}\nat 200 rows (range of 3: {' to '.join(ends(turn))} rows)"
+    assert said[0] == f"{QUICK}\ngives way to {STRONG}\nat 200 rows (range of 3: {' to '.join(ends(change))} rows)"
     assert NONE not in words(root)
     tied = composed(RATES, runs(QUICK, line(0.02, 0, SIZES)) + runs(STRONG, line(0.02, 0, SIZES)), tmp_path)
     assert NONE in words(tied)
-    assert turns(replace(RATES, crossings=False), crossing()) == []
+    assert changes(replace(RATES, crossings=False), crossing()) == []
 
 
-def ends(turn):
-    return [f"{float(f'{end:.2g}'):,.0f}" for end in turn.interval]
+def ends(change):
+    return [f"{float(f'{end:.2g}'):,.0f}" for end in change.interval]
 
 
 def test_crossings_of_several_directions_in_one_picture_are_refused():
     both = crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
     with pytest.raises(LabError, match=r"expected one database, operation, frame .* found 2; set `where`"):
-        turns(RATES, both)
+        changes(RATES, both)
 
 
 def test_between_two_marks_the_seconds_are_straight_over_the_rows():

@@ -9,6 +9,7 @@ from harness.report.pictures.bars import bars
 from harness.report.pictures.bounds import bounds
 from harness.report.pictures.captions import caption, conditions, joined, second_line
 from harness.report.pictures.cases import cases_of, chosen, has_mark, value
+from harness.report.pictures.changes import changes
 from harness.report.pictures.costs import WHAT, draw_costs, found_costs
 from harness.report.pictures.files import save_png, save_svg
 from harness.report.pictures.grid import CELL, grid
@@ -18,7 +19,6 @@ from harness.report.pictures.outcomes import outcomes
 from harness.report.pictures.scatter import scatter
 from harness.report.pictures.sheet import Sheet
 from harness.report.pictures.traces import draw_traces
-from harness.report.pictures.turns import turns
 from harness.report.pictures.winners import map_of
 from harness.report.pictures.winners_map import WINNER, draw_map
 from harness.report.pictures.winners_map import caption as map_caption
@@ -120,5 +120,5 @@ def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure,
     theirs = published if picture.published else ()
     second = second_line(picture, about, found)
     if picture.form == "lines":
-        return lines(picture, second, found, theirs, looks, bounds(picture, about, rows), turns(picture, about))
+        return lines(picture, second, found, theirs, looks, bounds(picture, about, rows), changes(picture, about))
     return _FORMS[picture.form](picture, second, found, theirs, looks)

@@ -15,12 +15,12 @@ from harness.report import style
 from harness.report.pictures import scales
 from harness.report.pictures.bounds import Bound, draw_bound, entry
 from harness.report.pictures.cases import CaseMark, author_says, figures_of, has_mark
+from harness.report.pictures.changes import WinnerChange, between, draw_change
+from harness.report.pictures.changes import entry as change_entry
 from harness.report.pictures.inset import inset
 from harness.report.pictures.marks import PUBLISHED, published_saying, saying
 from harness.report.pictures.quantities import Quantity, parameter_or_quantity, quantity, text
 from harness.report.pictures.sheet import Entry, Sheet, sheet, width
-from harness.report.pictures.turns import Turn, between, draw_turn
-from harness.report.pictures.turns import entry as turn_entry
 from harness.report.style import Look
 from harness.suites.suite import Picture, PublishedFigure
 
@@ -69,9 +69,9 @@ def lines(
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
     bounds: Sequence[Bound] = (),
-    turns: Sequence[Turn] = (),
+    changes: Sequence[WinnerChange] = (),
 ) -> Sheet:
-    """Draw the cases of each line joined, the author's figures dotted, `bounds` as dashed and `turns` as upright lines.
+    """Draw the cases of each line joined, the author's figures dotted, `bounds` dashed and `changes` as upright lines.
 
     Raises LabError where two cases would stand at one place of a line.
     """
@@ -88,7 +88,7 @@ def lines(
             found.append(Line(theirs, look, published=True))
     labels = _in_lines(names)
     legend = [*_legend(picture, cases, drawable, looks, dashes, found), *map(entry, bounds)]
-    legend += [turn_entry(turns)] if picture.crossings else []
+    legend += [change_entry(changes)] if picture.crossings else []
     most = max((label.count("\n") + 1 for label in labels), default=1)
     limits = [y for bound in bounds for _, y in bound.points]
     left = _left([*limits, *(mark.y for line in found for mark in line.marks)], what) if picture.log else _LEFT
@@ -98,8 +98,8 @@ def lines(
         _line(drawn, drawn.axes, line)
     for bound in bounds:
         draw_bound(drawn, bound)
-    for turn in turns:
-        draw_turn(drawn, turn)
+    for change in changes:
+        draw_change(drawn, change)
     if picture.inset and not (names or picture.log):
         _small_picture(drawn, found, what, along)
     return drawn

@@ -1,4 +1,4 @@
-"""Turns: where the fastest transport of a picture of lines over rows changes, as upright lines with their intervals."""
+"""Where the fastest transport of a picture of lines over rows changes: upright lines with their intervals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHADE = 0.35
 
 
 @dataclass(frozen=True)
-class Turn:
+class WinnerChange:
     """A crossing that lies within what was run: its rows, its interval, the words beside it, and what it says."""
 
     rows: float
@@ -36,8 +36,8 @@ class Turn:
     says: str
 
 
-def turns(picture: Picture, about: Sequence[Row]) -> list[Turn]:
-    """Return the turns of what a picture is about; none unless it asks.
+def changes(picture: Picture, about: Sequence[Row]) -> list[WinnerChange]:
+    """Return the changes of what a picture is about; none unless it asks.
 
     Raises LabError where that is more than one direction, whose transports do not compete.
     """
@@ -50,47 +50,47 @@ def turns(picture: Picture, about: Sequence[Row]) -> list[Turn]:
             f"crossings, found {len(found)}; set `where`"
         )
     won = winners(found[0]) if found else None
-    return _turns(won) if won else []
+    return _changes(won) if won else []
 
 
-def _turns(won: Winners) -> list[Turn]:
+def _changes(won: Winners) -> list[WinnerChange]:
     made = []
     for one in won.crossings:
         if one.rows and not math.isinf(one.rows):
             sure = f" ({interval_name(won)}: {ends(one.interval, won)})" if one.interval else ""
             doubt = "" if one.shown else "\nwhich the runs do not show"
             says = f"{one.before}\ngives way to {one.after}\nat {many(one.rows, won)}{sure}{doubt}"
-            made.append(Turn(one.rows, one.interval, many(one.rows, won), says))
+            made.append(WinnerChange(one.rows, one.interval, many(one.rows, won), says))
     return made
 
 
-def entry(found: Sequence[Turn]) -> Entry:
-    """Return the line of the legend for turns, or that there are none."""
+def entry(found: Sequence[WinnerChange]) -> Entry:
+    """Return the line of the legend for changes, or that there are none."""
     if not found:
         return Entry(Line2D([], [], linestyle="none"), NONE, quiet=True)
     return Entry(Line2D([], [], color=style.INK, linestyle=style.DOTTED, linewidth=1.4), LEGEND)
 
 
-def draw_turn(drawn: Sheet, turn: Turn) -> None:
-    """Draw a turn into axes whose limits are set."""
+def draw_change(drawn: Sheet, change: WinnerChange) -> None:
+    """Draw a change into axes whose limits are set."""
     axes = drawn.axes
     low, high = axes.get_xlim()
-    if turn.interval:
-        at = [min(max(end, low), high) for end in turn.interval]  # open ends reach to the end of the picture
+    if change.interval:
+        at = [min(max(end, low), high) for end in change.interval]  # open ends reach to the end of the picture
         shade = axes.axvspan(*at, color=style.LINES, alpha=_SHADE, zorder=1, linewidth=0)
-        drawn.says(turn.says, shade)
-    line = axes.axvline(turn.rows, color=style.INK, linestyle=style.DOTTED, linewidth=1.4, zorder=2.1)
+        drawn.says(change.says, shade)
+    line = axes.axvline(change.rows, color=style.INK, linestyle=style.DOTTED, linewidth=1.4, zorder=2.1)
     words = axes.text(
-        turn.rows,
+        change.rows,
         0.02,
-        f" {turn.name}",
+        f" {change.name}",
         transform=axes.get_xaxis_transform(),
         size=style.SMALL,
         ha="left",
         va="bottom",
         color=style.INK,
     )
-    drawn.says(turn.says, line, words)
+    drawn.says(change.says, line, words)
 
 
 def between(one: tuple[float, float], other: tuple[float, float]) -> tuple[list[float], list[float]]:
