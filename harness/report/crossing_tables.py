@@ -75,13 +75,16 @@ def _rows(number: float) -> str:
 
 
 def _said_of(one: Winners, found: Curves) -> str:
+    who = subject(one.direction, found.directions)
+    if any(span.unsure for span in one.spans):
+        medians = ", then of ".join(f"{span.transport} at {_sizes(span.sizes)}" for span in one.spans)
+        return f"{who}: fewer than 3 runs of a size show no crossing; the smallest medians are of {medians}"
     first, *rest = one.spans
     parts = [f"{first.transport}{_until(one)}{_beside(one, first)}"]
     for crossing, span in zip(one.crossings, rest, strict=True):
         parts.append(f"then {span.transport}{_from(crossing, one)}{_beside(one, span)}")
-    unsure = "; sizes of fewer than 3 runs: by the medians alone" if any(span.unsure for span in one.spans) else ""
     sure = "fastest" if not any(span.ties for span in one.spans) else "fastest, or not shown to be slower than it,"
-    return f"{subject(one.direction, found.directions)}: {sure} is {', '.join(parts)}{unsure}"
+    return f"{who}: {sure} is {', '.join(parts)}"
 
 
 def _until(one: Winners) -> str:
@@ -92,12 +95,10 @@ def _until(one: Winners) -> str:
 
 
 def _from(crossing: Crossing, of: Winners) -> str:
-    if crossing.rows is None:
+    if crossing.rows is None or crossing.interval is None:
         return " (where they cross is not known: they were not run at the same sizes)"
-    words = f" from {many(crossing.rows, of)} on"
-    if crossing.interval is not None:
-        words += f" ({interval_name(of)}: {ends(crossing.interval, of)})"
-    return words if crossing.shown or crossing.interval is None else f"{words}, which the runs do not show"
+    words = f" from {many(crossing.rows, of)} on ({interval_name(of)}: {ends(crossing.interval, of)})"
+    return words if crossing.shown else f"{words}, which the runs do not show"
 
 
 def ends(interval: Interval, of: Winners) -> str:
@@ -171,9 +172,7 @@ def _fastest(found: Curves) -> TextTable:
     for one in found.winners:
         starts = [None, *one.crossings]
         for span, crossing in zip(one.spans, starts, strict=True):
-            at = "" if crossing is None else "not known" if crossing.rows is None else many(crossing.rows, one)
-            between = ends(crossing.interval, one) if crossing and crossing.interval else ""
-            shown = "" if crossing is None or crossing.shown or crossing.interval is None else ", not shown"
+            at, between = _located(crossing, one)
             beside = "; ".join(f"{name} at {_sizes(sizes)}" for name, sizes in span.ties.items())
             rows.append(
                 (
@@ -181,7 +180,7 @@ def _fastest(found: Curves) -> TextTable:
                     _sizes(span.sizes),
                     span.transport + (" ?" if span.unsure else ""),
                     at,
-                    between + shown,
+                    between,
                     beside or ("the only exact one" if one.alone else ""),
                 )
             )
@@ -189,6 +188,15 @@ def _fastest(found: Curves) -> TextTable:
     notes = (*_SPANS, *(["? fewer than 3 runs of a size: by the medians alone"] if unsure else []))
     head = ("from, to", "run at", "fastest", "faster from", "interval", "not shown slower")
     return TextTable("Which transport is fastest at which rows", head, tuple(rows), notes, wide=frozenset(range(6)))
+
+
+def _located(crossing: Crossing | None, of: Winners) -> tuple[str, str]:
+    """Return where a crossing is, and its interval; nothing of a first span, and not known without an interval."""
+    if crossing is None:
+        return "", ""
+    if crossing.rows is None or crossing.interval is None:
+        return "not known", ""
+    return many(crossing.rows, of), ends(crossing.interval, of) + ("" if crossing.shown else ", not shown")
 
 
 def _cost_table(found: Curves) -> TextTable:

@@ -110,15 +110,18 @@ def test_experiments_make_one_curve_and_who_was_not_run_at_a_size_does_not_win_t
     assert "where they cross is not known: they were not run at the same sizes" in first
 
 
-def test_one_run_a_size_says_the_medians_and_that_nothing_is_sure():
+def test_one_run_a_size_shows_no_crossing_and_its_medians_are_called_that():
     rows = runs(QUICK, line(0.001, 1e-4, SIZES, [1])) + runs(STRONG, line(0.021, 2e-6, SIZES, [1]))
     found = of(rows)
     assert [span.transport for span in found.spans] == [QUICK, STRONG]
     assert found.crossings[0].interval is None
     assert all(span.unsure for span in found.spans)
-    (first, *_), _ = said(rows)
-    assert first.endswith("sizes of fewer than 3 runs: by the medians alone")
-    assert "range" not in first
+    (first, *_), (table, _) = said(rows)
+    assert first == (
+        "polars to Postgres: fewer than 3 runs of a size show no crossing; the smallest medians are of "
+        f"{QUICK} at 1 and 100 rows, then of {STRONG} at 10,000 and 1,000,000 rows"
+    )
+    assert [line[2:5] for line in table.rows] == [(f"{QUICK} ?", "", ""), (f"{STRONG} ?", "not known", "")]
 
 
 def test_sentences_and_tables_give_the_crossing_its_interval_and_the_costs_theirs():

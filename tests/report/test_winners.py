@@ -127,6 +127,7 @@ def test_a_picture_of_rates_marks_the_crossing_and_its_interval(tmp_path):
     tied = composed(RATES, runs(QUICK, line(0.02, 0, SIZES)) + runs(STRONG, line(0.02, 0, SIZES)), tmp_path)
     assert NONE in words(tied)
     assert changes(replace(RATES, crossings=False), crossing()) == []
+    assert changes(RATES, [one for one in crossing() if one.pass_number == 1]) == []  # one run shows nothing
 
 
 def ends(change):

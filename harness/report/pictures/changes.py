@@ -28,10 +28,10 @@ _SHADE = 0.35
 
 @dataclass(frozen=True)
 class WinnerChange:
-    """A crossing that lies within what was run: its rows, its interval, the words beside it, and what it says."""
+    """A crossing that has an interval and lies within what was run; `name` stands beside it."""
 
     rows: float
-    interval: Interval | None
+    interval: Interval
     name: str
     says: str
 
@@ -56,10 +56,10 @@ def changes(picture: Picture, about: Sequence[Row]) -> list[WinnerChange]:
 def _changes(won: Winners) -> list[WinnerChange]:
     made = []
     for one in won.crossings:
-        if one.rows and not math.isinf(one.rows):
-            sure = f" ({interval_name(won)}: {ends(one.interval, won)})" if one.interval else ""
+        if one.interval and one.rows and not math.isinf(one.rows):
+            sure = f"{interval_name(won)}: {ends(one.interval, won)}"
             doubt = "" if one.shown else "\nwhich the runs do not show"
-            says = f"{one.before}\ngives way to {one.after}\nat {many(one.rows, won)}{sure}{doubt}"
+            says = f"{one.before}\ngives way to {one.after}\nat {many(one.rows, won)} ({sure}){doubt}"
             made.append(WinnerChange(one.rows, one.interval, many(one.rows, won), says))
     return made
 
@@ -75,10 +75,9 @@ def draw_change(drawn: Sheet, change: WinnerChange) -> None:
     """Draw a change into axes whose limits are set."""
     axes = drawn.axes
     low, high = axes.get_xlim()
-    if change.interval:
-        at = [min(max(end, low), high) for end in change.interval]  # open ends reach to the end of the picture
-        shade = axes.axvspan(*at, color=style.LINES, alpha=_SHADE, zorder=1, linewidth=0)
-        drawn.says(change.says, shade)
+    at = [min(max(end, low), high) for end in change.interval]  # open ends reach to the end of the picture
+    shade = axes.axvspan(*at, color=style.LINES, alpha=_SHADE, zorder=1, linewidth=0)
+    drawn.says(change.says, shade)
     line = axes.axvline(change.rows, color=style.INK, linestyle=style.DOTTED, linewidth=1.4, zorder=2.1)
     words = axes.text(
         change.rows,
