@@ -58,10 +58,10 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     if not seconds:
         return None
     best = min(sorted(seconds), key=seconds.__getitem__)
-    tables = [[of[size].case for of in curves.values() if size in of] for size in beside]
-    alike = {case.transport for cases in tables for case in not_slower(cases)} - {best}
-    unsure = any(case.interval is None for cases in tables for case in cases)
-    return AtRows(direction, best, seconds[best], told_by, tuple(sorted(alike)), unsure)
+    leading = [case for size in beside for case in not_slower([of[size].case for of in curves.values() if size in of])]
+    alike = sorted({case.transport for case in leading} - {best})
+    unsure = any(case.interval is None for case in leading)
+    return AtRows(direction, best, seconds[best], told_by, tuple(alike), unsure)
 
 
 def table(found: Iterable[AtRows], rows: int) -> TextTable:

@@ -145,7 +145,7 @@ def _least(among: Sequence[tuple[str, float, Interval | None]], units: float, un
     """Name whose cost is the least of some with their intervals, and those to whom no difference is shown."""
     (name, value, interval), *others = sorted(among, key=lambda one: one[1])
     if interval is None:
-        return f"{name}, {significant(value * units)} {unit}"
+        return f"{name}, {significant(value * units)} {unit} (too few runs to tell)"
     near = [other for other, _, its in others if its is not None and overlap(interval, its)]
     alike = f"; no difference shown to {_few(near)}" if near else ""
     return f"{name}, {significant(value * units)} {unit} ({_both(interval, units)}{alike})"

@@ -28,8 +28,8 @@ from harness.report.summary import Summary
 class Span:
     """The numbers of rows, from first to last, at all of which one transport is not shown to be slower than anybody.
 
-    `ties` are the other such transports at some of these sizes, by id, with those sizes. `unsure` says that a size had
-    fewer than three runs, where only the smallest median counts.
+    `ties` are the other such transports at some of these sizes, by id, with those sizes. `unsure` says that one of all
+    these had fewer than three runs of a size, where its median stands for itself and shows nothing.
     """
 
     transport: str
@@ -80,10 +80,8 @@ def winners(direction: Direction) -> Winners | None:
 
 
 def not_slower(cases: Sequence[Summary]) -> list[Summary]:
-    """Return those of some cases of one table that are not shown to be slower than another, by median."""
+    """Return those of some cases of one table that are not shown to be slower than another (rank 1), by median."""
     ordered = sorted(cases, key=lambda case: (case.took, case.transport))
-    if any(case.interval is None for case in ordered):
-        return ordered[:1]  # a median alone shows nothing, and does not tie
     return [case for case, (rank, _) in zip(ordered, places(ordered), strict=True) if rank == 1]
 
 
@@ -140,7 +138,11 @@ def _span(name: str, sizes: tuple[int, ...], leading: Sequence[Sequence[str]], c
         other: tuple(rows for rows, names in zip(sizes, leading, strict=True) if other in names)
         for other in sorted({other for names in leading for other in names} - {name})
     }
-    unsure = any(of[rows].case.interval is None for of in curves.values() for rows in sizes if rows in of)
+    unsure = any(
+        curves[one][rows].case.interval is None
+        for rows, names in zip(sizes, leading, strict=True)
+        for one in {name, *names}
+    )
     return Span(name, sizes, ties, unsure)
 
 

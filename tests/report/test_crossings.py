@@ -116,12 +116,20 @@ def test_one_run_a_size_shows_no_crossing_and_its_medians_are_called_that():
     assert [span.transport for span in found.spans] == [QUICK, STRONG]
     assert found.crossings[0].interval is None
     assert all(span.unsure for span in found.spans)
-    (first, *_), (table, _) = said(rows)
+    (first, costs), (table, _) = said(rows)
+    assert costs.count("too few runs to tell") == 2
     assert first == (
         "polars to Postgres: fewer than 3 runs of a size show no crossing; the smallest medians are of "
         f"{QUICK} at 1 and 100 rows, then of {STRONG} at 10,000 and 1,000,000 rows"
     )
     assert [line[2:5] for line in table.rows] == [(f"{QUICK} ?", "", ""), (f"{STRONG} ?", "not known", "")]
+
+
+def test_a_loser_of_few_runs_takes_nothing_from_what_the_others_show():
+    few = [one for one in runs(MIDDLE, line(0.1, 1e-3, SIZES)) if one.pass_number < 3]
+    found = of(few + runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.021, 2e-6, SIZES)))
+    assert [(span.transport, span.unsure) for span in found.spans] == [(QUICK, False), (STRONG, False)]
+    assert found.crossings[0].shown
 
 
 def test_sentences_and_tables_give_the_crossing_its_interval_and_the_costs_theirs():

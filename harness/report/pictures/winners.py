@@ -112,7 +112,7 @@ def _cell(picture: Picture, cases: Sequence[Summary], where: str) -> WinnerCell 
     if others := len(cases) - len(exact):
         lines.append(f"{others} not exact")
     leading = not_slower(exact)
-    unsure = any(case.interval is None for case in exact)
+    unsure = any(case.interval is None for case in leading)
     alike = tuple(case for case in leading if case is not exact[0])
     return WinnerCell(exact[0] if exact else None, alike, unsure, "\n".join(lines))
 
