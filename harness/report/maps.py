@@ -37,8 +37,8 @@ def _table(title: str, found: WinnersMap) -> TextTable:
         if cell and cell.shown
     )
     notes = ["the fastest transport of each cell, and its median; set off: it is shown to be faster than all others"]
-    if any(cell and cell.unsure for line in found.cells for cell in line):
-        notes.append(f"{UNSURE} fewer than 3 runs: by the median alone")
+    if any(cell and (cell.unsure or cell.absent) for line in found.cells for cell in line):
+        notes.append(f"{UNSURE} fewer than 3 runs, or the fastest of a cell beside has no figure there")
     return TextTable(
         title, ("", *found.columns), rows, tuple(notes), wide=frozenset(range(len(found.columns) + 1)), best=best
     )

@@ -8,8 +8,8 @@ to be slower than it, is told as in `crossings`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -38,18 +38,21 @@ _Key = tuple[str, ...]
 class WinnerCell:
     """One cell: the fastest transport (None where none is exact), who is not shown to be slower, what it says in full.
 
-    `unsure` says that there were fewer than three runs: the median alone tells who is the fastest.
+    `unsure` says that there were fewer than three runs: the median alone tells who is the fastest. `absent` are those
+    who are the fastest in a cell beside it, of the same direction, and have no figure here; `ran` are all who have one.
     """
 
     fastest: Summary | None
     alike: tuple[Summary, ...]
     unsure: bool
     says: str
+    ran: frozenset[str]
+    absent: tuple[str, ...] = ()
 
     @property
     def shown(self) -> bool:
         """Whether the fastest is shown to be faster than all others."""
-        return self.fastest is not None and not self.alike and not self.unsure
+        return self.fastest is not None and not (self.alike or self.unsure or self.absent)
 
     @property
     def name(self) -> str:
@@ -62,7 +65,7 @@ class WinnerCell:
         if self.fastest is None:
             return ""
         others = f", or {len(self.alike)} other{'s' if len(self.alike) > 1 else ''}" if self.alike else ""
-        return f"{text(self.fastest.took, 's')}{others}{f' {UNSURE}' if self.unsure else ''}"
+        return f"{text(self.fastest.took, 's')}{others}{f' {UNSURE}' if self.unsure or self.absent else ''}"
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,30 @@ def map_of(picture: Picture, rows: Sequence[Row]) -> WinnersMap:
         for axis, key, sorts, says in zip((picture.x, picture.y), keys, order, names, strict=True):
             sorts[key], says[key] = _sorts(row, axis), _name(row, axis)
     columns, lines = (sorted(one, key=one.__getitem__) for one in order)
-    cells = tuple(
-        tuple(
-            _cell(picture, found[x, y], f"{names[1][y]}, {names[0][x]}") if (x, y) in found else None for x in columns
-        )
-        for y in lines
+    cells = [[_cell(picture, found.get((x, y), []), f"{names[1][y]}, {names[0][x]}") for x in columns] for y in lines]
+    return WinnersMap(
+        tuple(names[0][x] for x in columns), tuple(names[1][y] for y in lines), tuple(map(tuple, _beside(cells)))
     )
-    return WinnersMap(tuple(names[0][x] for x in columns), tuple(names[1][y] for y in lines), cells)
+
+
+def _beside(cells: Sequence[Sequence[WinnerCell | None]]) -> Iterator[Iterator[WinnerCell | None]]:
+    """Yield the lines of cells that know of the winners beside them which have no figure there."""
+    for y, line in enumerate(cells):
+        yield (cell and _with_absent(cell, _neighbours(cells, x, y)) for x, cell in enumerate(line))
+
+
+def _neighbours(cells: Sequence[Sequence[WinnerCell | None]], x: int, y: int) -> Iterator[Summary]:
+    for across, down in ((x - 1, y), (x + 1, y), (x, y - 1), (x, y + 1)):
+        if 0 <= down < len(cells) and 0 <= across < len(cells[down]):
+            cell = cells[down][across]
+            if cell and cell.fastest:
+                yield cell.fastest
+
+
+def _with_absent(cell: WinnerCell, winners: Iterable[Summary]) -> WinnerCell:
+    absent = sorted({one.transport for one in winners if cell.fastest and route(one) == route(cell.fastest)} - cell.ran)
+    said = [f"no figure here, and the fastest beside: {name}" for name in absent]
+    return replace(cell, absent=tuple(absent), says="\n".join([cell.says, *said]))
 
 
 def _cell(picture: Picture, cases: Sequence[Summary], where: str) -> WinnerCell | None:
@@ -114,7 +134,8 @@ def _cell(picture: Picture, cases: Sequence[Summary], where: str) -> WinnerCell 
     leading = not_slower(exact)
     unsure = any(case.interval is None for case in leading)
     alike = tuple(case for case in leading if case is not exact[0])
-    return WinnerCell(exact[0] if exact else None, alike, unsure, "\n".join(lines))
+    ran = frozenset(case.transport for case in cases)
+    return WinnerCell(exact[0] if exact else None, alike, unsure, "\n".join(lines), ran)
 
 
 def _require_a_contest(picture: Picture, cases: Sequence[Summary], where: str) -> None:

@@ -18,10 +18,11 @@ _LEFT = 2.2  # inches that the names of lines take at most
 _LINE, _AROUND = 0.145, 0.2  # inches a line of a cell's text takes, and those above and below all of them
 _MARGIN = 0.035  # inches on each side of a cell
 _SHOWN, _FADED = 0.42, 0.10  # how much of a winner's colour is in its cell, the rest is white
+_COLOURS = style.COLOURS[:-1]  # but black, whose lighter shade is grey
 _DASH = (0, (3, 2))
 WINNER = "each cell names the fastest transport whose values came back exact, and its median"
 SHOWN = "shown to be faster than all others"
-FADED = "faded: not shown to be faster than as many others as it says; ?: too few runs to tell"
+FADED = "faded: not shown to be faster than others; ?: too few runs, or the fastest beside has no figure here"
 
 
 def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
@@ -45,7 +46,7 @@ def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
     tops = [above + sum(heights[:number]) for number in range(len(heights))]
     middles = [top + height / 2 for top, height in zip(tops, heights, strict=True)]
     drawn.axes.set_yticks(middles, labels, size=style.SMALL, linespacing=1.1)
-    colours = {name: style.COLOURS[place % len(style.COLOURS)] for place, name in enumerate(by_winner(found))}
+    colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(by_winner(found))}
     for line, row, top, height in zip(found.cells, texts, tops, heights, strict=True):
         for column, (cell, text) in enumerate(zip(line, row, strict=True)):
             if cell:
