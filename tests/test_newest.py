@@ -160,6 +160,20 @@ def test_with_rows_it_is_who_is_the_fastest_at_so_many_and_what_tells_so(
     assert "from run 20260101T000000Z-old, the newest of this machine" in text
 
 
+def test_beyond_the_largest_size_it_is_the_fastest_there_where_nobody_costs_as_a_line_says(
+    chosen: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = {"run_id": "20260101T000000Z-bent", "suite": "crossings"}
+    bent = {rows: [seconds] * 3 for rows, seconds in zip(SIZES, (0.1, 0.9, 0.1, 0.9), strict=True)}
+    facts = environment(
+        run_id=about["run_id"], plan={"suite": "crossings", "size": "default", "passes": 3}, machine=HERE
+    )
+    run_folder(chosen.results_dir / about["run_id"], runs(QUICK, bent, **about), facts)
+    newest.show_at(chosen, Console(width=220), 2_000_000, "", "", "polars")
+    text = re.sub(" {2,}", "  ", capsys.readouterr().out)
+    assert f"{QUICK}  runs of 1,000,000 rows, the most: nobody costs as a line says" in text
+
+
 def test_with_rows_only_what_is_asked_for_and_exact_is_told_and_too_few_runs_are_said(
     chosen: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,11 +130,14 @@ def _sizes(sizes: Sequence[int]) -> str:
 def _said_of_costs(found: Curves) -> Iterator[str]:
     """Say of each direction who costs least a call and a row, among the exact ones that cost as a line says."""
     for place in dict.fromkeys(id(one.direction) for one in found.costs):
-        among = [one for one in found.costs if id(one.direction) == place and _told(one)]
+        every = [one for one in found.costs if id(one.direction) == place]
+        among = [one for one in every if _told(one)]
         if len(among) > 1:
             call = _least([(one.transport, one.fixed, one.fixed_interval) for one in among], 1e3, "ms")
             row = _least([(one.transport, one.marginal, one.marginal_interval) for one in among], 1e6, "µs")
-            yield f"{subject(among[0].direction, found.directions)}: a call costs least with {call}; a row with {row}"
+            who = subject(among[0].direction, found.directions)
+            of = f"of the {len(among)} of {len(every)} that are exact and cost as a straight line says, "
+            yield f"{who}: {of if len(among) < len(every) else ''}a call costs least with {call}; a row with {row}"
 
 
 def _told(one: Cost) -> bool:
