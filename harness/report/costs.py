@@ -2,17 +2,19 @@
 
 The model, seconds = fixed + marginal x rows, is Hockney's of vector pipelines (R. W. Hockney, the benchmark RINF1): the
 rate tends to 1 / marginal, and half of it is reached at fixed / marginal rows, his half-performance length n1/2. It is
-fitted to the medians at each number of rows by least squares of the relative errors (C. Tofallis, "Least Squares
-Percentage Regression", University of Hertfordshire Business School Working Paper 2006:6): with plain least squares the
-largest size would decide alone, and the fixed cost would be what is left over. Neither cost is below zero (the two
-cases of non-negative least squares with two unknowns). Intervals are the percentile bootstrap over the runs of each
-size. Where a transport does not cost as a straight line says, `off` tells how far it is from it.
+fitted to the medians at each number of rows as a generalized linear model with a constant coefficient of variation (P.
+McCullagh & J. A. Nelder, Generalized Linear Models, 2nd ed. 1989, chapter 8), by iteratively reweighted least squares:
+an error counts as a share of what the line says. With plain least squares the largest size would decide alone, and the
+fixed cost would be what is left over; with shares of what was measured, low outliers would win. Neither cost is below
+zero. Intervals are the percentile bootstrap over the runs of each size. Where a transport does not cost as a straight
+line says, `off` tells how far it is from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from harness.report.curves import Curve, Direction
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 STRAIGHT = 0.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
+_ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
 FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little about whether it is one
 
 
@@ -64,17 +67,27 @@ def costs(found: Iterable[Direction]) -> list[Cost]:
 
 
 def fitted(sizes: Sequence[int], seconds: Any) -> tuple[Any, Any]:
-    """Return fixed and marginal cost of the lines nearest to `seconds`, by relative error.
+    """Return fixed and marginal cost of the lines that `seconds` scatter about by the same share at all sizes.
 
     `seconds` are an array whose last axis goes over `sizes`, all above 0; each cost has its shape without that axis.
     """
     import numpy as np
 
-    times = np.asarray(seconds, dtype=float)
-    largest = max(sizes)
-    one, each = 1 / times, np.asarray(sizes, dtype=float) / largest / times
-    ones, both, eachs = (one * one).sum(-1), (one * each).sum(-1), (each * each).sum(-1)
-    of_one, of_each = one.sum(-1), each.sum(-1)
+    times, rows = np.asarray(seconds, dtype=float), np.asarray(sizes, dtype=float) / max(sizes)
+    line = times
+    for _ in range(_ROUNDS):
+        fixed, slope = _weighted(rows, times, 1 / line**2)
+        # Half of the way: where the line is near zero the weights would make it jump to and fro.
+        line = np.sqrt(line * np.maximum(fixed[..., None] + slope[..., None] * rows, times * _LEAST))
+    return fixed, slope / max(sizes)
+
+
+def _weighted(rows: Any, times: Any, weights: Any) -> tuple[Any, Any]:
+    """Return the two costs, not below zero, by weighted least squares."""
+    import numpy as np
+
+    ones, both, eachs = weights.sum(-1), (weights * rows).sum(-1), (weights * rows * rows).sum(-1)
+    of_one, of_each = (weights * times).sum(-1), (weights * rows * times).sum(-1)
     spread = ones * eachs - both * both
     fixed = (eachs * of_one - both * of_each) / spread
     slope = (ones * of_each - both * of_one) / spread
@@ -82,15 +95,15 @@ def fitted(sizes: Sequence[int], seconds: Any) -> tuple[Any, Any]:
     falls, below = slope < 0, fixed < 0
     return (
         np.where(below, 0.0, np.where(falls, of_one / ones, fixed)),
-        np.where(falls, 0.0, np.where(below, of_each / eachs, slope)) / largest,
+        np.where(falls, 0.0, np.where(below, of_each / eachs, slope)),
     )
 
 
-def medians_drawn(curve: Curve, sizes: Sequence[int], source: Generator) -> Any:
+def medians_drawn(runs: Sequence[Sequence[float]], source: Generator) -> Any:
     """Return the medians of runs drawn again with replacement: an array of DRAWS lines, one column a size."""
     import numpy as np
 
-    drawn = [np.median(source.choice(curve[rows].seconds, (DRAWS, len(curve[rows].seconds))), axis=1) for rows in sizes]
+    drawn = [np.median(source.choice(seconds, (DRAWS, len(seconds))), axis=1) for seconds in runs]
     return np.stack(drawn, axis=-1)
 
 
@@ -113,11 +126,17 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
     fewest = min(len(one.seconds) for one in curve.values())
     ends: tuple[Interval | None, Interval | None] = (None, None)
     if fewest >= FEWEST:
-        many = fitted(sizes, medians_drawn(curve, sizes, draws_of(f"{direction.name}/{name}")))
+        drawn = _intervals(f"{direction.name}/{name}", sizes, tuple(one.seconds for one in curve.values()))
         # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
-        ends = (_around(fixed, middle(many[0])), _around(marginal, middle(many[1])))
+        ends = (_around(fixed, drawn[0]), _around(marginal, drawn[1]))
     off = float(np.max(np.abs(line / medians - 1)))
     return Cost(name, direction, fixed, marginal, *ends, off, sizes, fewest)
+
+
+@lru_cache(maxsize=1_000)  # a report asks several times: for its sentences, its tables and its pictures
+def _intervals(name: str, sizes: tuple[int, ...], runs: tuple[tuple[float, ...], ...]) -> tuple[Interval, Interval]:
+    fixed, marginal = fitted(sizes, medians_drawn(runs, draws_of(name)))
+    return middle(fixed), middle(marginal)
 
 
 def _around(value: float, interval: Interval) -> Interval:

@@ -26,7 +26,7 @@ _SPANS = (
     "the sizes that were run; the interval is a bootstrap over the runs (docs/methodology.md, Crossings)",
 )
 _COSTS = (
-    "the straight line through the medians, by least squares of relative errors; intervals: bootstrap over the runs of "
+    "the straight line through the medians, whose errors count as shares of it; intervals: bootstrap over the runs of "
     "each size (docs/methodology.md, Crossings)",
     "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
     "off by: the largest distance of a median from the line; where it is large, the transport does not cost as a line "

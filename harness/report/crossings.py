@@ -159,7 +159,7 @@ def _crossing(name: str, one: Span, other: Span, curves: Mapping[str, Curve]) ->
     interval = None
     if all(len(curve[rows].seconds) >= FEWEST for curve in (before, after) for rows in sizes):
         source = draws_of(f"{name}/{one.transport}/{other.transport}")
-        drawn = [medians_drawn(curve, sizes, source) for curve in (before, after)]
+        drawn = [medians_drawn([curve[rows].seconds for rows in sizes], source) for curve in (before, after)]
         low, high = middle(crossing(sizes, *drawn))
         interval = min(low, at), max(high, at)
     return Crossing(one.transport, other.transport, at, interval, shown)
