@@ -23,7 +23,7 @@ from harness.report.intervals import CONFIDENCE, DRAWS, FEWEST, Interval, draws_
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-STRAIGHT = 0.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
+STRAIGHT = 1.25  # off by more: no line, and what it says of a call or a row is not told in a sentence
 _ROUNDS, _LEAST = 20, 1e-3  # of the fit; and the share of what was measured below which no line is taken to be
 FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little about whether it is one
 
@@ -32,8 +32,8 @@ FEWEST_SIZES = 4  # numbers of rows: a line through two or three says little abo
 class Cost:
     """What a transport costs: `fixed` seconds a call and `marginal` seconds a row, each with its interval.
 
-    Intervals are None where a size has fewer than three runs. `off` is the largest distance of a median from the line,
-    as a share of the median: 0.1 is 10 %. `sizes` are the numbers of rows, `fewest_runs` those of the size with fewest.
+    Intervals are None where a size has fewer than three runs. `off` is how many times as large as the other the line or
+    a median is at most: 1.1 is 10 %. `sizes` are the numbers of rows, `fewest_runs` those of the size with fewest.
     """
 
     transport: str
@@ -129,7 +129,7 @@ def _cost(name: str, direction: Direction, curve: Curve) -> Cost:
         drawn = _intervals(f"{direction.name}/{name}", sizes, tuple(one.seconds for one in curve.values()))
         # The line through the medians of all runs is one that was not drawn, and may lie beside all that were.
         ends = (_around(fixed, drawn[0]), _around(marginal, drawn[1]))
-    off = float(np.max(np.abs(line / medians - 1)))
+    off = float(np.max(np.maximum(line / medians, medians / line)))
     return Cost(name, direction, fixed, marginal, *ends, off, sizes, fewest)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.report.answer_tables import route
-from harness.report.cells import significant
+from harness.report.cells import significant, times
 from harness.report.costs import STRAIGHT, Cost, costs
 from harness.report.crossings import Crossing, Span, Winners, winners
 from harness.report.curves import Direction, directions
@@ -29,8 +29,8 @@ _COSTS = (
     "the straight line through the medians, whose errors count as shares of it; intervals: bootstrap over the runs of "
     "each size (docs/methodology.md, Crossings)",
     "half rate at: the rows at which half of the largest rate is reached, fixed / marginal",
-    "off by: the largest distance of a median from the line; where it is large, the transport does not cost as a line "
-    "says, and neither figure holds at the sizes in between",
+    "off by: how many times as large as the other the line or a median is at most; where that is much, the transport "
+    "does not cost as a line says, and neither figure holds at the sizes in between",
 )
 
 
@@ -212,7 +212,7 @@ def _cost_table(found: Curves) -> TextTable:
             significant(one.marginal * 1e6),
             _both(one.marginal_interval, 1e6),
             "" if one.half_rate_rows is None else significant(float(f"{one.half_rate_rows:.2g}")),
-            f"{one.off:.0%}",
+            times(one.off),
         )
         for one in found.costs
     )

@@ -165,7 +165,7 @@ def test_a_picture_of_costs_has_a_mark_for_each_transport_with_both_costs(tmp_pa
     assert len(said) == len(found_costs(COSTS, crossing())) == 2
     assert said[0].startswith(f"{QUICK}\nfixed cost of a call: 1 ms (")
     assert "marginal cost of a row: 100 µs (" in said[0]
-    assert "the line is off by 0% at most, at 1, 100, 10,000, 1,000,000 rows" in said[0]
+    assert "the line is off by ×1.0 at most, of 1, 100, 10,000, 1,000,000 rows" in said[0]
     assert found.caption.startswith("Straight lines through the medians")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.lines import Line2D
 
 from harness.report import style
-from harness.report.cells import significant
+from harness.report.cells import significant, times
 from harness.report.costs import Cost, costs
 from harness.report.curves import directions
 from harness.report.intervals import Interval
@@ -78,7 +78,7 @@ def _says(one: Cost) -> str:
         one.transport,
         f"{FIXED.name}: {_with(one.fixed, one.fixed_interval)}",
         f"{MARGINAL.name}: {_with(one.marginal, one.marginal_interval)}",
-        f"the line is off by {one.off:.0%} at most, at {', '.join(f'{rows:,}' for rows in one.sizes)} rows",
+        f"the line is off by {times(one.off)} at most, of {', '.join(f'{rows:,}' for rows in one.sizes)} rows",
     ]
     if one.half_rate_rows is not None:
         lines.append(f"half of the largest rate at {significant(float(f'{one.half_rate_rows:.2g}'))} rows")
