@@ -1,5 +1,6 @@
 """`lab recommend` without data: the newest run of this machine, else the reference run, called what they are."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from harness.model import LabError
 from harness.results.environment import made_on
 from harness.settings import Settings
 from tests.report.cases import environment, row, run_folder
+from tests.report.curves import line, runs
 
 HERE = describe_machine()
 ELSEWHERE = HERE | {"cpu": "Another CPU"}
+QUICK, STRONG = "postgres.quick.write_polars_x", "postgres.strong.write_polars_x"
+SIZES = (1, 100, 10_000, 1_000_000)
 TRANSPORT = "postgres.psycopg.write_polars_copy_text"
 
 
@@ -99,7 +103,10 @@ def test_a_run_without_answers_or_that_cannot_be_read_is_passed_over(
 
 def test_without_any_run_it_says_how_to_make_one(chosen: Settings) -> None:
     made(chosen, "20260103T000000Z-other", ELSEWHERE)
-    with pytest.raises(LabError, match=r"expected a run of suite matrix of this machine in .*; lab run makes one"):
+    with pytest.raises(
+        LabError,
+        match=r"expected a run of suite matrix of this machine in .*none that answers; lab run makes",
+    ):
         newest.show(chosen, Console(width=200))
 
 
@@ -122,3 +129,64 @@ def test_a_machine_is_known_by_its_hardware_and_name(change: dict[str, Any], sam
 
 def test_a_container_of_the_compose_lab_has_a_new_name_each_time() -> None:
     assert made_on({"lab": "compose", "machine": HERE | {"host": "0123456789ab"}}, HERE)
+
+
+def curves(chosen: Settings, name: str, machine: dict[str, Any], **of_strong: Any) -> None:
+    """Leave a run of crossings: one transport is quick at few rows, the other at many."""
+    run_id = Path(name).name
+    about = {"run_id": run_id, "suite": "crossings"}
+    rows = runs(QUICK, line(0.001, 1e-4, SIZES), **about) + runs(STRONG, line(0.021, 2e-6, SIZES), **about | of_strong)
+    facts = environment(run_id=run_id, plan={"suite": "crossings", "size": "default", "passes": 3}, machine=machine)
+    run_folder(chosen.results_dir / name, rows, facts)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (100, (QUICK, "0.0110", "runs of this size")),
+        (150, (QUICK, "0.0160", "runs of 100 and 10,000 rows, straight between")),
+        (5_000, (STRONG, "0.0310", "runs of 100 and 10,000 rows, straight between")),
+        (20_000_000, (STRONG, "40.0", "the line of its costs, up to 1,000,000 rows: EXTRAPOLATED, not measured")),
+    ],
+)
+def test_with_rows_it_is_who_is_the_fastest_at_so_many_and_what_tells_so(
+    rows: int, expected: tuple[str, ...], chosen: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    curves(chosen, "20260101T000000Z-old", HERE)
+    newest.show_at(chosen, Console(width=220), rows, "", "", "polars")
+    text = capsys.readouterr().out
+    assert f"The fastest transport for {rows:,} rows" in text
+    assert "  ".join(("polars to Postgres", *expected)) in re.sub(" {2,}", "  ", text)
+    assert "from run 20260101T000000Z-old, the newest of this machine" in text
+
+
+def test_beyond_the_largest_size_it_is_the_fastest_there_where_nobody_costs_as_a_line_says(
+    chosen: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = {"run_id": "20260101T000000Z-bent", "suite": "crossings"}
+    bent = {rows: [seconds] * 3 for rows, seconds in zip(SIZES, (0.1, 0.9, 0.1, 0.9), strict=True)}
+    facts = environment(
+        run_id=about["run_id"], plan={"suite": "crossings", "size": "default", "passes": 3}, machine=HERE
+    )
+    run_folder(chosen.results_dir / about["run_id"], runs(QUICK, bent, **about), facts)
+    newest.show_at(chosen, Console(width=220), 2_000_000, "", "", "polars")
+    text = re.sub(" {2,}", "  ", capsys.readouterr().out)
+    assert f"{QUICK}  runs of 1,000,000 rows, the most: nobody costs as a line says" in text
+
+
+def test_with_rows_only_what_is_asked_for_and_exact_is_told_and_too_few_runs_are_said(
+    chosen: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    curves(chosen, "20260101T000000Z-old", HERE, fidelity="converted: a String")
+    newest.show_at(chosen, Console(width=220), 1_000_000, "postgres", "", "polars")
+    assert QUICK in capsys.readouterr().out  # the other one is faster, and not exact
+    for asked in (("clickhouse", "", "polars"), ("", "postgres", "polars"), ("", "", "pandas")):
+        with pytest.raises(LabError, match=r"expected a run of suite crossings .*; lab run crossings makes one"):
+            newest.show_at(chosen, Console(width=220), 100, *asked)
+    with pytest.raises(LabError, match="expected rows to be a whole number of at least 1, found 0"):
+        newest.show_at(chosen, Console(width=220), 0, "", "", "polars")
+    once = {"run_id": "20260102T000000Z-once", "suite": "crossings"}
+    facts = environment(run_id=once["run_id"], plan={"suite": "crossings", "size": "smoke", "passes": 1}, machine=HERE)
+    run_folder(chosen.results_dir / once["run_id"], runs(QUICK, line(0.001, 1e-4, SIZES, (1,)), **once), facts)
+    newest.show_at(chosen, Console(width=220), 100, "", "", "polars")
+    assert "too few runs to tell" in capsys.readouterr().out

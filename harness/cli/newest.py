@@ -1,7 +1,8 @@
-"""What `lab recommend` says without data: the answers of the newest run of this machine, else of the reference run."""
+"""What `lab recommend` says without data: what the newest run of this machine says, else the reference run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
@@ -9,15 +10,17 @@ from rich.console import Console
 
 from harness import settings
 from harness.cli.app import command_line
-from harness.model import LabError
+from harness.model import LabError, Operation
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
+    from harness.report.at_rows import AtRows
+    from harness.report.curves import Direction
     from harness.report.summary import Summary
     from harness.results.folder import StoredRun
     from harness.suites.suite import Suite
 
-_SUITE = "matrix"
+_SUITE, _OF_ROWS = "matrix", "crossings"
 
 
 def show(chosen: settings.Settings, console: Console) -> None:
@@ -26,10 +29,12 @@ def show(chosen: settings.Settings, console: Console) -> None:
     Raises LabError where there is none.
     """
     from harness.report import closing
+    from harness.report.answers import answers
     from harness.suites import suite_files
 
     suite = suite_files.load(chosen.suites_dir, _SUITE)
-    run, summaries = _found(chosen, suite)
+    wanted = suite.answers
+    run, summaries = _found(chosen, suite, lambda run, summaries: bool(wanted and answers(wanted, run.rows, summaries)))
     last = [*_said(chosen, suite, run), _your_own()]
     room = closing.LINES - closing.lines(last, console.width)
     for one in closing.closing(suite, run.rows, summaries, console.width, room, short=True).tables:
@@ -38,10 +43,42 @@ def show(chosen: settings.Settings, console: Console) -> None:
         typer.echo(line)
 
 
-def _found(chosen: settings.Settings, suite: Suite) -> tuple[StoredRun, list[Summary]]:
-    """Return the newest run with answers that was made here, whatever came from elsewhere since; else the reference."""
+def show_at(chosen: settings.Settings, console: Console, rows: int, to: str, of: str, frame: str) -> None:
+    """Print who is the fastest at so many rows, in the directions asked for: all databases where none is named.
+
+    Raises LabError where there is no run of several sizes, or it has none of the directions.
+    """
+    from harness.report.at_rows import at_rows, table
+    from harness.report.curves import directions
+    from harness.report.tables import printable
+    from harness.suites import suite_files
+
+    if rows < 1:
+        raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
+    suite = suite_files.load(chosen.suites_dir, _OF_ROWS)
+
+    def answered(run: StoredRun, summaries: list[Summary]) -> list[AtRows]:
+        every = directions(run.rows, summaries, suite.crossings.experiments if suite.crossings else ())
+        asked = [one for one in every if one.frame == frame and _wanted(one, to, of)]
+        return [found for one in asked if (found := at_rows(one, rows))]
+
+    run, summaries = _found(chosen, suite, lambda run, summaries: bool(answered(run, summaries)))
+    found = answered(run, summaries)
+    console.print(printable(table(found, rows), console.width))
+    for line in [*_said(chosen, suite, run), _your_own()]:
+        typer.echo(line)
+
+
+def _wanted(one: Direction, to: str, of: str) -> bool:
+    written = one.operation == Operation.WRITE
+    return not (to or of) or (written and one.system == to) or (not written and one.system == of)
+
+
+def _found(
+    chosen: settings.Settings, suite: Suite, fits: Callable[[StoredRun, list[Summary]], bool]
+) -> tuple[StoredRun, list[Summary]]:
+    """Return the newest run that fits and was made here, whatever came from elsewhere since; else the reference."""
     from harness.machine.inventory import describe_machine
-    from harness.report.answers import answers
     from harness.report.summarising import summarise
     from harness.results import folder as folders
     from harness.results.environment import made_on
@@ -51,10 +88,12 @@ def _found(chosen: settings.Settings, suite: Suite) -> tuple[StoredRun, list[Sum
     for run in folders.newest_first(chosen.results_dir, suite.name):
         if run.folder == reference or made_on(run.environment, machine):
             summaries = summarise(run.rows, suite.published)
-            if suite.answers and answers(suite.answers, run.rows, summaries):
+            if fits(run, summaries):
                 return run, summaries
+    name = "" if suite.name == _SUITE else f" {suite.name}"
     raise LabError(
-        f"expected a run of suite {suite.name} of this machine in {chosen.results_dir}, found none; lab run makes one"
+        f"expected a run of suite {suite.name} of this machine in {chosen.results_dir}, found none that answers; "
+        f"lab run{name} makes one"
     )
 
 
@@ -70,7 +109,7 @@ def _said(chosen: settings.Settings, suite: Suite, run: StoredRun) -> list[str]:
     return [
         f"no run of this machine has answers yet: these are of the reference run that comes with the lab ({run.name}), "
         f"made on {where}, lab {run.environment['lab']}, on {data}",
-        f"to measure here: {command_line()} run",
+        f"to measure here: {command_line()} run{'' if suite.name == _SUITE else f' {suite.name}'}",
     ]
 
 
@@ -78,10 +117,11 @@ def _data(suite: Suite, run: StoredRun) -> str:
     """Name the data of the answers: the lab's own table, or a person's frame with its columns."""
     from harness.datasets.own.data import NAME
 
-    experiment = suite.answers.experiment if suite.answers else ""
+    experiments = [suite.answers.experiment] if suite.answers else []
+    experiments += suite.crossings.experiments if suite.crossings else []
     sizes: dict[str, int] = {}
     for row in run.rows:
-        if row.ok and row.experiment == experiment:
+        if row.ok and row.experiment in experiments:
             sizes[row.dataset] = max(sizes.get(row.dataset, 0), row.rows or 0)
     return " and ".join(
         f"{rows:,} rows of {_own(run) if name == NAME else f'the table {name} of the lab'}"

@@ -40,7 +40,7 @@ def recommend(
     style: Annotated[str, typer.Option(help="sync or async; both if not given")] = "",
     max_memory: Annotated[str | None, typer.Option(help="what a transport may take, such as 1GB")] = None,
     key: Annotated[str, typer.Option(help="columns of the table's key, with commas; none if not given")] = "",
-    rows: Annotated[int | None, typer.Option(help="a sample of so many rows")] = None,
+    rows: Annotated[int | None, typer.Option(help="a sample of so many; without data: for so many rows")] = None,
     names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of columns in results")] = True,
     script: Annotated[Path | None, typer.Option(help="write the winner here, as a program that runs")] = None,
     table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called, or frame")] = "",
@@ -49,7 +49,7 @@ def recommend(
     """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
     started, chosen, console = time.monotonic(), settings.load(), new_console()
     if data is None and query is None:
-        newest.show(chosen, console)
+        newest.show(chosen, console) if rows is None else newest.show_at(chosen, console, rows, to, of, frame)
         return
     from harness.cli.own import own_data
     from harness.recommend import asking

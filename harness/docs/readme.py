@@ -8,7 +8,7 @@ from harness.model import LabError
 from harness.report import markdown
 from harness.report.answer_tables import factor, route
 from harness.report.answers import Leaders, Rival, answers
-from harness.report.cells import LOSES, significant
+from harness.report.cells import LOSES, in_words, significant
 from harness.report.summary import Summary
 from harness.results.folder import Facts
 from harness.settings import ROOT
@@ -56,7 +56,7 @@ def _row(one: Leaders, pages: Sequence[str]) -> tuple[str, ...]:
         route(one),
         _linked(one.fastest, pages) if one.fastest else "none",
         significant(one.fastest.median_seconds) if one.fastest else "",
-        _marked(_in_words(usual.case), usual.case) if usual else "",
+        _marked(in_words(usual.case), usual.case) if usual else "",
         significant(usual.case.median_seconds) if usual else "",
         _factor(usual) if usual else "",
     )
@@ -73,20 +73,11 @@ def _page_of(case: Summary) -> str:
 
 def _linked(case: Summary, pages: Sequence[str]) -> str:
     """Return a transport in words that lead to its client's page."""
-    return _marked(f"[{_in_words(case)}][{1 + pages.index(_page_of(case))}]", case)
+    return _marked(f"[{in_words(case)}][{1 + pages.index(_page_of(case))}]", case)
 
 
 def _marked(words: str, case: Summary) -> str:
     return words + (LOSES.strip() if case.lossy else "")
-
-
-def _in_words(case: Summary) -> str:
-    """Return the client and what sets the transport apart from its others: `psycopg copy_binary`, `psycopg read_tuned`.
-
-    One word alone says too little: there the operation stays.
-    """
-    apart = case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
-    return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
 
 
 def _said(found: Sequence[Leaders]) -> Iterator[str]:
@@ -100,7 +91,7 @@ def _said(found: Sequence[Leaders]) -> Iterator[str]:
 
 
 def _beside(one: Leaders, of: Rival) -> str:
-    return f"{route(one)} by {_in_words(of.case)}, {significant(of.case.median_seconds)} s ({factor(of)[0]})"
+    return f"{route(one)} by {in_words(of.case)}, {significant(of.case.median_seconds)} s ({factor(of)[0]})"
 
 
 def _made(environment: Facts) -> str:

@@ -43,6 +43,15 @@ def name(summary: Summary) -> str:
     return (summary.published_row or summary.transport) + (LOSES if summary.lossy else "")
 
 
+def in_words(case: Summary) -> str:
+    """Return the client and what sets the transport apart from its others: `psycopg copy_binary`, `psycopg read_tuned`.
+
+    One word alone says too little: there the operation stays.
+    """
+    apart = case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
+    return f"{case.client} {apart if '_' in apart else f'{case.operation}_{apart}'}"
+
+
 def with_interval(summary: Summary) -> str:
     """Return the median seconds with the mark of what is unstable and their interval: `0.48! (0.46-0.60)`."""
     mark = stability.MARK if summary.unstable else ""

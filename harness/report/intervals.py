@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 Interval = tuple[float, float]
 
@@ -18,7 +21,7 @@ CONFIDENCE = 0.95
 FEWEST = 3  # runs: the range of two is no better than a guess
 _ALL = 5  # runs: of so many or fewer the interval is their range
 _HOLDS = 10  # runs: from here on it holds the true median as often as it says; see docs/methodology.md
-_DRAWS = 9_999
+DRAWS = 9_999
 
 
 def median_interval(values: Sequence[float], name: str) -> Interval | None:
@@ -61,21 +64,26 @@ def overlap(one: Interval, other: Interval) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
+def draws_of(name: str) -> Generator:
+    """Return the source of the draws for what has this name: the same name gives the same draws."""
+    from numpy.random import default_rng
+
+    return default_rng(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()))
+
+
 def _interval(samples: Sequence[Sequence[float]], statistic: Callable[..., Any], name: str) -> Interval | None:
     if min(map(len, samples)) < FEWEST:
         return None
-    from numpy.random import default_rng
     from scipy import stats
 
-    seed = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
     drawn = stats.bootstrap(
         [sorted(values) for values in samples],
         statistic,
-        n_resamples=_DRAWS,
+        n_resamples=DRAWS,
         vectorized=True,
         confidence_level=CONFIDENCE,
         method="percentile",
-        rng=default_rng(seed),
+        rng=draws_of(name),
     )
     low, high = float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
     of_all = float(statistic(*samples, axis=-1))

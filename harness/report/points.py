@@ -7,6 +7,8 @@ from harness.model import label
 from harness.report.cells import volume
 from harness.report.summary import Summary
 
+_UNITS = {"mbit_per_s": "Mbit/s", "_mb": "MB", "_ms": "ms"}  # of parameters, by how their names end
+
 
 @dataclass(frozen=True)
 class Point:
@@ -64,10 +66,11 @@ def in_common(every: Sequence[Mapping[str, str]], but: Collection[str] = ()) -> 
 
 
 def described(name: str, value: str) -> str:
-    """Say a parameter as people do: `8 files`, `1 part per file`, `512 MB memory`, `page cache warm`."""
+    """Say a parameter as people do: `8 files`, `1 part per file`, `512 MB memory`, `10 ms rtt`, `page cache warm`."""
     words = name.replace("_", " ")
-    if name.endswith("_mb") and value.isdecimal():
-        return f"{int(value):,} MB {words.removesuffix(' mb')}"
+    for ending, unit in _UNITS.items():
+        if name.endswith(ending) and _is_number(value):
+            return f"{float(value):,.15g} {unit} {words[: len(words) - len(ending)]}".strip()
     first, space, rest = words.partition(" ")
     if not (value.isdecimal() and (first.endswith("s") or words.endswith("s"))):
         return f"{words} {value}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.report import clusters, control, grids, scaling_tables
+from harness.report import clusters, control, crossing_tables, grids, maps, scaling_tables
 from harness.report.conclusions import conclusions
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable
@@ -18,10 +18,16 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], c
         *control.said(summaries),
         *conclusions(rows, suite.comparisons),
         *grids.said(suite, rows),
+        *crossing_tables.said(crossing_tables.curves(suite, rows, summaries)),
         *scaling_tables.said(clusters.scalings(summaries, cores)),
     ]
 
 
 def tables(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[TextTable]:
-    """Return the tables that are of no single experiment: the grids among the pictures, and how far workers scale."""
-    return [*grids.tables(suite, rows), *scaling_tables.tables(clusters.scalings(summaries, cores))]
+    """Return the tables that are of no single experiment: grids of pictures, crossings, how far workers scale."""
+    return [
+        *grids.tables(suite, rows),
+        *maps.tables(suite, rows),
+        *crossing_tables.tables(crossing_tables.curves(suite, rows, summaries)),
+        *scaling_tables.tables(clusters.scalings(summaries, cores)),
+    ]

@@ -52,15 +52,19 @@ class Picture:
     `grid`: one line a transport, one column a value of `x` (in the order of `where`, if that has it): how many rows
     were found of those expected where the column `details` says so, else how runs ended, with `y` of those that are ok.
     `traces`: cores in use over time, one line for each run of the last pass (of suites that ask for traces).
+    `costs`: one mark a transport at its fixed cost of a call and its marginal cost of a row (see `report.costs`).
+    `winners`: a map of who is fastest: one line a value of `y`, one column a value of `x`, each a column, a parameter,
+    several of them joined by ` + `, or `direction` (database, operation and frame); see `report.pictures.winners`.
     `inset` adds the same lines on logarithmic axes; `log` makes the axes themselves logarithmic. `published` sets the
     author's figures beside ours. `limit` adds to lines the fastest bound of what they are about, at as many rows.
+    `crossings` adds to lines of rates over rows where the fastest transport changes (see `report.crossings`).
     Figures are columns, `detail:<name>`, or sums of both: `peak_rss_bytes + detail:workers_peak_rss_bytes`.
     """
 
     name: str
     title: str
-    form: Literal["bars", "lines", "scatter", "grid", "traces"]
-    y: str
+    form: Literal["bars", "lines", "scatter", "grid", "traces", "costs", "winners"]
+    y: str = ""
     x: str = ""
     colour: str = "transport"
     dash: str = ""
@@ -70,6 +74,11 @@ class Picture:
     log: bool = False
     published: bool = False
     limit: bool = False
+    crossings: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.y and self.form != "costs":
+            raise ValueError(f'picture {self.name}: expected y, found none; only the form "costs" has its own')
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -82,6 +91,16 @@ class AnswersWanted:
 
     experiment: str
     usual: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+
+
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class CrossingsWanted:
+    """Of which experiments the report says where the fastest transport changes with the rows, and what rows cost.
+
+    The cases of a transport in all of them make one curve, so that a size may have fewer transports than another.
+    """
+
+    experiments: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 
 
 Unasked = Literal["everything", "contenders", "nothing"]
@@ -106,8 +125,9 @@ class Suite:
     """A suite: what its transports work on (`rig`), its sizes, pictures, and the published benchmark it reproduces.
 
     `citation` and `conditions` are empty where it reproduces none. `traces` asks for the CPU time of every run over
-    time. `answers` is None where its question is another one than which transport to take for a frame. `left_out` are
-    the transports that its reference run shows to be no contenders (`harness.report.contenders`).
+    time. `answers` is None where its question is another one than which transport to take for a frame, `crossings`
+    where it does not set curves over rows against each other. `left_out` are the transports that its reference run
+    shows to be no contenders (`harness.report.contenders`).
     """
 
     name: str
@@ -121,6 +141,7 @@ class Suite:
     comparisons: tuple[AnyComparison, ...] = ()
     traces: bool = False
     answers: AnswersWanted | None = None
+    crossings: CrossingsWanted | None = None
     left_out: frozenset[str] = frozenset()
 
     def size(self, name: str) -> Size:

@@ -27,7 +27,17 @@ from harness.machine.inventory import cores
 from harness.model import Experiment, LabError, Origin, texts
 from harness.renamed import current
 from harness.suites.comparisons import Comparison, Sweep, Versus
-from harness.suites.suite import AnswersWanted, Picture, PublishedFigure, Rig, Size, SizeName, Suite, Unasked
+from harness.suites.suite import (
+    AnswersWanted,
+    CrossingsWanted,
+    Picture,
+    PublishedFigure,
+    Rig,
+    Size,
+    SizeName,
+    Suite,
+    Unasked,
+)
 
 
 def load(folder: Path, name: str) -> Suite:
@@ -139,11 +149,13 @@ class _SuiteFile(_Entries):
     rig: Rig
     traces: bool = False
     published: _PublishedEntries | None = None
+    transports: dict[str, str] = {}  # names for globs: {name} in an entry `select`
     defaults: _SizeEntries
     sizes: Annotated[dict[SizeName, _SizeEntries], Field(min_length=1)]
     pictures: Annotated[list[Picture], AfterValidator(_differently_named)] = []
     comparisons: list[_Comparison] = []
     answers: AnswersWanted | None = None
+    crossings: CrossingsWanted | None = None
 
 
 def _suite(path: Path, file: _SuiteFile) -> Suite:
@@ -156,12 +168,13 @@ def _suite(path: Path, file: _SuiteFile) -> Suite:
         rig=file.rig,
         citation=f'{published.author}, "{published.title}", {published.date}' if published else "",
         conditions=published.conditions if published else "",
-        sizes={name: _size(name, file.defaults, file.sizes[name]) for name in get_args(SizeName) if name in file.sizes},
+        sizes={name: _size(name, file) for name in get_args(SizeName) if name in file.sizes},
         published=_figures(path.parent / published.figures) if published else (),
         pictures=tuple(file.pictures),
         comparisons=tuple(file.comparisons),
         traces=file.traces,
         answers=_answers(file),
+        crossings=_crossings(file),
         left_out=left_out(path.parent, file.name),
     )
 
@@ -187,8 +200,16 @@ def _answers(file: _SuiteFile) -> AnswersWanted | None:
     return file.answers
 
 
-def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
-    entries = defaults.given | size.given
+def _crossings(file: _SuiteFile) -> CrossingsWanted | None:
+    known = {part.name for size in file.sizes.values() for part in size.experiments}
+    for name in file.crossings.experiments if file.crossings else ():
+        if name not in known:
+            raise ValueError(f'crossings: expected experiments of a size, found "{name}"')
+    return file.crossings
+
+
+def _size(name: str, file: _SuiteFile) -> Size:
+    entries = file.defaults.given | file.sizes[name].given
     parts = entries.pop("experiments", [])
     _require(f"size {name}", entries | {"experiments": parts or None}, "passes", "time_limit_seconds", "experiments")
     above = {entry: value for entry, value in entries.items() if entry in _SharedEntries.model_fields}
@@ -197,6 +218,11 @@ def _size(name: str, defaults: _SizeEntries, size: _SizeEntries) -> Size:
         found = above | part.given
         found.pop("unasked", None)
         _require(f"an experiment of size {name}", found, "name", "select", "dataset", "parameters")
+        try:
+            found["select"] = found["select"].format_map(file.transports)
+        except (KeyError, ValueError, IndexError):
+            known = ", ".join(f"{{{one}}}" for one in file.transports) or "none"
+            raise ValueError(f"expected globs and names of transports ({known}), found {found['select']!r}") from None
         experiments.append(Experiment(**found))
     unasked: dict[str, Unasked] = {part.name: part.unasked for part in parts if "unasked" in part.given}
     return Size(entries["passes"], entries["time_limit_seconds"], tuple(experiments), unasked)

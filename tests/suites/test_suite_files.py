@@ -11,6 +11,8 @@ import pytest
 from harness import registry
 from harness.datasets import store
 from harness.model import Operation, Origin
+from harness.report.costs import FEWEST_SIZES
+from harness.report.pictures.winners import DIRECTION
 from harness.results.row import NAMES
 from harness.run import plan
 from harness.run.rigs import crossed, databases, parquet
@@ -19,12 +21,13 @@ from harness.suites import suite_files
 from harness.suites.comparisons import Sweep, Versus
 from harness.suites.suite import SIZES
 from harness.systems import SYSTEMS
+from tests.test_reference import AWAITED
 
+BORROWERS = {"crossings": "matrix"}  # suites that run some transports of another one again, at other points
 FOLDER = ROOT / "suites"
 SUITES = {path.stem: suite_files.load(FOLDER, path.stem) for path in sorted(FOLDER.glob("*.toml"))}
 PARAMETERS = {name: import_module(f"harness.run.rigs.{suite.rig}").PARAMETERS for name, suite in SUITES.items()}
 
-CROSSED = "crossings"  # transports of other suites, under other conditions: sizes, shapes, clients
 every_suite = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
 every_size = pytest.mark.parametrize(
     ("suite", "size"),
@@ -43,14 +46,14 @@ def cases_of(suite, size="default", origins=None):
 
 
 def published_by(suite):
-    return {case.transport.published for case in cases_of(suite)} - {None}
+    """The published rows that a suite reproduces; one that borrows transports reproduces none."""
+    return set() if suite.name in BORROWERS else {case.transport.published for case in cases_of(suite)} - {None}
 
 
 def test_the_suites_are_the_ones_that_make_names_and_each_has_a_reference_run():
     (named,) = re.findall(r"SUITE=(\S+\|\S+)", (ROOT / "Makefile").read_text("utf-8"))
     assert set(SUITES) == set(named.split("|"))
-    with_reference = set(SUITES) - {CROSSED}  # of which none was made yet
-    assert with_reference == {path.name for path in (ROOT / "results" / "reference").iterdir()}
+    assert set(SUITES) - AWAITED == {path.name for path in (ROOT / "results" / "reference").iterdir()}
 
 
 @every_suite
@@ -69,7 +72,7 @@ def test_every_experiment_of_a_size_has_transports_and_the_parameters_of_its_rig
     for case in cases:
         if suite.rig in ("tuning", "cluster"):  # each job, or experiment, has its own
             assert case.parameters.keys() <= PARAMETERS[suite.name]
-        elif suite.name == CROSSED:
+        elif suite.name in BORROWERS:
             assert PARAMETERS[suite.name] <= case.parameters.keys() <= PARAMETERS[suite.name] | databases.OPTIONAL
             crossed.require_values(case)
         else:
@@ -80,7 +83,7 @@ def test_every_experiment_of_a_size_has_transports_and_the_parameters_of_its_rig
 @every_size
 def test_every_size_of_a_database_or_store_suite_is_about_a_dataset_there_is(suite, size):
     datasets = {case.dataset for case in cases_of(suite, size)}
-    assert len(datasets) == 1 or suite.name == CROSSED
+    assert len(datasets) == 1 or suite.name in BORROWERS
     if suite.rig in ("databases", "cluster", "stores"):
         assert {store.specification(name).name for name in datasets} == datasets
 
@@ -111,10 +114,15 @@ def test_the_smoke_size_runs_every_experiment_and_transport_of_the_default_size_
             way.engine for way in ways[1]
         }  # of each some: workers take long to start
         smoke, default = ({way.id for way in of_size if not way.engine and way.client != "daft"} for of_size in ways)
-    if suite.name == CROSSED:  # of each experiment some
+    if suite.name in BORROWERS:  # of each experiment some, and of each database and direction
+        assert {_direction(way) for _, way in smoke} == {_direction(way) for _, way in default}
         assert smoke <= default
         smoke, default = ({name for name, _ in pairs} for pairs in (smoke, default))
     assert smoke == default
+
+
+def _direction(way):
+    return registry.one(way).system, registry.one(way).operation
 
 
 def moves_parts(entry):
@@ -122,18 +130,18 @@ def moves_parts(entry):
 
 
 def test_every_transport_of_the_catalogue_is_in_the_default_size_of_one_suite():
-    suites = {name: suite for name, suite in SUITES.items() if name != CROSSED}
-    chosen = [{case.transport.id for case in cases_of(suite, origins=plan.ALL)} for suite in suites.values()]
-    *_, cluster = sorted(zip(suites, chosen, strict=True), key=lambda pair: pair[0] == "cluster")
-    others = {way for way in cluster[1] if not moves_parts(registry.one(way))}  # which it sets its own against
-    chosen = [ways - others if name == "cluster" else ways for name, ways in zip(suites, chosen, strict=True)]
-    assert set().union(*chosen) == set(registry.catalogue())
-    assert sum(map(len, chosen)) == len(registry.catalogue())
+    every = {name: {case.transport.id for case in cases_of(suite, origins=plan.ALL)} for name, suite in SUITES.items()}
+    for name, lender in BORROWERS.items():
+        assert every.pop(name) <= every[lender]
+    # Which it sets its own against.
+    every["cluster"] -= {way for way in every["cluster"] if not moves_parts(registry.one(way))}
+    assert set().union(*every.values()) == set(registry.catalogue())
+    assert sum(map(len, every.values())) == len(registry.catalogue())
 
 
 @every_suite
 def test_what_the_author_described_is_what_the_transports_reproduce(suite):
-    assert {figure.description for figure in suite.published} == published_by(suite) or suite.name == CROSSED
+    assert {figure.description for figure in suite.published} == published_by(suite)
 
 
 @every_suite
@@ -179,12 +187,13 @@ def test_the_stores_have_the_63_points_of_their_article():
 
 @every_picture
 def test_a_picture_shows_columns_there_are(suite, picture):
-    known = PARAMETERS[suite.name] | (databases.OPTIONAL if suite.name == CROSSED else frozenset())
+    known = PARAMETERS[suite.name] | (databases.OPTIONAL if suite.name in BORROWERS else frozenset())
     columns = {*NAMES, *(f"parameter:{name}" for name in known)}
-    assert {*picture.y.split(" + "), picture.colour} <= columns | details_of(suite)
-    assert {picture.x, picture.dash} <= columns | {""}
+    axes = {DIRECTION} if picture.form == "winners" else {""} if picture.form == "costs" else set()
+    assert {*picture.y.split(" + "), picture.colour} <= columns | details_of(suite) | axes
+    assert {*picture.x.split(" + "), picture.dash} <= columns | axes | {""}
     assert (picture.where or {}).keys() <= columns
-    assert (picture.x == "") == (picture.form == "bars")
+    assert (picture.x == "") == (picture.form in ("bars", "costs"))
 
 
 @every_picture
@@ -204,6 +213,18 @@ def details_of(suite):
     texts.add(inspect.getsource(import_module(f"harness.run.rigs.{suite.rig}")))
     texts |= {inspect.getsource(import_module(f"harness.systems.{name}.settings")) for name in SYSTEMS}
     return {f"detail:{name}" for text in texts for name in re.findall(r'"(\w+)": ', text)}
+
+
+@every_suite
+def test_curves_that_are_set_against_each_other_have_enough_sizes(suite):
+    for size in suite.sizes.values() if suite.crossings else ():
+        rows = [
+            number
+            for part in size.experiments
+            if part.name in suite.crossings.experiments
+            for number in part.parameters["rows"]
+        ]
+        assert len(rows) == len(set(rows)) >= FEWEST_SIZES
 
 
 def test_every_usual_transport_of_the_matrix_is_in_the_catalogue_and_every_cell_has_one():

@@ -123,7 +123,7 @@ def test_only_the_name_of_a_suite_is_taken_never_a_path(folder, name):
         (
             'form = "lines"',
             'form = "pie"',
-            "pictures.0.form: expected 'bars', 'lines', 'scatter', 'grid' or 'traces', found 'pie'",
+            "pictures.0.form: expected 'bars', 'lines', 'scatter', 'grid', 'traces', 'costs' or 'winners', found 'pie'",
         ),
         ('statistic = "mean and', 'statistic = "mode and', "pictures.1.statistic: expected 'median and range'"),
         (

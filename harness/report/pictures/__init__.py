@@ -9,6 +9,8 @@ from harness.report.pictures.bars import bars
 from harness.report.pictures.bounds import bounds
 from harness.report.pictures.captions import caption, conditions, joined, second_line
 from harness.report.pictures.cases import cases_of, chosen, has_mark, value
+from harness.report.pictures.changes import changes
+from harness.report.pictures.costs import WHAT, draw_costs, found_costs
 from harness.report.pictures.files import save_png, save_svg
 from harness.report.pictures.grid import CELL, grid
 from harness.report.pictures.grid import caption as grid_caption
@@ -17,6 +19,9 @@ from harness.report.pictures.outcomes import outcomes
 from harness.report.pictures.scatter import scatter
 from harness.report.pictures.sheet import Sheet
 from harness.report.pictures.traces import draw_traces
+from harness.report.pictures.winners import map_of
+from harness.report.pictures.winners_map import WINNER, draw_map
+from harness.report.pictures.winners_map import caption as map_caption
 from harness.results.row import Row
 from harness.suites.suite import Picture, PublishedFigure
 
@@ -43,6 +48,10 @@ def draw(picture: Picture, rows: list[Row], published: tuple[PublishedFigure, ..
         return _draw_traces(picture, rows, folder)
     if picture.form == "grid":
         return _draw_grid(picture, rows, folder)
+    if picture.form == "winners":
+        return _draw_winners(picture, rows, folder)
+    if picture.form == "costs":
+        return _draw_costs(picture, rows, folder)
     about = chosen(picture, rows)
     found = cases_of(picture, about)
     if not any(has_mark(picture, case) for case in found):
@@ -70,6 +79,23 @@ def _draw_grid(picture: Picture, rows: list[Row], folder: Path) -> Drawn | None:
         return _saved(picture, compose(picture, rows, ()), text, folder)
 
 
+def _draw_winners(picture: Picture, rows: list[Row], folder: Path) -> Drawn | None:
+    """Draw the cells of a map of winners; None where nobody competes."""
+    if not map_of(picture, rows).cells:
+        return None
+    with style.applied():
+        return _saved(picture, compose(picture, rows, ()), map_caption(conditions(chosen(picture, rows))), folder)
+
+
+def _draw_costs(picture: Picture, rows: list[Row], folder: Path) -> Drawn | None:
+    """Draw what calls and rows cost; None where no transport has enough numbers of rows."""
+    if not found_costs(picture, rows):
+        return None
+    with style.applied():
+        text = f"{WHAT[:1].upper()}{WHAT[1:]}. Conditions: {', '.join(conditions(chosen(picture, rows)))}."
+        return _saved(picture, compose(picture, rows, ()), text, folder)
+
+
 def _saved(picture: Picture, drawn: Sheet, text: str, folder: Path) -> Drawn:
     png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
     save_png(drawn, png)
@@ -82,6 +108,10 @@ def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure,
     about = chosen(picture, rows)
     if picture.form == "grid":
         return grid(picture, joined([CELL, *conditions(about)]), outcomes(picture, rows))
+    if picture.form == "winners":
+        return draw_map(picture, joined([WINNER, *conditions(about)]), map_of(picture, rows))
+    if picture.form == "costs":
+        return draw_costs(picture, joined([WHAT, *conditions(about)]), found_costs(picture, rows))
     found = cases_of(picture, about)
     # Of all rows, not only those of this picture: a value looks the same in all pictures of a report. Those of the
     # published transports come first and so keep the clearest looks, however many others there are.
@@ -90,5 +120,5 @@ def compose(picture: Picture, rows: list[Row], published: tuple[PublishedFigure,
     theirs = published if picture.published else ()
     second = second_line(picture, about, found)
     if picture.form == "lines":
-        return lines(picture, second, found, theirs, looks, bounds(picture, about, rows))
+        return lines(picture, second, found, theirs, looks, bounds(picture, about, rows), changes(picture, about))
     return _FORMS[picture.form](picture, second, found, theirs, looks)

@@ -46,8 +46,8 @@ def grid(picture: Picture, second: str, found: Outcomes) -> Sheet:
     left = max((width(label, style.SMALL) for label in labels), default=0.0) + 0.15 + _GAP
     wide = (style.WIDTH - left - 0.15) / max(len(found.values), 1)  # inches of a column
     room = (wide - 6 * _MARGIN) / _BOLD
-    texts = [[_in_lines(cell.marked if cell else "", room) for cell in line.cells] for line in found.lines]
-    heads = [_in_lines(head, room) for head in found.heads]
+    texts = [[in_lines(cell.marked if cell else "", room) for cell in line.cells] for line in found.lines]
+    heads = [in_lines(head, room) for head in found.heads]
     heights = [
         max(text.count("\n") + 1 for text in (label, *row)) * _LINE + _AROUND
         for label, row in zip(labels, texts, strict=True)
@@ -55,7 +55,7 @@ def grid(picture: Picture, second: str, found: Outcomes) -> Sheet:
     above = max((head.count("\n") + 1 for head in heads), default=1) * _LINE + 0.06
     drawn = sheet(picture.title, second, _legend(found), left, 0.15, sum(heights) + above, lines_below=0)
     places = [above + sum(heights[:number]) for number in range(len(heights))]
-    _frame(drawn, len(found.values), above + sum(heights))
+    frame(drawn, len(found.values), above + sum(heights))
     for column, head in enumerate(heads):
         drawn.axes.text(column + 0.5, above - 0.06, head, ha="center", va="bottom", size=style.SMALL, weight="bold")
     middles = [place + height / 2 for place, height in zip(places, heights, strict=True)]
@@ -75,7 +75,7 @@ def caption(found: Outcomes, conditions: Sequence[str]) -> str:
     return f"{CELL[:1].upper()}{CELL[1:]}: {marks}. Conditions: {', '.join(conditions)}."
 
 
-def _in_lines(text: str, room: float) -> str:
+def in_lines(text: str, room: float) -> str:
     """Break a text at spaces where it is wider than so many inches."""
     lines = [""]
     for word in text.split(" "):
@@ -96,7 +96,7 @@ def _legend(found: Outcomes) -> list[Entry]:
     return entries
 
 
-def _frame(drawn: Sheet, columns: int, height: float) -> None:
+def frame(drawn: Sheet, columns: int, height: float) -> None:
     """Make the axes what the cells are placed in: a column is 1 wide, heights are inches from above."""
     axes = drawn.axes
     axes.set_xlim(0, max(columns, 1))

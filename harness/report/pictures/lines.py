@@ -4,6 +4,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -14,6 +15,8 @@ from harness.report import style
 from harness.report.pictures import scales
 from harness.report.pictures.bounds import Bound, draw_bound, entry
 from harness.report.pictures.cases import CaseMark, author_says, figures_of, has_mark
+from harness.report.pictures.changes import WinnerChange, between, draw_change
+from harness.report.pictures.changes import entry as change_entry
 from harness.report.pictures.inset import inset
 from harness.report.pictures.marks import PUBLISHED, published_saying, saying
 from harness.report.pictures.quantities import Quantity, parameter_or_quantity, quantity, text
@@ -40,11 +43,23 @@ class Mark:
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its marks from left to right, its look, and whether it is the author's."""
+    """One line: its marks from left to right, its look, and whether it is the author's.
+
+    `bent` says that between the marks it is as crossings take it to be: seconds straight over rows.
+    """
 
     marks: tuple[Mark, ...]
     look: Look
     published: bool = False
+    bent: bool = False
+
+    @property
+    def path(self) -> tuple[list[float], list[float]]:
+        """The points it is drawn through."""
+        if not self.bent:
+            return [mark.x for mark in self.marks], [mark.y for mark in self.marks]
+        parts = [between((one.x, one.y), (other.x, other.y)) for one, other in pairwise(self.marks)]
+        return [x for xs, _ in parts for x in xs], [y for _, ys in parts for y in ys]
 
 
 def lines(
@@ -54,8 +69,9 @@ def lines(
     published: Sequence[PublishedFigure],
     looks: dict[str, Look],
     bounds: Sequence[Bound] = (),
+    changes: Sequence[WinnerChange] = (),
 ) -> Sheet:
-    """Draw the cases of each line joined, with the author's figures dotted and `bounds` as dashed lines.
+    """Draw the cases of each line joined, the author's figures dotted, `bounds` dashed and `changes` as upright lines.
 
     Raises LabError where two cases would stand at one place of a line.
     """
@@ -66,11 +82,13 @@ def lines(
     found = []
     for (colour, dash), members in _members(drawable, picture).items():
         look = replace(looks[colour], dash=dashes[dash]) if picture.dash else looks[colour]
-        found.append(Line(tuple(_mark(case, what, picture.statistic, names) for case in members), look))
+        marks = tuple(_mark(case, what, picture.statistic, names) for case in members)
+        found.append(Line(marks, look, bent=picture.crossings))
         if theirs := _theirs(members, published, picture.x, what, along):
             found.append(Line(theirs, look, published=True))
     labels = _in_lines(names)
     legend = [*_legend(picture, cases, drawable, looks, dashes, found), *map(entry, bounds)]
+    legend += [change_entry(changes)] if picture.crossings else []
     most = max((label.count("\n") + 1 for label in labels), default=1)
     limits = [y for bound in bounds for _, y in bound.points]
     left = _left([*limits, *(mark.y for line in found for mark in line.marks)], what) if picture.log else _LEFT
@@ -80,6 +98,8 @@ def lines(
         _line(drawn, drawn.axes, line)
     for bound in bounds:
         draw_bound(drawn, bound)
+    for change in changes:
+        draw_change(drawn, change)
     if picture.inset and not (names or picture.log):
         _small_picture(drawn, found, what, along)
     return drawn
@@ -222,8 +242,7 @@ def _line(drawn: Sheet, axes: Axes, line: Line, small: bool = False) -> None:
     look, size = line.look, 4.0 if small else 5.5
     dash = style.DOTTED if line.published else look.dash
     axes.plot(
-        [mark.x for mark in line.marks],
-        [mark.y for mark in line.marks],
+        *line.path,
         color=look.colour,
         linestyle=dash,
         linewidth=1.1 if small or line.published else 1.6,

@@ -1,0 +1,111 @@
+"""Winners: a map of who is the fastest, one line and one column a value of the axes; faded where nothing is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.patches import Patch, Rectangle
+
+from harness.report import style
+from harness.report.pictures.grid import frame, in_lines
+from harness.report.pictures.sheet import Entry, Sheet, sheet, width
+from harness.report.pictures.winners import WinnerCell, WinnersMap, by_winner
+from harness.suites.suite import Picture
+
+_GAP = 0.12  # inches between a line's name and its cells
+_LEFT = 2.2  # inches that the names of lines take at most
+_LINE, _AROUND = 0.145, 0.2  # inches a line of a cell's text takes, and those above and below all of them
+_MARGIN = 0.035  # inches on each side of a cell
+_SHOWN, _FADED = 0.42, 0.10  # how much of a winner's colour is in its cell, the rest is white
+_COLOURS = style.COLOURS[:-1]  # but black, whose lighter shade is grey
+_DASH = (0, (3, 2))
+WINNER = "each cell names the fastest transport whose values came back exact, and its median"
+SHOWN = "shown to be faster than all others"
+FADED = "faded: not shown to be faster than others; ?: too few runs, or the fastest beside has no figure here"
+
+
+def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
+    """Draw the cells of a map, each with its winner and the median; each says all figures when it is pointed at."""
+    labels = [in_lines(name, _LEFT) for name in found.lines]
+    left = max((width(label, style.SMALL) for label in labels), default=0.0) + 0.15 + _GAP
+    wide = (style.WIDTH - left - 0.15) / max(len(found.columns), 1)
+    room = wide - 6 * _MARGIN
+    texts = [[_text(cell, room) for cell in line] for line in found.cells]
+    heads = [in_lines(head, room) for head in found.columns]
+    heights = [
+        max(text.count("\n") + 1 for text in (label, *row)) * _LINE + _AROUND
+        for label, row in zip(labels, texts, strict=True)
+    ]
+    above = max((head.count("\n") + 1 for head in heads), default=1) * _LINE + 0.06
+    whole = above + sum(heights)
+    drawn = sheet(picture.title, second, _legend(found), left, 0.15, whole, lines_below=0)
+    frame(drawn, len(found.columns), whole)
+    for column, head in enumerate(heads):
+        drawn.axes.text(column + 0.5, above - 0.06, head, ha="center", va="bottom", size=style.SMALL, weight="bold")
+    tops = [above + sum(heights[:number]) for number in range(len(heights))]
+    middles = [top + height / 2 for top, height in zip(tops, heights, strict=True)]
+    drawn.axes.set_yticks(middles, labels, size=style.SMALL, linespacing=1.1)
+    colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(by_winner(found))}
+    for line, row, top, height in zip(found.cells, texts, tops, heights, strict=True):
+        for column, (cell, text) in enumerate(zip(line, row, strict=True)):
+            if cell:
+                _cell(drawn, cell, text, colours.get(cell.name, "white"), (column, top), height, wide)
+    return drawn
+
+
+def caption(conditions: Sequence[str]) -> str:
+    """Return the caption: how to read the cells, and the conditions."""
+    return f"{WINNER[:1].upper()}{WINNER[1:]}. {FADED[:1].upper()}{FADED[1:]}. Conditions: {', '.join(conditions)}."
+
+
+def _text(cell: WinnerCell | None, room: float) -> str:
+    if cell is None:
+        return ""
+    # An id's words may be longer than a column is wide.
+    name = in_lines(cell.name.replace("_", "_ "), room).replace("_ ", "_")
+    return "\n".join(part for part in (name, in_lines(cell.figure, room)) if part)
+
+
+def _legend(found: WinnersMap) -> list[Entry]:
+    cells = [cell for line in found.cells for cell in line if cell]
+    entries = []
+    if any(cell.shown for cell in cells):
+        entries.append(Entry(Patch(facecolor=_tint(style.QUIET, _SHOWN), edgecolor=style.QUIET), SHOWN))
+    if any(cell.fastest and not cell.shown for cell in cells):
+        faded = Patch(facecolor=_tint(style.QUIET, _FADED), edgecolor=style.QUIET, linestyle=_DASH)
+        entries.append(Entry(faded, FADED))
+    return entries
+
+
+def _tint(colour: str, share: float) -> str:
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
+    return to_hex((red, green, blue))
+
+
+def _cell(
+    drawn: Sheet, cell: WinnerCell, text: str, colour: str, corner: tuple[int, float], height: float, wide: float
+) -> None:
+    column, top = corner
+    gap = _MARGIN / wide
+    box = Rectangle(
+        (column + gap, top + _MARGIN),
+        1 - 2 * gap,
+        height - 2 * _MARGIN,
+        facecolor=_tint(colour, _SHOWN if cell.shown else _FADED),
+        edgecolor=colour if cell.fastest else style.LINES,
+        linestyle="-" if cell.shown else _DASH,
+        linewidth=1.0,
+    )
+    drawn.axes.add_patch(box)
+    written = drawn.axes.text(
+        column + 0.5,
+        top + height / 2,
+        text,
+        ha="center",
+        va="center",
+        size=style.SMALL,
+        color=style.INK if cell.shown else style.QUIET,
+        linespacing=1.15,
+    )
+    drawn.says(cell.says, box, written)

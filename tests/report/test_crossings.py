@@ -1,0 +1,188 @@
+"""Where curves cross: made-up ones of which it is known, and runs that do not show it."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from harness.report import crossing_tables
+from harness.report.crossings import crossing, winners
+from harness.report.curves import directions
+from harness.report.summarising import summarise
+from harness.suites.suite import CrossingsWanted
+from tests.report.cases import changed, suite
+from tests.report.curves import line, runs
+
+SIZES = (1, 100, 10_000, 1_000_000)
+QUICK, STRONG, MIDDLE = (f"postgres.{name}.write_polars_x" for name in ("quick", "strong", "middle"))
+WANTED = ["sizes", "sizes_large"]
+costs = st.tuples(st.floats(1e-4, 1.0), st.floats(1e-8, 1e-4))
+
+
+def of(rows):
+    (one,) = (winners(direction) for direction in directions(rows, summarise(rows, ()), WANTED))
+    return one
+
+
+def said(rows):
+    about = replace(suite(), crossings=CrossingsWanted(WANTED))
+    found = crossing_tables.curves(about, rows, summarise(rows, ()))
+    return crossing_tables.said(found), crossing_tables.tables(found)
+
+
+@given(costs, costs)
+def test_two_straight_lines_cross_where_algebra_says(first, second):
+    assume(all(abs(one - other) > 0.01 * max(one, other) for one, other in zip(first, second, strict=True)))
+    at = float(crossing(SIZES, *([one + each * rows for rows in SIZES] for one, each in (first, second))))
+    wins = [first[0] + first[1] * rows > second[0] + second[1] * rows for rows in SIZES]
+    if not wins[-1]:
+        assert math.isinf(at)
+    elif all(wins):
+        assert at == 0
+    else:
+        assert at == pytest.approx((second[0] - first[0]) / (first[1] - second[1]), rel=1e-5)
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=8, max_size=8))
+def test_from_the_crossing_on_the_second_is_the_faster_at_every_size(times):
+    first, second = times[:4], times[4:]
+    at = float(crossing(SIZES, first, second))
+    for rows, one, other in zip(SIZES, first, second, strict=True):
+        if rows > at:
+            assert other < one
+    last = [rows for rows, one, other in zip(SIZES, first, second, strict=True) if one <= other]
+    assert at >= max(last, default=0)
+
+
+def test_who_costs_less_a_call_gives_way_to_who_costs_less_a_row_within_the_interval():
+    rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.021, 2e-6, SIZES))
+    found = of(rows)
+    assert [(span.transport, span.sizes) for span in found.spans] == [(QUICK, SIZES[:2]), (STRONG, SIZES[2:])]
+    (one,) = found.crossings
+    assert one.rows == pytest.approx(0.02 / 9.8e-5, rel=1e-6)
+    assert one.interval[0] < one.rows < one.interval[1] < 1.1 * one.rows
+    assert one.shown
+
+
+def test_a_change_that_the_runs_do_not_show_is_none_and_the_tie_is_told():
+    rows = runs(QUICK, line(0.019, 2e-6, SIZES, (0.8, 1.0, 1.2))) + runs(
+        STRONG, line(0.020, 1.9e-6, SIZES, (0.8, 1, 1.2))
+    )
+    found = of(rows)
+    (span,) = found.spans
+    assert (span.transport, span.sizes, found.crossings) == (QUICK, SIZES, ())
+    assert span.ties == {STRONG: SIZES}
+    (first, *_), _ = said(rows)
+    assert f"{QUICK} from 1 to 1,000,000 rows: no crossing is shown" in first
+    assert f"not shown slower: {STRONG} at 1, 100, 10,000 and 1,000,000 rows" in first
+
+
+def test_the_fewest_transports_are_named_that_are_fastest_everywhere():
+    """The middle one is by its medians the fastest at one size alone, where the others overlap with it."""
+    middle = {rows: [t * 1.5 for t in every] for rows, every in line(0.001, 1e-4, SIZES).items()}
+    middle[100] = [0.0105, 0.0108, 0.0109]
+    rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.021, 2e-6, SIZES)) + runs(MIDDLE, middle)
+    found = of(rows)
+    assert [span.transport for span in found.spans] == [QUICK, STRONG]
+    assert found.spans[0].ties == {MIDDLE: (100,)}
+
+
+def test_only_who_is_exact_wins_and_who_is_alone_in_that_is_called_so():
+    wrong = [changed(row, fidelity="converted: a String") for row in runs(QUICK, line(0.001, 1e-4, SIZES))]
+    rows = wrong + runs(STRONG, line(0.021, 2e-6, SIZES))
+    assert [span.transport for span in of(rows).spans] == [STRONG]
+    (first, *_), (table, _) = said(rows)
+    assert "the only one whose values all came back exact" in first
+    assert table.rows[0][-1] == "the only exact one"
+    bounds = [changed(row, origin="limit") for row in runs(QUICK, line(0.0001, 1e-9, SIZES))]
+    assert [span.transport for span in of(bounds + rows).spans] == [STRONG]
+
+
+def test_experiments_make_one_curve_and_who_was_not_run_at_a_size_does_not_win_there():
+    small, large = SIZES[:3], SIZES[3:]
+    rows = runs(QUICK, line(0.001, 1e-6, small)) + runs(STRONG, line(0.021, 2e-6, small))
+    rows += runs(STRONG, line(0.021, 2e-6, large), experiment="sizes_large")
+    found = of(rows)
+    assert [(span.transport, span.sizes) for span in found.spans] == [(QUICK, small), (STRONG, large)]
+    assert found.crossings[0].rows is None
+    (first, *_), _ = said(rows)
+    assert "where they cross is not known: they were not run at the same sizes" in first
+
+
+def test_one_run_a_size_shows_no_crossing_and_its_medians_are_called_that():
+    rows = runs(QUICK, line(0.001, 1e-4, SIZES, [1])) + runs(STRONG, line(0.021, 2e-6, SIZES, [1]))
+    found = of(rows)
+    assert [span.transport for span in found.spans] == [QUICK, STRONG]
+    assert found.crossings[0].interval is None
+    assert all(span.unsure for span in found.spans)
+    (first, costs), (table, _) = said(rows)
+    assert costs.count("too few runs to tell") == 2
+    assert first == (
+        "polars to Postgres: fewer than 3 runs of a size show no crossing; the smallest medians are of "
+        f"{QUICK} at 1 and 100 rows, then of {STRONG} at 10,000 and 1,000,000 rows"
+    )
+    assert [line[2:5] for line in table.rows] == [(f"{QUICK} ?", "", ""), (f"{STRONG} ?", "not known", "")]
+
+
+def test_a_loser_of_few_runs_takes_nothing_from_what_the_others_show():
+    few = [one for one in runs(MIDDLE, line(0.1, 1e-3, SIZES)) if one.pass_number < 3]
+    found = of(few + runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.021, 2e-6, SIZES)))
+    assert [(span.transport, span.unsure) for span in found.spans] == [(QUICK, False), (STRONG, False)]
+    assert found.crossings[0].shown
+
+
+def test_sentences_and_tables_give_the_crossing_its_interval_and_the_costs_theirs():
+    rows = runs(QUICK, line(0.001, 1e-4, SIZES)) + runs(STRONG, line(0.0208, 2e-6, SIZES))
+    sentences, (fastest, costs) = said(rows)
+    assert sentences[0].startswith(
+        f"polars to Postgres: fastest is {QUICK} from 1 row on, then {STRONG} from 200 rows on (range of 3: "
+    )
+    assert sentences[1].startswith(f"polars to Postgres: a call costs least with {QUICK}, 1.00 ms (")
+    assert f"a row with {STRONG}, 2.00 µs (" in sentences[1]
+    assert [line[2:4] for line in fastest.rows] == [(QUICK, ""), (STRONG, "200 rows")]
+    assert [line[:3] for line in costs.rows] == [
+        ("polars to Postgres", QUICK, "1.00"),
+        ("polars to Postgres", STRONG, "20.8"),
+    ]
+    assert costs.rows[1][6] == "10,000"
+
+
+def test_directions_that_differ_in_parameters_or_data_are_told_apart_and_not_mixed():
+    rows = []
+    for delay in (1, 50):
+        extra = {"extra": f"; rtt_ms={delay}"}
+        rows += runs(QUICK, line(0.001 * delay, 1e-6 * delay, SIZES), **extra)
+        rows += runs(STRONG, line(0.021, 5e-6, SIZES), **extra)
+    rows += runs(QUICK, line(0.001, 1e-6, SIZES), dataset="wide", experiment="sizes_large")
+    sentences, _ = said(rows)
+    subjects = {one.partition(":")[0] for one in sentences}
+    assert subjects == {
+        "polars to Postgres, analytics_metrics, 1 ms rtt",
+        "polars to Postgres, analytics_metrics, 50 ms rtt",
+        "polars to Postgres, wide",
+    }
+
+
+def test_a_suite_that_asks_for_no_crossings_has_none():
+    rows = runs(QUICK, line(0.001, 1e-4, SIZES))
+    found = crossing_tables.curves(suite(), rows, summarise(rows, ()))
+    assert (crossing_tables.said(found), crossing_tables.tables(found)) == ([], [])
+
+
+def test_a_least_cost_that_the_runs_do_not_tell_from_another_says_so_and_what_is_no_line_is_not_told():
+    rows = runs(QUICK, line(0.019, 2e-6, SIZES, (0.8, 1.0, 1.2))) + runs(
+        STRONG, line(0.020, 1e-5, SIZES, (0.8, 1, 1.2))
+    )
+    (_, costs), _ = said(rows)
+    assert f"a call costs least with {QUICK}, 19.0 ms (" in costs
+    call, row = costs.split("; a row with ")
+    assert call.endswith(f"; no difference shown to {STRONG})")
+    assert "no difference" not in row
+    bent = line(0.0001, 2e-6, SIZES)
+    bent[SIZES[2]] = [9.0] * 3
+    sentences, _ = said(rows + runs(MIDDLE, bent))
+    (costs,) = (one for one in sentences if "a call costs least" in one)
+    assert MIDDLE not in costs
+    assert "of the 2 of 3 that are exact and cost as a straight line says, a call costs least with" in costs

@@ -1,0 +1,174 @@
+"""Maps of winners, pictures of costs and of crossings: what they say is what the runs show."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from harness.model import LabError
+from harness.report import maps
+from harness.report.pictures.changes import NONE, between, changes
+from harness.report.pictures.costs import found_costs
+from harness.report.pictures.winners import map_of
+from harness.suites.suite import Picture
+from tests.report.cases import changed, suite
+from tests.report.curves import line, runs
+from tests.report.test_pictures import composed, drawn, titles, words
+
+SIZES = (1, 100, 10_000, 1_000_000)
+QUICK, STRONG = "postgres.quick.write_polars_rows", "postgres.strong.write_polars_bulk_copy"
+MAP = Picture("map", "Who is the fastest", "winners", y="direction", x="rows")
+NETWORK = Picture("map", "Rows by network", "winners", x="parameter:rtt_ms + parameter:mbit_per_s", y="rows")
+SHAPES = Picture("map", "Rows by shape", "winners", x="dataset", y="rows")
+RATES = Picture("rates", "Rates", "lines", y="rows_per_s", x="rows", log=True, crossings=True)
+COSTS = Picture("costs", "Costs", "costs")
+
+
+def crossing(**more):
+    return runs(QUICK, line(0.001, 1e-4, SIZES), **more) + runs(STRONG, line(0.021, 2e-6, SIZES), **more)
+
+
+def named(found):
+    return [[cell and cell.name for cell in one] for one in found.cells]
+
+
+def test_each_cell_names_its_fastest_with_the_median_and_says_all_figures():
+    found = map_of(MAP, crossing())
+    assert (found.columns, found.lines) == (
+        ("1 row", "100 rows", "10,000 rows", "1,000,000 rows"),
+        ("polars to Postgres",),
+    )
+    assert named(found) == [["quick write_rows"] * 2 + ["strong bulk_copy"] * 2]
+    (cell, *_) = found.cells[0]
+    assert (cell.shown, cell.figure) == (True, "1.1 ms")
+    assert cell.says.split("\n") == [
+        "polars to Postgres, 1 row",
+        f"{QUICK}: 0.00110 s (0.00108-0.00112, n = 3)",
+        f"{STRONG}: 0.0210 s (0.0206-0.0214, n = 3)",
+    ]
+
+
+def test_a_cell_fades_where_no_difference_is_shown_and_where_there_are_too_few_runs():
+    close = runs(QUICK, line(0.020, 0, SIZES, (0.9, 1, 1.1))) + runs(STRONG, line(0.021, 0, SIZES, (0.9, 1, 1.1)))
+    (cell, *_) = map_of(MAP, close).cells[0]
+    assert (cell.shown, cell.figure, [one.transport for one in cell.alike]) == (False, "20 ms, or 1 other", [STRONG])
+    once = [one for one in crossing() if one.pass_number == 1]
+    (cell, *_) = map_of(MAP, once).cells[0]
+    assert (cell.shown, cell.figure, cell.alike) == (False, "1.08 ms ?", ())
+
+
+def test_a_cell_where_its_neighbours_winner_has_no_figure_is_not_sure():
+    small, large = SIZES[:3], SIZES[3:]
+    rows = runs(QUICK, line(0.001, 1e-6, small)) + runs(STRONG, line(0.021, 2e-6, SIZES))
+    cells = map_of(MAP, rows).cells[0]
+    assert [cell.shown for cell in cells] == [True, True, True, False]
+    assert (cells[3].absent, cells[3].figure) == ((QUICK,), "2.02 s ?")
+    assert cells[3].says.endswith(f"no figure here, and the fastest beside: {QUICK}")
+    below = runs("postgres.x.read_polars_y", line(1, 0, large))  # of another direction, which does not count
+    assert [cell and cell.absent for cell in map_of(MAP, rows + below).cells[1]] == [None, None, None, ()]
+
+
+def test_who_is_not_exact_does_not_win_and_is_counted():
+    rows = [changed(one, fidelity="converted: a String") if one.transport == QUICK else one for one in crossing()]
+    (cell, *_) = map_of(MAP, rows).cells[0]
+    assert (cell.name, cell.says.split("\n")[-1]) == ("strong bulk_copy", "1 not exact")
+    none = [changed(one, fidelity="converted: a String") for one in rows]
+    (cell, *_) = map_of(MAP, none).cells[0]
+    assert (cell.fastest, cell.name, cell.shown) == (None, "none is exact", False)
+
+
+def network():
+    """The quick one waits ten times for the network, the strong one once but sends more."""
+    rows = []
+    for delay in (0.2, 10, 50):
+        for rate in (1000, 100):
+            extra = f"; rtt_ms={delay}; mbit_per_s={rate}"
+            rows += runs(QUICK, line(0.001 + delay / 100, 1e-6, SIZES), extra=extra)
+            rows += runs(STRONG, line(0.01 + delay / 1000, 1e-3 / rate, SIZES), extra=extra)
+    return rows
+
+
+def test_a_map_is_of_any_parameters_in_the_order_of_their_numbers():
+    found = map_of(NETWORK, network())
+    assert found.columns[:3] == ("0.2 ms rtt, 100 Mbit/s", "0.2 ms rtt, 1,000 Mbit/s", "10 ms rtt, 100 Mbit/s")
+    assert found.lines == ("1 row", "100 rows", "10,000 rows", "1,000,000 rows")
+    assert named(found)[0] == ["quick write_rows"] * 2 + ["strong bulk_copy"] * 4
+
+
+def test_a_map_is_of_datasets_too_and_is_empty_where_nothing_was_run():
+    rows = crossing(dataset="narrow") + runs(STRONG, line(1, 0, SIZES[:2]), dataset="wide", experiment="shapes_wide")
+    found = map_of(SHAPES, rows)
+    assert found.columns == ("narrow", "wide")
+    assert named(found)[0] == ["quick write_rows", "strong bulk_copy"]
+    assert named(found)[3] == ["strong bulk_copy", None]
+
+
+@pytest.mark.parametrize("picture", [MAP, replace(MAP, y="frame")], ids=lambda picture: picture.y)
+def test_transports_that_do_not_compete_are_not_set_against_each_other(picture):
+    rows = network() if picture is MAP else crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
+    with pytest.raises(LabError, match=r"picture map: expected cases that compete in each cell, .*set `where`"):
+        map_of(picture, rows)
+
+
+def test_a_map_is_drawn_with_a_saying_for_each_cell_and_stands_in_a_table_too(tmp_path):
+    found, root = drawn(MAP, crossing(), tmp_path)
+    said = [text for text in titles(root).values() if text.startswith("polars to Postgres, 1 row\n")]
+    assert len(said) == 2  # the cell and its words
+    assert "quick write_rows" in " ".join(words(root))
+    assert "Conditions: dataset analytics_metrics" in found.caption
+    (table,) = maps.tables(suite(pictures=[MAP]), crossing())
+    cells = (
+        "quick write_rows: 1.1 ms",
+        "quick write_rows: 11 ms",
+        "strong bulk_copy: 41 ms",
+        "strong bulk_copy: 2.02 s",
+    )
+    assert table.rows == (("polars to Postgres", *cells),)
+    assert table.best == {(0, place) for place in (1, 2, 3, 4)}
+
+
+def test_a_picture_of_rates_marks_the_crossing_and_its_interval(tmp_path):
+    (change,) = changes(RATES, crossing())
+    assert (change.rows, change.name) == (pytest.approx(0.02 / 9.8e-5), "200 rows")
+    root = composed(RATES, crossing(), tmp_path)
+    said = [text for text in titles(root).values() if "gives way to" in text]
+    assert len(said) == 3  # the shade, the line and its words
+    assert said[0] == f"{QUICK}\ngives way to {STRONG}\nat 200 rows (range of 3: {' to '.join(ends(change))} rows)"
+    assert NONE not in words(root)
+    tied = composed(RATES, runs(QUICK, line(0.02, 0, SIZES)) + runs(STRONG, line(0.02, 0, SIZES)), tmp_path)
+    assert NONE in words(tied)
+    assert changes(replace(RATES, crossings=False), crossing()) == []
+    assert changes(RATES, [one for one in crossing() if one.pass_number == 1]) == []  # one run shows nothing
+
+
+def ends(change):
+    return [f"{float(f'{end:.2g}'):,.0f}" for end in change.interval]
+
+
+def test_crossings_of_several_directions_in_one_picture_are_refused():
+    both = crossing() + runs("postgres.x.read_polars_y", line(1, 0, SIZES))
+    with pytest.raises(LabError, match=r"expected one database, operation, frame .* found 2; set `where`"):
+        changes(RATES, both)
+
+
+def test_between_two_marks_the_seconds_are_straight_over_the_rows():
+    rows, rates = between((100, 100 / 1.1), (10_000, 10_000 / 11.0))  # 1 s a call and 1 ms a row
+    for one, rate in zip(rows, rates, strict=True):
+        assert one / rate == pytest.approx(1 + 0.001 * one)
+    assert math.isclose(rows[0], 100)
+    assert math.isclose(rows[-1], 10_000)
+
+
+def test_a_picture_of_costs_has_a_mark_for_each_transport_with_both_costs(tmp_path):
+    found, root = drawn(COSTS, crossing(), tmp_path)
+    said = sorted(titles(root).values())
+    assert len(said) == len(found_costs(COSTS, crossing())) == 2
+    assert said[0].startswith(f"{QUICK}\nfixed cost of a call: 1 ms (")
+    assert "marginal cost of a row: 100 µs (" in said[0]
+    assert "the line is off by ×1.0 at most, of 1, 100, 10,000, 1,000,000 rows" in said[0]
+    assert found.caption.startswith("Straight lines through the medians")
+
+
+def test_only_a_picture_of_costs_does_without_a_figure():
+    with pytest.raises(ValueError, match='expected y, found none; only the form "costs" has its own'):
+        Picture("x", "X", "lines", x="rows")
