@@ -29,7 +29,7 @@ from harness.run import blame
 from harness.run.ahead import Ahead
 from harness.run.discretion import without_values
 from harness.run.execution import Execution, execute, measurement
-from harness.run.rigs.rig import LIMIT, Rig, Stop, Unavailable
+from harness.run.rigs.rig import LIMIT, NotNow, Rig, Stop, Unavailable
 from harness.worker.measure import cores_used
 from harness.worker.messages import Failed, Job
 
@@ -205,6 +205,8 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
     except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
+    except NotNow as error:
+        return Outcome(Status.AGAIN, str(error))
     job = replace(prepared, result=str(result), module=case.transport.function.__module__)
     waiting = session.ahead.take(run) if session.ahead else None
     left = max(session.deadline - time.monotonic(), 0.0)

@@ -24,6 +24,8 @@ from harness.machine import scratch
 from harness.machine.inventory import filesystem
 from harness.model import Bucket, Case, LabError, Operation, Server, Transport
 from harness.run.lock import busy
+from harness.run.rigs import networks
+from harness.run.rigs.networks import Networks
 from harness.run.rigs.rig import (
     Checked,
     NothingLeft,
@@ -40,7 +42,7 @@ from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
 PARAMETERS = frozenset({"rows"})
-WITH_PROFILE = PARAMETERS | {"profile"}
+MORE = networks.PARAMETERS | {"profile"}  # that a case may have
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class DatabaseRig(NothingLeft):
     tables: dict[tuple[str, int], Tables]
     objects: Objects | str
     bucket: str
+    networks: Networks
     named: Cluster | None = None
 
     @property
@@ -94,7 +97,8 @@ class DatabaseRig(NothingLeft):
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
-        return reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
+        lacking = reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
+        return lacking or self.networks.unavailable(case)
 
     def prepare(self, case: Case) -> DatabaseJob:
         entry, tables = case.transport, self._of(case)
@@ -104,7 +108,8 @@ class DatabaseRig(NothingLeft):
         self._greet(entry)
         pids = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         reached = addresses(entry, self.lab, self.objects, self.bucket)
-        return self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
+        job = self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
+        return self.networks.put(case, job)
 
     def _greet(self, entry: Transport) -> None:
         """See that what a transport talks to answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
@@ -138,15 +143,18 @@ class DatabaseRig(NothingLeft):
         """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
         entry, tables = case.transport, self._of(case)
         if entry.operation is Operation.WRITE:
-            return Checked(tables.differences_in_table(entry.system, job.table, entry.frame))
+            wrong = tables.differences_in_table(entry.system, job.table, entry.frame)
+            return Checked(wrong, details=self.networks.details)
         if answer.converted is not None:
-            return Checked(tables.differences_in_file(job.result, entry.frame), answer.converted)
+            wrong = tables.differences_in_file(job.result, entry.frame)
+            return Checked(wrong, answer.converted, self.networks.details)
         known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, tables.dataset.rows)
-        return Checked([] if answer.returned == known else [f"expected {known}, found {answer.returned}"], None)
+        wrong = [] if answer.returned == known else [f"expected {known}, found {answer.returned}"]
+        return Checked(wrong, None, self.networks.details)
 
     def died(self, case: Case) -> bool:
         store = self._store(case.transport)
-        return case.transport.system in self.lab.dead() or bool(store and store.dead())
+        return case.transport.system in self.lab.dead() or bool(store and store.dead()) or self.networks.died(case)
 
     def revive(self) -> list[str]:
         while self.references.hung:
@@ -154,6 +162,7 @@ class DatabaseRig(NothingLeft):
         revived = self.lab.revive() if self.lab.dead() else []
         for system in revived:
             self.references.forget(system)
+        revived += self.networks.revive()
         return revived if isinstance(self.objects, str) else [*revived, *self.objects.revive()]
 
     def settle(self, case: Case) -> None:
@@ -181,7 +190,7 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     Raises LabError before anything is left behind: no server, another run on it, no disk, too many datasets.
     """
     for case in order.cases:
-        only_parameters([case], WITH_PROFILE if "profile" in case.parameters else PARAMETERS)
+        only_parameters([case], PARAMETERS | (MORE & case.parameters.keys()))
     with servers_and_tables(order) as rig:
         yield rig
 
@@ -212,7 +221,8 @@ def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterato
             claimed.append(system)
         used = any("s3" in case.transport.needs for case in order.cases)
         objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
-        yield DatabaseRig(lab, servers, references, tables, objects, bucket)
+        linked = stack.enter_context(networks.opened(order.settings, lab, order.cases, order.say))
+        yield DatabaseRig(lab, servers, references, tables, objects, bucket, linked)
 
 
 def _tables(
