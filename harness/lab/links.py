@@ -60,7 +60,7 @@ class Found:
     def off(self, asked: Limits) -> str:
         """Say what is further from what was asked than TOLERANCE; nothing where all is as asked.
 
-        The round trip may also be longer by what one takes that nothing was added to, but not by more than _MOST_OWN_MS.
+        The round trip may also be longer by what one takes that nothing was added to, up to _MOST_OWN_MS.
         """
         wrong = []
         most = (1 + TOLERANCE) * asked.rtt_ms + min(self.plain_rtt_ms, _MOST_OWN_MS)
