@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.report import clusters, control, grids, scaling_tables
+from harness.report import clusters, control, grids, round_trips, scaling_tables
 from harness.report.conclusions import conclusions
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable
@@ -23,5 +23,6 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], c
 
 
 def tables(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[TextTable]:
-    """Return the tables that are of no single experiment: the grids among the pictures, and how far workers scale."""
-    return [*grids.tables(suite, rows), *scaling_tables.tables(clusters.scalings(summaries, cores))]
+    """Return the tables of no single experiment: the grids among the pictures, how workers scale, round trips."""
+    scaling = scaling_tables.tables(clusters.scalings(summaries, cores))
+    return [*grids.tables(suite, rows), *scaling, *round_trips.tables(rows)]
