@@ -70,7 +70,7 @@ $(DAFT)/.installed: requirements-daft.lock
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
-bench: ## Run a suite: SUITE=matrix|scan|stores|elt|tuning|cluster SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*' ORIGIN=all
+bench: ## Run a suite: SUITE=matrix|scan|stores|elt|tuning|cluster|crossings SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*' ORIGIN=all
 	@if compose/lab is-up; then compose/lab run $(RUN); else \
 	  $(MAKE) --question install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
 	  $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi

@@ -15,7 +15,7 @@ from harness.settings import ROOT
 from harness.suites import suite_files
 
 FOLDER = ROOT / "results" / "reference"
-AWAITED: set[str] = set()  # suites whose reference run is still to be made
+AWAITED = {"crossings"}  # suites whose reference run is still to be made
 NAMES = sorted({path.stem for path in (ROOT / "suites").glob("*.toml")} - AWAITED)
 SMALL = "elt"  # the one whose report takes least
 each = pytest.mark.parametrize("name", NAMES)

@@ -183,6 +183,8 @@ def _outcome(session: SuiteSession, run: Run) -> Outcome:
         raise Stop(f"{error}; see to it, {session.goes_on}") from None
     except Unavailable as error:
         outcome = Outcome(Status.UNAVAILABLE, str(error))
+    except NotNow as error:
+        outcome = Outcome(Status.AGAIN, str(error))
     except NotConvertible as error:
         outcome = Outcome(Status.MISMATCH, str(error))
     except NoAnswer as error:
@@ -205,8 +207,6 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
     except NoAnswer as error:  # what hangs before the worker starts is not this transport's doing
         rig.revive()
         return Outcome(Status.AGAIN, f"before the run {error}")
-    except NotNow as error:
-        return Outcome(Status.AGAIN, str(error))
     job = replace(prepared, result=str(result), module=case.transport.function.__module__)
     waiting = session.ahead.take(run) if session.ahead else None
     left = max(session.deadline - time.monotonic(), 0.0)

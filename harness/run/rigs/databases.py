@@ -221,7 +221,7 @@ def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterato
             claimed.append(system)
         used = any("s3" in case.transport.needs for case in order.cases)
         objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
-        linked = stack.enter_context(networks.opened(order.settings, lab, order.cases, order.say))
+        linked = stack.enter_context(networks.linked(order.settings, lab, order.cases, order.say))
         yield DatabaseRig(lab, servers, references, tables, objects, bucket, linked)
 
 

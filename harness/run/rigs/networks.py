@@ -83,7 +83,7 @@ def limits_of(case: Case) -> Limits | None:
 
 
 @contextmanager
-def opened(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[str], None]) -> Iterator[Networks]:
+def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[str], None]) -> Iterator[Networks]:
     """Yield the links that cases ask for; nothing is started where none does. Raises LabError for impossible limits."""
     asked = [limits_of(case) for case in cases]
     if not any(asked):

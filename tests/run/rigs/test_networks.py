@@ -76,7 +76,7 @@ def test_what_is_left_out_adds_and_limits_nothing():
 def test_servers_of_others_are_not_reached_over_links(settings):
     lab = Lab("external", None, {}, None, list, list)
     linked = case(_CALL, **_LINK, rtt_ms=1, mbit_per_s=0)
-    with networks.opened(settings, lab, [linked], print) as found:
+    with networks.linked(settings, lab, [linked], print) as found:
         assert "links are made to the servers of the embedded lab alone" in str(found.unavailable(linked))
         assert found.unavailable(case(_CALL)) is None
 
