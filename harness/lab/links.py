@@ -1,23 +1,24 @@
 """Links to the servers of the embedded lab that are slower than loopback, measured before they are used.
 
-They are made by toxiproxy, which holds answers back and limits what each connection carries; it has no limit for the
-connections of a link together. Loopback itself stays as it is. docs/methodology.md, Networks, says what such a link is
-not.
+Toxiproxy holds answers back. The rate of all connections of a link together is limited by the kernel where it lets us
+lay a wire (`wire.py`), else by toxiproxy that of each connection alone. Loopback itself stays as it is.
+docs/methodology.md, Networks, says what such a link is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
 
 from harness.embedded.keeper import ServiceError
-from harness.lab import echo, go_programs, toxiproxy
+from harness.lab import echo, go_programs, toxiproxy, wire
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.go_programs import NotThere
 from harness.lab.reference import GREETING_SECONDS, within
+from harness.lab.wire import NoWire, Wire
 from harness.machine.stopping import on_signals
 from harness.model import LabError
 from harness.settings import Settings
@@ -25,11 +26,14 @@ from harness.settings import Settings
 TOLERANCE = 0.1  # of what was asked
 _TRIES = 8  # before a link is said to be off: others may keep the cores busy for a moment
 _MESSAGES, _MESSAGES_MS = (4, 30), 100  # a try: as many as take so long, between these two
-_MOST_OWN_MS = 0.3  # that a round trip may take of toxiproxy itself: on an idle machine 0.05 were seen
+_FLOOR_MS = (
+    0.2  # that toxiproxy takes itself: its work, and its timers, which on an idle machine are late by 0.1 to 0.2
+)
 _SECONDS_OF_BYTES = 0.1  # of a limited link, sent for a try in each direction
 _MOST_BYTES = 25_000_000  # of a try
 _BYTES_WITHOUT_LIMIT = 10_000_000
 _BITS = 8e-6  # Mbit of a byte
+_TOXIPROXY = "toxiproxy"
 
 
 class Off(LabError):
@@ -38,7 +42,7 @@ class Off(LabError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a link adds to the round trip, and the rate of each connection in each direction; 0 adds, limits nothing."""
+    """What a link adds to the round trip, and its rate in each direction; 0 adds nothing, and limits nothing."""
 
     rtt_ms: int
     mbit_per_s: int
@@ -65,10 +69,10 @@ class Found:
     def off(self, asked: Limits) -> str:
         """Say what is further from what was asked than TOLERANCE; nothing where all is as asked.
 
-        The round trip may also be longer by what one takes that nothing was added to, up to _MOST_OWN_MS.
+        The round trip may also be longer by _FLOOR_MS.
         """
         wrong = []
-        most = (1 + TOLERANCE) * asked.rtt_ms + min(self.plain_rtt_ms, _MOST_OWN_MS)
+        most = (1 + TOLERANCE) * asked.rtt_ms + _FLOOR_MS
         if asked.rtt_ms and not (1 - TOLERANCE) * asked.rtt_ms <= self.rtt_ms <= most:
             wrong.append(f"a round trip of {asked.rtt_ms} ms, found {self.rtt_ms:.2f}")
         for way, rate in (("sent", self.mbit_per_s_sent), ("received", self.mbit_per_s_received)):
@@ -102,10 +106,15 @@ class Found:
 
 @dataclass
 class Links:
-    """Links that are made on first use; `lab` has the toxiproxy that makes them, `echo` what they are measured by."""
+    """Links that are made on first use; `lab` has the toxiproxy that makes them, `echo_address` is what measures them.
+
+    `wire` is what the kernel limits; None where it does not (`no_wire` says why), and toxiproxy does.
+    """
 
     lab: EmbeddedLab
-    echo: str
+    echo_address: str
+    wire: Wire | None
+    no_wire: str = ""
     _made: dict[tuple[str, Limits], str] = field(default_factory=dict)
 
     def over(self, uri: str, limits: Limits) -> str:
@@ -117,8 +126,18 @@ class Links:
         credentials, at, _ = parts.netloc.rpartition("@")
         return parts._replace(netloc=f"{credentials}{at}{host}").geturl()
 
+    @property
+    def kind(self) -> str:
+        """What limits the rate of what, for people."""
+        program = f"{go_programs.TOXIPROXY.name} {go_programs.TOXIPROXY.version}"
+        if self.wire:
+            return f"the link as a whole, by the kernel (tbf); round trips by {program}"
+        return f"each connection, by {program}: no wire of the kernel's ({self.no_wire})"
+
     def measured(self, limits: Limits) -> Found:
-        """Return what a link with these limits is at this moment. Raises Off where it is not what was asked for."""
+        """Set the rate and return what a link is at this moment. Raises Off where it is not what was asked for."""
+        if self.wire:
+            self.wire.limit(limits.mbit_per_s)
         found = self._measure(limits)
         for _ in range(_TRIES - 1):
             if not found.off(limits):
@@ -129,29 +148,39 @@ class Links:
         return found
 
     def dead(self) -> bool:
-        """Say whether toxiproxy has ended; cheap."""
+        """Say whether toxiproxy has ended, or what holds the wire; cheap."""
         return bool(self.lab.dead())
 
     def revive(self) -> list[str]:
-        """Bring toxiproxy back where it has ended; all links are new then."""
+        """Bring back what has ended; all links are new then. Raises NoWire."""
+        if wire.NAME in self.lab.dead():
+            self.lab.end(_TOXIPROXY)  # it listens at an address that is gone
         revived = self.lab.revive()
         if revived:
             self._made.clear()
+        if wire.NAME in revived:
+            self.wire = wire.laid(self.lab.pids[wire.NAME])
         return revived
 
     def _measure(self, limits: Limits) -> Found:
         number = min(int(limits.mbit_per_s * _SECONDS_OF_BYTES / _BITS), _MOST_BYTES) or _BYTES_WITHOUT_LIMIT
         fewest, most = _MESSAGES
         messages = max(fewest, min(most, _MESSAGES_MS // (limits.rtt_ms or 1)))
-        plain, link = (self._link(self.echo, each) for each in (Limits(0, 0), limits))
-        with echo.Caller(plain) as caller:
+        plain, link = (self._link(self.echo_address, each) for each in (Limits(0, 0), limits))
+        with self._caller(plain) as caller:
             without = min(caller.round_trip() for _ in range(messages))
-        with echo.Caller(link) as caller:
+        with self._caller(link) as caller:
             round_trip = min(caller.round_trip() for _ in range(messages))
             rates = [number * _BITS / (call(number) - round_trip) for call in (caller.send, caller.fetch)]
         return Found(round_trip * 1e3, without * 1e3, *rates)
 
+    def _caller(self, address: str) -> echo.Caller:
+        call = partial(echo.Caller, address)
+        return self.wire.at_the_other_end(call) if self.wire else call()
+
     def _link(self, upstream: str, limits: Limits) -> str:
+        if self.wire:
+            limits = Limits(limits.rtt_ms, 0)  # it is for the wire to limit the rate
         key = upstream, limits
         if key not in self._made:
             make = partial(
@@ -162,25 +191,33 @@ class Links:
                 limits.rtt_ms,
                 round(limits.mbit_per_s / _BITS),
                 buffered=True,
+                at=self.wire.address if self.wire else "127.0.0.1",
             )
             self._made[key] = within(GREETING_SECONDS, "toxiproxy", "making a link", make)
         return self._made[key]
 
 
 @contextmanager
-def opened(settings: Settings, say: Callable[[str], None]) -> Iterator[Links | str]:
+def opened(settings: Settings, say: Callable[[str], None], with_wire: bool = True) -> Iterator[Links | str]:
     """Yield what makes links, or the reason why there is none and what to do. It ends with the block or its process."""
     try:
         program = go_programs.program(go_programs.TOXIPROXY, settings.cache_dir, say)
     except NotThere as error:
         yield f"{error}; install Go (https://go.dev/dl), links are made by toxiproxy"
         return
+    services, laid = {_TOXIPROXY: toxiproxy.service(program)}, None
     try:
-        with (
-            on_signals(),
-            echo.server() as answering,
-            EmbeddedLab(settings.state_dir, (), {"toxiproxy": toxiproxy.service(program)}) as lab,
-        ):
-            yield Links(lab, answering)
+        with on_signals(), echo.server() as answering, ExitStack() as stack:
+            if not (no_wire := wire.lacking() if with_wire else "none was asked for"):
+                with_holder = EmbeddedLab(settings.state_dir, (), services | {wire.NAME: wire.service()})
+                try:
+                    lab = stack.enter_context(with_holder)
+                    laid = wire.laid(lab.pids[wire.NAME])
+                except (ServiceError, NoWire) as error:
+                    stack.close()
+                    no_wire = str(error).partition("\n")[0]
+            if laid is None:
+                lab = stack.enter_context(EmbeddedLab(settings.state_dir, (), services))
+            yield Links(lab, answering, laid, no_wire)
     except ServiceError as error:
         raise LabError(str(error)) from None

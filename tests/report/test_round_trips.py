@@ -13,7 +13,7 @@ _TRIPS_MS = (0, 1, 10, 50)
 
 
 def run(transport: str, rtt_ms: int, seconds: float, mbit_per_s: int = 0, **more: object) -> object:
-    parameters = f"rows=1000; link=per connection; rtt_ms={rtt_ms}; mbit_per_s={mbit_per_s}"
+    parameters = f"rows=1000; rtt_ms={rtt_ms}; mbit_per_s={mbit_per_s}"
     return cases.row(transport, seconds=seconds, experiment="networks", parameters=parameters, **more)
 
 
@@ -47,7 +47,7 @@ def test_round_trips_are_counted_for_calls_and_connecting_without_a_limit_of_the
     assert one.connecting is not None
     assert one.connecting.value == pytest.approx(4)
     (table,) = tables(rows)
-    assert table.title == "Round trips, 1,000 rows, link per connection"
+    assert table.title == "Round trips, 1,000 rows"
     assert table.rows == (("a.b.c", "write", "2.0", "2.0 to 2.0", "4.0", "4.0 to 4.0"),)
 
 

@@ -86,6 +86,7 @@ class DatabaseRig(NothingLeft):
             "data": [dataset_facts(tables.dataset, tables.spec) for tables in self.tables.values()],
             "servers": servers,
             "server_filesystem": filesystem(self.lab.folder) if self.lab.folder else None,
+            **self.networks.facts(),
         }
 
     def extent(self, case: Case) -> tuple[int, int | None]:
@@ -142,15 +143,16 @@ class DatabaseRig(NothingLeft):
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare every value of a table that was written or of a frame that was read; of a bound what it returned."""
         entry, tables = case.transport, self._of(case)
+        details = self.networks.after(case, answer.measured.details)
         if entry.operation is Operation.WRITE:
             wrong = tables.differences_in_table(entry.system, job.table, entry.frame)
-            return Checked(wrong, details=self.networks.details)
+            return Checked(wrong, details=details)
         if answer.converted is not None:
             wrong = tables.differences_in_file(job.result, entry.frame)
-            return Checked(wrong, answer.converted, self.networks.details)
+            return Checked(wrong, answer.converted, details)
         known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, tables.dataset.rows)
         wrong = [] if answer.returned == known else [f"expected {known}, found {answer.returned}"]
-        return Checked(wrong, None, self.networks.details)
+        return Checked(wrong, None, details)
 
     def died(self, case: Case) -> bool:
         store = self._store(case.transport)

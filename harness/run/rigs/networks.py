@@ -1,12 +1,11 @@
 """The part of the rig of databases that puts a link between the worker and the server of a case.
 
-A case without the parameter `link` goes over loopback. One with it says what the link limits (each connection alone;
-nothing else can be made here), what it adds to the round trip and the rate.
+A case goes over one where it says what that adds to the round trip or lets through; others go over loopback.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -20,8 +19,8 @@ from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Numbers
 
-PARAMETERS = frozenset({"link", "rtt_ms", "mbit_per_s"})
-PER_CONNECTION = "per connection"
+PARAMETERS = frozenset({"rtt_ms", "mbit_per_s"})
+_ON_THE_WIRE = ("sent_bytes", "received_bytes")
 
 
 @dataclass
@@ -30,6 +29,11 @@ class Networks:
 
     links: Links | str
     _found: Numbers = field(default_factory=dict)
+    _bytes_before: int = 0
+
+    def facts(self) -> dict[str, object]:
+        """Return what environment.json says of links: nothing of a run without any."""
+        return {} if isinstance(self.links, str) else {"link": self.links.kind}
 
     def unavailable(self, case: Case) -> str | None:
         """Return why a case cannot go over its link, or None."""
@@ -52,12 +56,26 @@ class Networks:
             self._found = self.links.measured(limits).details
         except (Off, OSError) as error:
             raise NotNow(str(error)) from None
-        return replace(job, addresses=replace(job.addresses, uri=self.links.over(job.addresses.uri, limits)))
+        job = replace(job, addresses=replace(job.addresses, uri=self.links.over(job.addresses.uri, limits)))
+        self._found["link_is_whole"] = int(self.links.wire is not None)
+        if self.links.wire is None:
+            return job
+        self._bytes_before = self.links.wire.bytes()
+        return replace(job, namespace=self.links.wire.namespace)
 
-    @property
-    def details(self) -> Numbers:
-        """What the link of the run under way was measured to be; nothing over loopback."""
-        return self._found
+    def after(self, case: Case, told: Mapping[str, int | float]) -> Numbers:
+        """Return what the link of a case was measured to be; nothing over loopback.
+
+        `told` are the details of the call. Raises LabError where the client has moved more bytes than the wire has.
+        """
+        if limits_of(case) is None or isinstance(self.links, str) or self.links.wire is None:
+            return self._found
+        own, carried = sum(told.get(name, 0) for name in _ON_THE_WIRE), self.links.wire.bytes() - self._bytes_before
+        if own > carried:
+            raise LabError(
+                f"expected {own:,} bytes of its connections on the link, found {carried:,}: it went around it"
+            )
+        return self._found | {"link_bytes": carried}
 
     def died(self, case: Case) -> bool:
         """Say whether what makes the link of a case has ended, cheaply."""
@@ -70,14 +88,13 @@ class Networks:
 
 def limits_of(case: Case) -> Limits | None:
     """Return the limits of a case's link; None over loopback. Raises LabError for values that no link can have."""
-    given = case.parameters
-    if not PARAMETERS & given.keys():
+    if not PARAMETERS & case.parameters.keys():
         return None
-    limits = [given.get("rtt_ms", 0), given.get("mbit_per_s", 0)]
-    if given.get("link") != PER_CONNECTION or not all(type(one) is int and one >= 0 for one in limits):
+    limits = [case.parameters.get(name, 0) for name in ("rtt_ms", "mbit_per_s")]
+    if not all(type(one) is int and one >= 0 for one in limits):
         raise LabError(
-            f'experiment {case.experiment}: expected link = "{PER_CONNECTION}" with rtt_ms and mbit_per_s in whole '
-            f"numbers (toxiproxy has no smaller ones; 0 adds, limits nothing), found {case.label}"
+            f"experiment {case.experiment}: expected rtt_ms and mbit_per_s in whole numbers (toxiproxy adds whole "
+            f"milliseconds; 0 adds nothing, and limits nothing), found {case.label}"
         )
     return Limits(*map(int, limits))
 

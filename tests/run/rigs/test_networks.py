@@ -19,7 +19,7 @@ from harness.worker.contracts.databases import Addresses, DatabaseJob
 from tests.run.rigs.orders import case
 
 _CALL = "postgres.psycopg.call_select_1"
-_LINK = {"rows": 20, "link": "per connection"}
+_LINK = {"rows": 20, "mbit_per_s": 0}
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +38,23 @@ def job(lab) -> DatabaseJob:
 
 def test_a_job_is_given_the_address_of_the_link_and_its_row_what_that_was_measured_to_be(made, embedded_lab):
     given = job(embedded_lab)
-    linked = made.put(case(_CALL, **_LINK, rtt_ms=5, mbit_per_s=0), given)
+    linked = made.put(case(_CALL, **_LINK, rtt_ms=5), given)
     assert urlsplit(linked.addresses.uri).port != urlsplit(given.addresses.uri).port
     assert urlsplit(linked.addresses.uri).password == urlsplit(given.addresses.uri).password
-    assert 4.5 <= made.details["link_rtt_ms"] <= 5.9
+    found = made.after(case(_CALL, **_LINK, rtt_ms=5), {})
+    assert 4.5 <= found["link_rtt_ms"] <= 5.9
+    whole = bool(linked.namespace)
+    assert found["link_is_whole"] == whole
     assert made.put(case(_CALL), given) == given
-    assert made.details == {}
+    assert made.after(case(_CALL), {}) == {}
+
+
+def test_a_client_that_goes_around_the_wire_is_an_error(made, embedded_lab):
+    if made.links.wire is None:
+        pytest.skip(made.links.no_wire)
+    made.put(case(_CALL, **_LINK), job(embedded_lab))
+    with pytest.raises(LabError, match=r"expected 1,000,001 bytes of its connections on the link, found \d"):
+        made.after(case(_CALL, **_LINK), {"sent_bytes": 1, "received_bytes": 1_000_000})
 
 
 def test_a_link_that_is_off_leaves_the_run_for_another_time(made, embedded_lab, monkeypatch):
@@ -52,20 +63,17 @@ def test_a_link_that_is_off_leaves_the_run_for_another_time(made, embedded_lab, 
 
     monkeypatch.setattr(Links, "measured", off)
     with pytest.raises(NotNow, match="expected 5 ms, found 7"):
-        made.put(case(_CALL, **_LINK, rtt_ms=5, mbit_per_s=0), job(embedded_lab))
-    assert made.details == {}
+        made.put(case(_CALL, **_LINK, rtt_ms=5), job(embedded_lab))
 
 
 @pytest.mark.parametrize(
     "values",
-    [{"rtt_ms": 0.2}, {"rtt_ms": -1}, {"mbit_per_s": "fast"}, {"link": "whole"}],
+    [{"rtt_ms": 0.2}, {"rtt_ms": -1}, {"mbit_per_s": "fast"}],
     ids=str,
 )
 def test_limits_that_no_link_here_can_have_are_refused(values):
-    with pytest.raises(
-        LabError, match=r"expected link = \"per connection\" with rtt_ms and mbit_per_s in whole numbers"
-    ):
-        limits_of(case(_CALL, **_LINK | {"rtt_ms": 1, "mbit_per_s": 0} | values))
+    with pytest.raises(LabError, match="expected rtt_ms and mbit_per_s in whole numbers"):
+        limits_of(case(_CALL, **_LINK | {"rtt_ms": 1} | values))
 
 
 def test_what_is_left_out_adds_and_limits_nothing():
@@ -75,7 +83,7 @@ def test_what_is_left_out_adds_and_limits_nothing():
 
 def test_servers_of_others_are_not_reached_over_links(settings):
     lab = Lab("external", None, {}, None, list, list)
-    linked = case(_CALL, **_LINK, rtt_ms=1, mbit_per_s=0)
+    linked = case(_CALL, **_LINK, rtt_ms=1)
     with networks.linked(settings, lab, [linked], print) as found:
         assert "links are made to the servers of the embedded lab alone" in str(found.unavailable(linked))
         assert found.unavailable(case(_CALL)) is None
@@ -99,7 +107,7 @@ time_limit_seconds = 60
 
 [[sizes.smoke.experiments]]
 name = "networks"
-parameters = { rows = [2_000], link = ["per connection"], rtt_ms = [0, 30, 60], mbit_per_s = [0] }
+parameters = { rows = [2_000], rtt_ms = [0, 30, 60], mbit_per_s = [0] }
 
 [[pictures]]
 name = "rtt"
