@@ -20,7 +20,7 @@ from harness.lab.go_programs import NotThere
 from harness.lab.reference import GREETING_SECONDS, within
 from harness.lab.wire import NoWire, Wire
 from harness.machine.stopping import on_signals
-from harness.model import LabError
+from harness.model import LabError, Server
 from harness.settings import Settings
 
 TOLERANCE = 0.1  # of what was asked
@@ -127,12 +127,12 @@ class Links:
         return parts._replace(netloc=f"{credentials}{at}{host}").geturl()
 
     @property
-    def kind(self) -> str:
-        """What limits the rate of what, for people."""
+    def server(self) -> Server:
+        """What they are, as results say it of servers: runs over links of different kinds are told apart by it."""
         program = f"{go_programs.TOXIPROXY.name} {go_programs.TOXIPROXY.version}"
         if self.wire:
-            return f"the link as a whole, by the kernel (tbf); round trips by {program}"
-        return f"each connection, by {program}: no wire of the kernel's ({self.no_wire})"
+            return Server(f"{program}, the rate of the whole by tbf", frozenset(), {})
+        return Server(f"{program}, the rate of each connection", frozenset(), {"no_wire": self.no_wire})
 
     def measured(self, limits: Limits) -> Found:
         """Set the rate and return what a link is at this moment. Raises Off where it is not what was asked for."""

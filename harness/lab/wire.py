@@ -32,9 +32,9 @@ _PATH = f"{os.defpath}:/usr/sbin:/sbin"
 _TOOLS = ("ip", "tc", "unshare", "nsenter")  # of iproute2 and util-linux
 _PATIENCE_SECONDS = 5.0
 _FIRST, _NETWORKS = IPv4Address("198.18.0.0"), 2**15  # for measuring networks (RFC 2544); in parts of four addresses
-# As tc-tbf(8) has it: the bytes that may go at once (larger packets of the kernel's are cut, as they are for any
-# network), and how long others may wait before they are dropped.
-_BUCKET = ("burst", "32kb", "latency", "50ms")
+# As tc-tbf(8) has it: the bytes that may go at once, two milliseconds of the rate, so that little of it is lost while a
+# core is busy (larger packets of the kernel's are cut, as they are for any network), and how long others may wait.
+_BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES, _LATENCY = 250, 16_000, "50ms"
 _Answer = TypeVar("_Answer")
 
 
@@ -76,9 +76,12 @@ class Wire:
 
     def limit(self, mbit_per_s: int) -> None:
         """Let so many Mbit a second through in each direction, with all headers; 0: as many as there are."""
+        burst = str(max(mbit_per_s * _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES))
         for inside, device in ((False, self.device), (True, _other(self.device))):
             change = ["replace", "dev", device, "root"]
-            change += ["tbf", "rate", f"{mbit_per_s}mbit", *_BUCKET] if mbit_per_s else ["pfifo"]
+            change += (
+                ["tbf", "rate", f"{mbit_per_s}mbit", "burst", burst, "latency", _LATENCY] if mbit_per_s else ["pfifo"]
+            )
             _run(["tc", "qdisc", *change], self.namespace if inside else "")
 
     def bytes(self) -> int:

@@ -183,13 +183,13 @@ def test_what_the_kernel_refuses_leaves_links_that_limit_each_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o755)
-    monkeypatch.setattr(wire, "_BUCKET", ("burst", "nonsense", "latency", "50ms"))
+    monkeypatch.setattr(wire, "_LATENCY", "nonsense")
     with links.opened(Settings(state_dir=tmp_path), print) as found:
         if isinstance(found, str) or wire.lacking():
             pytest.skip("no links here")
         assert found.wire is None
         assert "tc qdisc replace" in found.no_wire
-        assert found.kind.startswith("each connection, by toxiproxy")
+        assert found.server.version.endswith("the rate of each connection")
         assert 2 < found.measured(Limits(2, 0)).rtt_ms < 4
     assert not [name for name in devices() if name.startswith("lab")]
 

@@ -72,13 +72,15 @@ class DatabaseRig(NothingLeft):
 
     @property
     def headline(self) -> str:
-        versions = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
+        used = self.servers | self.networks.servers()
+        versions = ", ".join(f"{name} {server.version}" for name, server in used.items())
         data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
         return f"lab: {self.lab.name} ({versions}); {data}"
 
     def facts(self) -> dict[str, object]:
         servers = {
-            name: {"version": server.version, "settings": server.settings} for name, server in self.servers.items()
+            name: {"version": server.version, "settings": server.settings}
+            for name, server in (self.servers | self.networks.servers()).items()
         }
         if not isinstance(self.objects, str):
             servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
@@ -86,7 +88,6 @@ class DatabaseRig(NothingLeft):
             "data": [dataset_facts(tables.dataset, tables.spec) for tables in self.tables.values()],
             "servers": servers,
             "server_filesystem": filesystem(self.lab.folder) if self.lab.folder else None,
-            **self.networks.facts(),
         }
 
     def extent(self, case: Case) -> tuple[int, int | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from harness.lab import links
 from harness.lab.labs import Lab
 from harness.lab.links import Limits, Links, Off
-from harness.model import Case, LabError
+from harness.model import Case, LabError, Server
 from harness.run.rigs.rig import NotNow
 from harness.settings import Settings
 from harness.systems import SYSTEMS
@@ -31,9 +31,9 @@ class Networks:
     _found: Numbers = field(default_factory=dict)
     _bytes_before: int = 0
 
-    def facts(self) -> dict[str, object]:
-        """Return what environment.json says of links: nothing of a run without any."""
-        return {} if isinstance(self.links, str) else {"link": self.links.kind}
+    def servers(self) -> dict[str, Server]:
+        """Return what environment.json says of links, among servers: nothing of a run without any."""
+        return {} if isinstance(self.links, str) else {"link": self.links.server}
 
     def unavailable(self, case: Case) -> str | None:
         """Return why a case cannot go over its link, or None."""
