@@ -121,6 +121,7 @@ def laid(holder: int) -> Wire:
     for device, address, inside in ((wire.device, here, ""), (other, here + 1, namespace)):
         _run(["ip", "address", "add", f"{address}/30", "dev", device], inside)
         _run(["ip", "link", "set", device, "up"], inside)
+    _run(["ip", "link", "set", "lo", "up"], namespace)  # for clients that talk to themselves
     wire.limit(100)  # that there is such a limit shows the kernel by setting one
     wire.limit(0)
     return wire
