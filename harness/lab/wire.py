@@ -109,11 +109,8 @@ class Wire:
 
 def laid(holder: int) -> Wire:
     """Lay a wire into the namespace of the process that holds it. Raises NoWire where the kernel refuses."""
-    namespace, deadline = f"/proc/{holder}/ns/net", time.monotonic() + _PATIENCE_SECONDS
-    while os.readlink(namespace) == os.readlink("/proc/self/ns/net"):
-        if time.monotonic() > deadline:
-            raise NoWire("the process that holds its namespace is in none of its own")
-        time.sleep(0.005)
+    namespace = f"/proc/{holder}/ns/net"
+    _wait_for(namespace)
     here = _FIRST + 4 * secrets.randbelow(_NETWORKS) + 1
     wire = Wire(namespace, f"lab{secrets.token_hex(4)}", str(here))
     other = _other(wire.device)
@@ -125,6 +122,18 @@ def laid(holder: int) -> Wire:
     wire.limit(100)  # that there is such a limit shows the kernel by setting one
     wire.limit(0)
     return wire
+
+
+def _wait_for(namespace: str) -> None:
+    """Wait until the process that a namespace is of has made it. Raises NoWire where it has not, or has ended."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    try:
+        while os.readlink(namespace) == os.readlink("/proc/self/ns/net"):
+            if time.monotonic() > deadline:
+                raise NoWire("the process that holds its namespace is in none of its own")
+            time.sleep(0.005)
+    except OSError:
+        raise NoWire("unshare --net: the process that was to hold its namespace has ended") from None
 
 
 def _other(device: str) -> str:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from harness.lab import echo, links, wire
 from harness.lab.links import Found, Limits, Links, Off
+from harness.lab.wire import NoWire
 from harness.model import LabError
 from harness.report.round_trips import slope
 from harness.settings import Settings
@@ -196,6 +197,13 @@ def test_what_the_kernel_refuses_leaves_links_that_limit_each_connection(
         assert found.server.version.endswith("the rate of each connection")
         assert 2 < found.measured(Limits(2, 0)).rtt_ms < 4
     assert not [name for name in devices() if name.startswith("lab")]
+
+
+def test_a_namespace_whose_process_has_ended_holds_no_wire() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    with pytest.raises(NoWire, match="has ended"):
+        wire.laid(ended.pid)
 
 
 def test_without_toxiproxy_there_is_a_reason_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
