@@ -26,9 +26,7 @@ from harness.settings import Settings
 TOLERANCE = 0.1  # of what was asked
 _TRIES = 8  # before a link is said to be off: others may keep the cores busy for a moment
 _MESSAGES, _MESSAGES_MS = (4, 30), 100  # a try: as many as take so long, between these two
-_FLOOR_MS = (
-    0.2  # that toxiproxy takes itself: its work, and its timers, which were seen late by 0.1 to 0.2
-)
+_FLOOR_MS = 0.2  # that toxiproxy takes itself: its work, and its timers, which were seen late by 0.1 to 0.2
 _SECONDS_OF_BYTES = 0.1  # of a limited link, sent for a try in each direction
 _MOST_BYTES = 25_000_000  # of a try
 _BYTES_WITHOUT_LIMIT = 10_000_000
