@@ -1,9 +1,9 @@
 """Check the newest run of a suite in results/: every case of the smoke size has a row, ok where it can run here.
 
 Usage: check_smoke.py SUITE. Only pg_parquet's transports cannot run without Docker, connectorx not with the embedded
-ClickHouse, S3 not without programs compiled by Go, engines not where they are not installed, and the counters of the
-memory not where there are none; the matrix has the 56 transports of the article. What becomes of a transport whose
-worker is killed, or whose table is changed while it is read, is what those runs ask: they need a row alone.
+ClickHouse, S3 and links not without programs compiled by Go, engines not where they are not installed, and the counters
+of the memory not where there are none; the matrix has the 56 transports of the article. What becomes of a transport
+whose worker is killed, or whose table is changed while it is read, is what those runs ask: they need a row alone.
 """
 
 import sys
@@ -24,7 +24,8 @@ smoke = plan.of_size(suite_files.load(Path("suites"), name), "smoke", "*", seed=
 cases = plan.cases(smoke, registry.select)
 chosen = settings.load()
 programs = (go_programs.MINIO, go_programs.TOXIPROXY)
-no_s3 = not all(go_programs.place(program, chosen.cache_dir).is_file() for program in programs)
+_, no_links = without = [not go_programs.place(program, chosen.cache_dir).is_file() for program in programs]
+no_s3 = any(without)
 
 
 def status_of(case: Case) -> str:
@@ -38,7 +39,8 @@ def status_of(case: Case) -> str:
     if case.transport.id.startswith("clickhouse.connectorx."):
         return "unsupported"  # it cannot read what a server of 26.9 compresses
     on_s3 = "s3" in str(case.parameters.get("storage")) or case.experiment.startswith("s3_")
-    return "unavailable" if "pg_parquet" in case.transport.needs or (no_s3 and on_s3) else "ok"
+    lacking = "pg_parquet" in case.transport.needs or (no_s3 and on_s3) or (no_links and "rtt_ms" in case.parameters)
+    return "unavailable" if lacking else "ok"
 
 
 expected = Counter(map(status_of, cases))

@@ -14,13 +14,13 @@ from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity.tables import held
 from harness.lab import labs
 from harness.lab.labs import Lab
-from harness.lab.object_stores import Objects
+from harness.lab.object_stores import Objects, object_store
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
 from harness.model import LabError, Operation, Server, Transport
 from harness.run.execution import COMMAND
 from harness.run.lock import only_run
-from harness.run.rigs.databases import object_store, only_run_on_server
+from harness.run.rigs.databases import only_run_on_server
 from harness.run.suite_run import new_id
 from harness.settings import Settings
 from harness.systems import SYSTEMS

@@ -195,3 +195,19 @@ def _named(settings: Settings) -> ObjectStore | None:
 def _own(address: str) -> ObjectStore:
     parts = urlsplit(address)
     return ObjectStore(f"http://127.0.0.1:{parts.port}", "us-east-1", parts.username or "", parts.password or "")
+
+
+@contextmanager
+def object_store(
+    settings: Settings, used: bool, run_id: str, say: Callable[[str], None]
+) -> Iterator[tuple[Objects | str, str]]:
+    """Yield the S3 server and a bucket on it, or the reason why there is none; none is started that nobody uses."""
+    if not used:
+        yield "no transport of this run uses an S3 server", ""
+        return
+    with opened(settings, False, say) as objects:
+        if isinstance(objects, str):
+            yield objects, ""
+            return
+        with objects.bucket(run_id, say) as bucket:
+            yield objects, bucket

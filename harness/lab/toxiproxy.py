@@ -48,18 +48,22 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
     return {"toxiproxy": f"http://127.0.0.1:{ports[0]}"}
 
 
-def link(api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int) -> str:
-    """Make a TCP link to `upstream` (host:port) and return its loopback address, host:port.
+def link(
+    api: str, name: str, upstream: str, latency_ms: int, bytes_per_s: int, buffered: bool = False, at: str = "127.0.0.1"
+) -> str:
+    """Make a TCP link to `upstream` (host:port) and return its address, host:port; `at` is its host, of this machine.
 
     Every answer comes `latency_ms` later; each connection carries at most `bytes_per_s` in each direction (toxiproxy
-    has no limit for all together). 0 adds and limits nothing.
+    has no limit for all together). 0 adds and limits nothing. `buffered` puts a queue of up to 32 MB in front of the
+    limit, in each direction: without, the limit stands still while a piece is received, and less gets through.
     """
     port = urlsplit(api).port or 0
-    proxy = {"name": name, "listen": "127.0.0.1:0", "upstream": upstream, "enabled": True}
+    proxy = {"name": name, "listen": f"{at}:0", "upstream": upstream, "enabled": True}
     made = _ask(port, "POST", "/proxies", proxy)
     toxics: list[dict[str, Any]] = []
-    if latency_ms:
-        toxics.append({"type": "latency", "stream": "downstream", "attributes": {"latency": latency_ms}})
+    for way, latency in (("upstream", 0), ("downstream", latency_ms)):
+        if latency or (buffered and bytes_per_s):  # the queue is that of the latency: 1,024 pieces of at most 32 kB
+            toxics.append({"type": "latency", "stream": way, "attributes": {"latency": latency}})
     if bytes_per_s:
         rate = {"rate": bytes_per_s // 1_000}  # in KB/s
         toxics += [{"type": "bandwidth", "stream": way, "attributes": rate} for way in ("upstream", "downstream")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.report import clusters, control, crossing_tables, grids, maps, scaling_tables
+from harness.report import clusters, control, crossing_tables, grids, maps, round_trips, scaling_tables
 from harness.report.conclusions import conclusions
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable
@@ -24,10 +24,11 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], c
 
 
 def tables(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], cores: int | None) -> list[TextTable]:
-    """Return the tables that are of no single experiment: grids of pictures, crossings, how far workers scale."""
+    """Return the tables of no single experiment: grids of pictures, crossings, how workers scale, round trips."""
     return [
         *grids.tables(suite, rows),
         *maps.tables(suite, rows),
         *crossing_tables.tables(crossing_tables.curves(suite, rows, summaries)),
         *scaling_tables.tables(clusters.scalings(summaries, cores)),
+        *round_trips.tables(rows),
     ]

@@ -29,7 +29,7 @@ from harness.run import blame
 from harness.run.ahead import Ahead
 from harness.run.discretion import without_values
 from harness.run.execution import Execution, Worker, execute, measurement
-from harness.run.rigs.rig import LIMIT, Rig, Stop, Unavailable
+from harness.run.rigs.rig import LIMIT, NotNow, Rig, Stop, Unavailable
 from harness.run.together import execute_together
 from harness.worker.measure import cores_used
 from harness.worker.messages import Failed, Job
@@ -184,6 +184,8 @@ def _outcome(session: SuiteSession, run: Run) -> Outcome:
         raise Stop(f"{error}; see to it, {session.goes_on}") from None
     except Unavailable as error:
         outcome = Outcome(Status.UNAVAILABLE, str(error))
+    except NotNow as error:
+        outcome = Outcome(Status.AGAIN, str(error))
     except NotConvertible as error:
         outcome = Outcome(Status.MISMATCH, str(error))
     except NoAnswer as error:

@@ -208,7 +208,7 @@ def _crossings(file: _SuiteFile) -> CrossingsWanted | None:
     return file.crossings
 
 
-def _size(name: str, file: _SuiteFile) -> Size:
+def _size(name: SizeName, file: _SuiteFile) -> Size:
     entries = file.defaults.given | file.sizes[name].given
     parts = entries.pop("experiments", [])
     _require(f"size {name}", entries | {"experiments": parts or None}, "passes", "time_limit_seconds", "experiments")

@@ -110,9 +110,8 @@ def test_the_smoke_size_runs_every_experiment_and_transport_of_the_default_size_
             [way for way in map(registry.one, {way for _, way in pairs}) if moves_parts(way)]
             for pairs in (smoke, default)
         ]
-        assert {way.engine for way in ways[0]} == {
-            way.engine for way in ways[1]
-        }  # of each some: workers take long to start
+        of_smoke, of_default = ({way.engine for way in of_size} for of_size in ways)
+        assert of_smoke == of_default  # of each some: workers take long to start
         smoke, default = ({way.id for way in of_size if not way.engine and way.client != "daft"} for of_size in ways)
     if suite.name in BORROWERS:  # of each experiment some, and of each database and direction
         assert {_direction(way) for _, way in smoke} == {_direction(way) for _, way in default}

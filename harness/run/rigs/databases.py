@@ -13,11 +13,11 @@ from harness.datasets.own import data as own
 from harness.datasets.own import mark
 from harness.datasets.own.losses import Described, found_in
 from harness.datasets.specification import PLAIN
-from harness.lab import labs, object_stores
+from harness.lab import labs
 from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
-from harness.lab.object_stores import Objects
+from harness.lab.object_stores import Objects, object_store
 from harness.lab.reference import PATIENCE_SECONDS, answered
 from harness.lab.references import References
 from harness.lab.tables import SUMMED_ROWS, Tables, places
@@ -25,7 +25,8 @@ from harness.machine import scratch
 from harness.machine.inventory import filesystem
 from harness.model import Bucket, Case, LabError, Operation, Server, Transport
 from harness.run.lock import busy
-from harness.run.rigs import crossed
+from harness.run.rigs import crossed, networks
+from harness.run.rigs.networks import Networks
 from harness.run.rigs.rig import (
     Checked,
     NothingLeft,
@@ -35,14 +36,13 @@ from harness.run.rigs.rig import (
     only_parameters,
     stopping_where_not_ours,
 )
-from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, DatabaseAnswer, DatabaseJob
 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
 PARAMETERS = frozenset({"rows"})
-OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS  # of which an experiment has any
+OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS | networks.PARAMETERS  # of which an experiment has any
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class DatabaseRig(NothingLeft):
     objects: Objects | str
     bucket: str
     folder: Path
+    networks: Networks
     named: Cluster | None = None
 
     @property
@@ -72,13 +73,15 @@ class DatabaseRig(NothingLeft):
 
     @property
     def headline(self) -> str:
-        versions = ", ".join(f"{name} {server.version}" for name, server in self.servers.items())
+        used = self.servers | self.networks.servers()
+        versions = ", ".join(f"{name} {server.version}" for name, server in used.items())
         data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
         return f"lab: {self.lab.name} ({versions}); {data}"
 
     def facts(self) -> dict[str, object]:
         servers = {
-            name: {"version": server.version, "settings": server.settings} for name, server in self.servers.items()
+            name: {"version": server.version, "settings": server.settings}
+            for name, server in (self.servers | self.networks.servers()).items()
         }
         if not isinstance(self.objects, str):
             servers["s3"] = {"version": self.objects.server.version, "settings": self.objects.server.settings}
@@ -102,7 +105,8 @@ class DatabaseRig(NothingLeft):
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
-        return reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
+        lacking = reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
+        return lacking or self.networks.unavailable(case)
 
     def prepare(self, case: Case) -> DatabaseJob:
         entry, tables = case.transport, self._of(case)
@@ -113,7 +117,7 @@ class DatabaseRig(NothingLeft):
         pids = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         reached = addresses(entry, self.lab, self.objects, self.bucket)
         job = self._with_tables(case, replace(job, server_pids=pids, addresses=reached))
-        return crossed.with_parameters(case, job, tables, self.folder)
+        return self.networks.put(case, crossed.with_parameters(case, job, tables, self.folder))
 
     def _greet(self, entry: Transport) -> None:
         """See that what a transport talks to answers. Raises NoAnswer, or Stop where it is not ours to bring back."""
@@ -156,18 +160,22 @@ class DatabaseRig(NothingLeft):
 
     def _compared(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         entry, tables = case.transport, self._of(case)
+        details = self.networks.after(case, answer.measured.details)
         if entry.operation is Operation.WRITE:
-            return Checked(tables.differences_in_table(entry.system, job.table, entry.frame))
+            wrong = tables.differences_in_table(entry.system, job.table, entry.frame)
+            return Checked(wrong, details=details)
         if job.clients and answer.converted is not None:
-            return Checked(crossed.found_in_files(tables, job, entry.frame), answer.converted)
+            return Checked(crossed.found_in_files(tables, job, entry.frame), answer.converted, details)
         if answer.converted is not None:
-            return Checked(tables.differences_in_file(job.result, entry.frame), answer.converted)
+            wrong = tables.differences_in_file(job.result, entry.frame)
+            return Checked(wrong, answer.converted, details)
         known = {Operation.CALL: 1, Operation.COPY: True}.get(entry.operation, tables.dataset.rows)
-        return Checked([] if answer.returned == known else [f"expected {known}, found {answer.returned}"], None)
+        wrong = [] if answer.returned == known else [f"expected {known}, found {answer.returned}"]
+        return Checked(wrong, None, details)
 
     def died(self, case: Case) -> bool:
         store = self._store(case.transport)
-        return case.transport.system in self.lab.dead() or bool(store and store.dead())
+        return case.transport.system in self.lab.dead() or bool(store and store.dead()) or self.networks.died(case)
 
     def revive(self) -> list[str]:
         while self.references.hung:
@@ -175,6 +183,7 @@ class DatabaseRig(NothingLeft):
         revived = self.lab.revive() if self.lab.dead() else []
         for system in revived:
             self.references.forget(system)
+        revived += self.networks.revive()
         return revived if isinstance(self.objects, str) else [*revived, *self.objects.revive()]
 
     def settle(self, case: Case) -> None:
@@ -233,7 +242,8 @@ def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterato
             claimed.append(system)
         used = any("s3" in case.transport.needs for case in order.cases)
         objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
-        yield DatabaseRig(lab, servers, references, tables, objects, bucket, folder)
+        linked = stack.enter_context(networks.linked(order.settings, lab, order.cases, order.say))
+        yield DatabaseRig(lab, servers, references, tables, objects, bucket, folder, linked)
 
 
 def _tables(
@@ -265,22 +275,6 @@ def _close(
     for system in references.close(tidy):
         if lab.name != "embedded":
             say(f"{system}: tables of this run could not be dropped; the next run on this server drops them")
-
-
-@contextmanager
-def object_store(
-    settings: Settings, used: bool, run_id: str, say: Callable[[str], None]
-) -> Iterator[tuple[Objects | str, str]]:
-    """Yield the S3 server and a bucket on it, or the reason why there is none; none is started that nobody uses."""
-    if not used:
-        yield "no transport of this run uses an S3 server", ""
-        return
-    with object_stores.opened(settings, False, say) as objects:
-        if isinstance(objects, str):
-            yield objects, ""
-            return
-        with objects.bucket(run_id, say) as bucket:
-            yield objects, bucket
 
 
 @contextmanager

@@ -25,6 +25,10 @@ class Unavailable(Exception):
     """Raised where a run cannot be prepared on this machine; its text is the reason."""
 
 
+class NotNow(LabError):
+    """Raised where a run was not begun because of what this machine is busy with: it is to be done again."""
+
+
 class Stop(LabError):
     """Raised where no run makes sense any more until somebody has done something, such as start their server again."""
 
@@ -90,7 +94,7 @@ class Rig(Protocol[_Job, _Answer]):
         """Return why a case cannot run here, in one line, or None when it can."""
 
     def prepare(self, case: Case) -> _Job:
-        """Make a run ready and return its job for the worker. Raises Unavailable, NoAnswer (it hangs), Stop."""
+        """Make a run ready and return its job for the worker. Raises Unavailable, NotNow, NoAnswer (it hangs), Stop."""
 
     def between(self, case: Case, job: _Job) -> None:
         """Undo what a call of a worker has done that is to make another one."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.check.canonical import NotConvertible, canonicalise, library_of, load_frame
-from harness.machine import memory_limit
+from harness.machine import memory_limit, network_namespace
 from harness.machine.memory_limit import MemoryLimit
 from harness.model import Bucket, Operation, SharedFolder, Status, Transport, Workers
 from harness.worker.contracts.calls import Calls, Imports
@@ -42,8 +42,8 @@ class DatabaseJob(Job[DatabaseAnswer]):
 
     Without addresses nothing is connected to; without `warmup_table` there is no warm-up. What loads is given the
     dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `limit` is
-    one of memory, of all that follows the imports. `clients` are workers that share it (0: nobody does), of which each
-    that writes has its own one of `slices`.
+    one of memory, of all that follows the imports. `namespace` is the file of the network namespace to connect from.
+    `clients` are workers that share it (0: nobody does), of which each that writes has its own one of `slices`.
     """
 
     contract = "databases"
@@ -59,6 +59,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
     destination: str = ""
     warmup_destination: str = ""
     limit: MemoryLimit | None = None
+    namespace: str = ""
     clients: int = 0
     slices: list[str] = field(default_factory=list)
 
@@ -93,6 +94,8 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
     """
     if job.limit:
         memory_limit.enter(job.limit)
+    if job.namespace:
+        network_namespace.enter(job.namespace)
     if entry.operation is Operation.COPY:
         frame = load_frame(job.dataset, "polars", job.kinds)
         return Calls((), (_as_bytes(frame.head(WARMUP_ROWS)),), (_as_bytes(frame),))

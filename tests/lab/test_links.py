@@ -1,0 +1,261 @@
+"""Links between a client and the servers of the embedded lab: what they add and limit, and how that is seen."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.lab import echo, links, wire
+from harness.lab.links import Found, Limits, Links, Off
+from harness.lab.wire import NoWire
+from harness.model import LabError
+from harness.report.round_trips import slope
+from harness.settings import Settings
+from tests.waiting import until
+
+_TRIPS_MS = (0, 15, 30)
+_Answer = TypeVar("_Answer")
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["wire", "per connection"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Links]:
+    folder = tmp_path_factory.mktemp("links")
+    folder.chmod(0o755)
+    with links.opened(Settings(state_dir=folder), print, with_wire=request.param) as found:
+        if isinstance(found, str) or (request.param and found.wire is None):
+            pytest.skip(found if isinstance(found, str) else found.no_wire)
+        yield found
+
+
+def at_the_far_end(made: Links, call: Callable[[], _Answer]) -> _Answer:
+    """What a worker does that has entered the namespace of the wire, where there is one."""
+    return made.wire.at_the_other_end(call) if made.wire else call()
+
+
+@pytest.mark.alone
+def test_a_link_is_measured_to_be_what_was_asked_for(made: Links) -> None:
+    found = made.measured(Limits(20, 100))
+    assert 18 <= found.rtt_ms <= 22.3
+    assert found.plain_rtt_ms < found.rtt_ms / 2
+    assert 90 <= found.mbit_per_s_sent <= 110
+    assert 90 <= found.mbit_per_s_received <= 110
+    assert set(found.details) == {
+        "link_rtt_ms",
+        "link_plain_rtt_ms",
+        "link_mbit_per_s_sent",
+        "link_mbit_per_s_received",
+    }
+
+
+def test_a_link_that_cannot_be_made_here_is_refused_with_what_was_asked_and_found(
+    made: Links, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_TRIES", 2)
+    with pytest.raises(Off, match=r"^expected a link with 1000000 Mbit/s sent, found \S+; .*best of 2 tries; end"):
+        made.measured(Limits(0, 1_000_000))
+
+
+@pytest.mark.alone
+def test_the_slope_counts_the_round_trips_that_a_client_is_known_to_wait_for(made: Links, embedded_lab) -> None:
+    """psycopg waits for BEGIN before the first statement of a transaction: two; with autocommit there is one."""
+    taken: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    for rtt_ms in _TRIPS_MS:
+        uri = made.over(embedded_lab.endpoints["postgres"], Limits(rtt_ms, 0))
+        for trips, points in taken.items():
+            connect = partial(psycopg.connect, uri, autocommit=trips == 1)
+            with at_the_far_end(made, connect) as connection:
+                points.append((rtt_ms / 1e3, min(seconds_of_a_statement(connection) for _ in range(5))))
+    for trips, points in taken.items():
+        assert slope(points).value == pytest.approx(trips, abs=0.3)
+
+
+def seconds_of_a_statement(connection: psycopg.Connection) -> float:
+    started = time.perf_counter()
+    connection.execute("SELECT 1")
+    seconds = time.perf_counter() - started
+    connection.rollback()
+    return seconds
+
+
+def test_bytes_take_at_least_what_the_rate_allows(made: Links, embedded_lab) -> None:
+    number, limits = 3_000_000, Limits(0, 100)
+    if made.wire:
+        made.wire.limit(limits.mbit_per_s)
+    uri = made.over(embedded_lab.endpoints["postgres"], limits)
+    with at_the_far_end(made, partial(psycopg.connect, uri)) as connection:
+        started = time.perf_counter()
+        with connection.cursor().copy(
+            "COPY (SELECT repeat('x', 1000) FROM generate_series(1, 3000)) TO STDOUT"
+        ) as copy:
+            received = sum(len(block) for block in copy)
+    seconds = time.perf_counter() - started
+    assert received >= number
+    assert seconds > 0.95 * received * 8 / 100e6  # a piece may be ahead of the limit
+    with psycopg.connect(embedded_lab.endpoints["postgres"]) as connection:  # loopback is as it was
+        started = time.perf_counter()
+        connection.execute("SELECT repeat('x', 3000000)").fetchall()
+        assert time.perf_counter() - started < seconds
+
+
+def test_two_connections_share_a_wire_and_have_a_limit_each_without_one(made: Links) -> None:
+    limits, number = Limits(0, 100), 2_500_000  # 0.2 s of it
+    made.measured(limits)
+    address = made._link(made.echo_address, limits)
+    connect = partial(echo.Caller, address)
+    with (
+        at_the_far_end(made, connect) as one,
+        at_the_far_end(made, connect) as other,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        started = time.perf_counter()
+        list(pool.map(lambda caller: caller.fetch(number), (one, other)))
+        seconds = time.perf_counter() - started
+    if made.wire:
+        assert seconds > 0.95 * 2 * number * 8 / 100e6
+    else:
+        assert seconds > 0.95 * number * 8 / 100e6
+
+
+def test_a_wire_that_is_gone_is_laid_again(made: Links) -> None:
+    if not made.wire:
+        pytest.skip("there is none")
+    former = made.wire
+    made.lab.end(wire.NAME)
+    until(made.dead)
+    assert set(made.revive()) == {wire.NAME, "toxiproxy"}
+    assert made.wire != former
+    assert 2 < made.measured(Limits(2, 0)).rtt_ms < 4
+    until(lambda: former.device not in devices())
+
+
+def devices() -> set[str]:
+    return {path.name for path in Path("/sys/class/net").iterdir()}
+
+
+def test_a_toxiproxy_that_died_is_brought_back_and_its_links_are_made_again(made: Links) -> None:
+    made.measured(Limits(0, 0))
+    made.lab.end("toxiproxy")
+    until(made.dead)
+    assert made.revive() == ["toxiproxy"]
+    assert made.measured(Limits(2, 0)).rtt_ms > 2
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from harness.lab import links
+from harness.settings import Settings
+
+with links.opened(Settings(state_dir=Path(sys.argv[1])), print) as made:
+    print(made.over("tcp://" + made.echo_address, links.Limits(0, 0)), made.wire and made.wire.device, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_links_end_with_their_process_also_when_it_is_killed(folder: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        address, device = parent.stdout.readline().removeprefix("tcp://").split()
+        host, _, port = address.partition(":")
+        assert listens(host, int(port))
+        assert device == "None" or device in devices()
+        os.kill(parent.pid, signal.SIGKILL)
+    until(lambda: device not in devices())
+    until(lambda: not listens(host, int(port)))
+
+
+def listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_what_the_kernel_refuses_leaves_links_that_limit_each_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(wire, "_LATENCY", "nonsense")
+    with links.opened(Settings(state_dir=tmp_path), print) as found:
+        if isinstance(found, str) or wire.lacking():
+            pytest.skip("no links here")
+        assert found.wire is None
+        assert "tc qdisc replace" in found.no_wire
+        assert found.server.version.endswith("the rate of each connection")
+        assert 2 < found.measured(Limits(2, 0)).rtt_ms < 4
+    assert not [name for name in devices() if name.startswith("lab")]
+
+
+def test_a_namespace_whose_process_has_ended_holds_no_wire() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    with pytest.raises(NoWire, match="has ended"):
+        wire.laid(ended.pid)
+
+
+def test_without_toxiproxy_there_is_a_reason_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with links.opened(Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state"), print) as found:
+        assert isinstance(found, str)
+        assert "no toxiproxy: expected a Go toolchain" in found
+        assert "install Go" in found
+
+
+def test_a_link_keeps_all_of_an_address_but_host_and_port(made: Links) -> None:
+    with echo.server() as other:
+        uri = made.over(f"postgresql://me:a%40b@{other}/db?x=1", Limits(0, 0))
+    assert uri.startswith(f"postgresql://me:a%40b@{made.wire.address if made.wire else '127.0.0.1'}:")
+    assert uri.endswith("/db?x=1")
+    assert f"@{other}/" not in uri
+
+
+@pytest.mark.parametrize("uri", ["https://here:1", "http://here"])
+def test_no_link_is_made_to_an_address_with_tls_or_without_a_port(made: Links, uri: str) -> None:
+    with pytest.raises(LabError, match="expected an address with a port and without TLS"):
+        made.over(uri, Limits(0, 0))
+
+
+@given(st.integers(1, 100), st.integers(1, 1000), st.floats(0.9, 1.1), st.floats(0.91, 1.09))
+def test_a_link_within_ten_percent_is_as_asked_and_one_further_off_is_not(
+    rtt_ms: int, mbit_per_s: int, slower: float, rate: float
+) -> None:
+    asked = Limits(rtt_ms, mbit_per_s)
+    good = Found(rtt_ms * slower, 0.05, mbit_per_s * rate, mbit_per_s * rate)
+    assert good.off(asked) == ""
+    assert f"{mbit_per_s} Mbit/s received" in Found(rtt_ms, 0.05, mbit_per_s, mbit_per_s * 0.8).off(asked)
+    assert f"{mbit_per_s} Mbit/s sent" in Found(rtt_ms, 0.05, mbit_per_s * 1.2, mbit_per_s).off(asked)
+    assert f"round trip of {rtt_ms} ms" in Found(rtt_ms * 0.8, 0.05, mbit_per_s, mbit_per_s).off(asked)
+    assert f"round trip of {rtt_ms} ms" in Found(rtt_ms * 1.2 + 0.2, 9.0, mbit_per_s, mbit_per_s).off(asked)
+
+
+def test_of_several_tries_the_shortest_round_trip_and_the_nearest_rate_count() -> None:
+    one, other = Found(3.0, 0.2, 80.0, 101.0), Found(2.0, 0.3, 99.0, 130.0)
+    assert one.and_again(other, Limits(2, 100)) == Found(2.0, 0.2, 99.0, 101.0)
+    assert one.and_again(other, Limits(2, 0)) == Found(2.0, 0.2, 99.0, 130.0)
+
+
+def test_a_link_without_limits_is_never_off() -> None:
+    assert Found(7.0, 5.0, 1.0, 1.0).off(Limits(0, 0)) == ""
+
+
+def test_an_answer_that_breaks_off_is_an_error() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        echo.Caller(f"127.0.0.1:{listening.getsockname()[1]}") as caller,
+    ):
+        listening.accept()[0].close()
+        with pytest.raises(OSError, match=r"in the middle of an answer|reset|Broken pipe"):
+            caller.round_trip()
