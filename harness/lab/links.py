@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Found:
+class Probe:
     """What a link was measured to be: a round trip of it and of one that adds nothing, and its rates to and fro.
 
     The shortest round trips of all tries, for nothing makes one too short; of each rate the one nearest to what was
@@ -78,13 +78,13 @@ class Found:
                 wrong.append(f"{asked.mbit_per_s} Mbit/s {way}, found {rate:,.0f}")
         return "; ".join(wrong)
 
-    def and_again(self, other: Found, asked: Limits) -> Found:
+    def and_again(self, other: Probe, asked: Limits) -> Probe:
         """Return what two tries say together."""
 
         def nearest(*rates: float) -> float:
             return min(rates, key=lambda rate: abs(rate - asked.mbit_per_s)) if asked.mbit_per_s else max(rates)
 
-        return Found(
+        return Probe(
             min(self.rtt_ms, other.rtt_ms),
             min(self.plain_rtt_ms, other.plain_rtt_ms),
             nearest(self.mbit_per_s_sent, other.mbit_per_s_sent),
@@ -132,7 +132,7 @@ class Links:
             return Server(f"{program}, the rate of the whole by tbf", frozenset(), {})
         return Server(f"{program}, the rate of each connection", frozenset(), {"no_wire": self.no_wire})
 
-    def measured(self, limits: Limits) -> Found:
+    def measured(self, limits: Limits) -> Probe:
         """Set the rate and return what a link is at this moment. Raises Off where it is not what was asked for."""
         if self.wire:
             self.wire.limit(limits.mbit_per_s)
@@ -160,7 +160,7 @@ class Links:
             self.wire = wire.laid(self.lab.pids[wire.NAME])
         return revived
 
-    def _measure(self, limits: Limits) -> Found:
+    def _measure(self, limits: Limits) -> Probe:
         number = min(int(limits.mbit_per_s * _SECONDS_OF_BYTES / _BITS), _MOST_BYTES) or _BYTES_WITHOUT_LIMIT
         fewest, most = _MESSAGES
         messages = max(fewest, min(most, _MESSAGES_MS // (limits.rtt_ms or 1)))
@@ -170,7 +170,7 @@ class Links:
         with self._caller(link) as caller:
             round_trip = min(caller.round_trip() for _ in range(messages))
             rates = [number * _BITS / (call(number) - round_trip) for call in (caller.send, caller.fetch)]
-        return Found(round_trip * 1e3, without * 1e3, *rates)
+        return Probe(round_trip * 1e3, without * 1e3, *rates)
 
     def _caller(self, address: str) -> echo.Caller:
         call = partial(echo.Caller, address)

@@ -35,6 +35,7 @@ from harness.worker.measure import cores_used
 from harness.worker.messages import Failed, Job
 
 _BYTES_A_RUN = 1_000_000  # for rows, logs and environment.json
+_SAID = {Unavailable: Status.UNAVAILABLE, NotNow: Status.AGAIN, NotConvertible: Status.MISMATCH}
 _LONGEST_ERROR = 500  # characters of a reason in runs.csv; the whole text is in the run's logs
 
 
@@ -182,12 +183,8 @@ def _outcome(session: SuiteSession, run: Run) -> Outcome:
         outcome = _measured(session, run)
     except Stop as error:
         raise Stop(f"{error}; see to it, {session.goes_on}") from None
-    except Unavailable as error:
-        outcome = Outcome(Status.UNAVAILABLE, str(error))
-    except NotNow as error:
-        outcome = Outcome(Status.AGAIN, str(error))
-    except NotConvertible as error:
-        outcome = Outcome(Status.MISMATCH, str(error))
+    except (Unavailable, NotNow, NotConvertible) as error:
+        outcome = Outcome(_SAID[type(error)], str(error))
     except NoAnswer as error:
         outcome, hung = Outcome(Status.TIMEOUT, str(error)), True
     except Exception as error:

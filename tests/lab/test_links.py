@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.lab import echo, links, wire
-from harness.lab.links import Found, Limits, Links, Off
+from harness.lab.links import Probe, Limits, Links, Off
 from harness.lab.wire import NoWire
 from harness.model import LabError
 from harness.report.round_trips import slope
@@ -233,22 +233,22 @@ def test_a_link_within_ten_percent_is_as_asked_and_one_further_off_is_not(
     rtt_ms: int, mbit_per_s: int, slower: float, rate: float
 ) -> None:
     asked = Limits(rtt_ms, mbit_per_s)
-    good = Found(rtt_ms * slower, 0.05, mbit_per_s * rate, mbit_per_s * rate)
+    good = Probe(rtt_ms * slower, 0.05, mbit_per_s * rate, mbit_per_s * rate)
     assert good.off(asked) == ""
-    assert f"{mbit_per_s} Mbit/s received" in Found(rtt_ms, 0.05, mbit_per_s, mbit_per_s * 0.8).off(asked)
-    assert f"{mbit_per_s} Mbit/s sent" in Found(rtt_ms, 0.05, mbit_per_s * 1.2, mbit_per_s).off(asked)
-    assert f"round trip of {rtt_ms} ms" in Found(rtt_ms * 0.8, 0.05, mbit_per_s, mbit_per_s).off(asked)
-    assert f"round trip of {rtt_ms} ms" in Found(rtt_ms * 1.2 + 0.2, 9.0, mbit_per_s, mbit_per_s).off(asked)
+    assert f"{mbit_per_s} Mbit/s received" in Probe(rtt_ms, 0.05, mbit_per_s, mbit_per_s * 0.8).off(asked)
+    assert f"{mbit_per_s} Mbit/s sent" in Probe(rtt_ms, 0.05, mbit_per_s * 1.2, mbit_per_s).off(asked)
+    assert f"round trip of {rtt_ms} ms" in Probe(rtt_ms * 0.8, 0.05, mbit_per_s, mbit_per_s).off(asked)
+    assert f"round trip of {rtt_ms} ms" in Probe(rtt_ms * 1.2 + 0.2, 9.0, mbit_per_s, mbit_per_s).off(asked)
 
 
 def test_of_several_tries_the_shortest_round_trip_and_the_nearest_rate_count() -> None:
-    one, other = Found(3.0, 0.2, 80.0, 101.0), Found(2.0, 0.3, 99.0, 130.0)
-    assert one.and_again(other, Limits(2, 100)) == Found(2.0, 0.2, 99.0, 101.0)
-    assert one.and_again(other, Limits(2, 0)) == Found(2.0, 0.2, 99.0, 130.0)
+    one, other = Probe(3.0, 0.2, 80.0, 101.0), Probe(2.0, 0.3, 99.0, 130.0)
+    assert one.and_again(other, Limits(2, 100)) == Probe(2.0, 0.2, 99.0, 101.0)
+    assert one.and_again(other, Limits(2, 0)) == Probe(2.0, 0.2, 99.0, 130.0)
 
 
 def test_a_link_without_limits_is_never_off() -> None:
-    assert Found(7.0, 5.0, 1.0, 1.0).off(Limits(0, 0)) == ""
+    assert Probe(7.0, 5.0, 1.0, 1.0).off(Limits(0, 0)) == ""
 
 
 def test_an_answer_that_breaks_off_is_an_error() -> None:
