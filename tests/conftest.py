@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 from harness.lab.embedded import EmbeddedLab
@@ -23,6 +24,10 @@ from tests.scripts import opened as running_scripts
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGQUIT, signal.SIGHUP):
     signal.signal(number, signal.SIG_DFL)
+
+# Machines are busy with other tests: how long an example takes says nothing.
+settings.register_profile("lab", deadline=None)
+settings.load_profile("lab")
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

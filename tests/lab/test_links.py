@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.lab import echo, links, wire
-from harness.lab.links import Probe, Limits, Links, Off
+from harness.lab.links import Limits, Links, Off, Probe
 from harness.lab.wire import NoWire
 from harness.model import LabError
 from harness.report.round_trips import slope
