@@ -1,7 +1,5 @@
 """The rig of loads and unloads: what is done beside a run is done, seen, and gone afterwards."""
 
-from pathlib import Path
-
 import pytest
 
 from harness.model import LabError
@@ -71,30 +69,37 @@ def test_a_database_that_cannot_sum_or_be_watched_is_left_out(monkeypatch, lacks
     assert cluster.lacking(case(LOAD, "analytics_metrics", rows=10, workers=1, **parameters)) == found
 
 
+PLAIN = {"postgres.dask.load_copy", "clickhouse.dask.load_insert"}
+BY_PARTS = {"postgres.dask.unload_by_parts", "clickhouse.dask.unload_by_parts"}
+ONCE = {"postgres.dask.load_copy_once", "clickhouse.dask.load_insert_once"}
+ONE_MOMENT = {"postgres.dask.unload_one_moment", "clickhouse.dask.unload_one_moment"}
+TOO_LATE = "expected a worker to be killed"  # in the moment between its commit and its word to the engine
+TRIES = 3
+
+
 @pytest.mark.long
+@pytest.mark.alone  # on a busy machine a moment is over before it is seen
 @pytest.mark.timeout(900)
 def test_killed_workers_and_changed_tables_come_out_as_they_should(lab, environment, tmp_path):
+    """Rows that are there twice, or of two moments, are seen in one of some tries; of the careful ways never."""
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "beside.toml").write_text(SUITE)
-    done = lab(
-        *("run", "beside", "--size", "smoke"),
-        env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites")},
-        timeout=880,
-    )
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    rows = {row.transport: row for row in runs_csv.load(folder / "runs.csv")}
-    found = {name: str(row.status) for name, row in rows.items()}
-    assert found == {
-        "postgres.dask.load_copy": "mismatch",
-        "postgres.dask.load_copy_once": "ok",
-        "clickhouse.dask.load_insert": "mismatch",
-        "clickhouse.dask.load_insert_once": "ok",
-        "postgres.dask.unload_by_parts": "mismatch",
-        "postgres.dask.unload_one_moment": "ok",
-        "clickhouse.dask.unload_by_parts": "mismatch",
-        "clickhouse.dask.unload_one_moment": "ok",
-    }, done.stdout + done.stderr
-    for name, row in rows.items():
-        assert (row.details["found_rows"] == row.details["expected_rows"]) == row.ok, (name, row.details)
-        assert row.experiment == "change" or row.details["killed"] == 1
-    assert not (folder / "unloaded").exists()
+    still = PLAIN | BY_PARTS | ONCE | ONE_MOMENT
+    for number in range(TRIES):
+        results = tmp_path / f"results-{number}"
+        own = environment | {"LAB_SUITES_DIR": str(tmp_path / "suites"), "LAB_RESULTS_DIR": str(results)}
+        lab("run", "beside", "--size", "smoke", "--only", ",".join(sorted(still)), env=own, timeout=280)
+        (folder,) = results.iterdir()
+        rows = {row.transport: row for row in runs_csv.load(folder / "runs.csv")}
+        assert rows.keys() == still
+        assert not (folder / "unloaded").exists()
+        for name in still - (PLAIN | BY_PARTS):
+            assert rows[name].ok or (name in ONCE and TOO_LATE in rows[name].error), (name, rows[name].error)
+        still = {name for name, row in rows.items() if row.ok == (name in PLAIN | BY_PARTS) or TOO_LATE in row.error}
+        for name in rows.keys() - still:
+            details = rows[name].details
+            assert (details["found_rows"] == details["expected_rows"]) == rows[name].ok, (name, details)
+            assert rows[name].experiment == "change" or details["killed"] == 1
+        if not still:
+            return
+    pytest.fail(f"expected a worker that was killed in time and a change that was seen in {TRIES} tries of {still}")
