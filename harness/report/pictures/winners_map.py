@@ -17,6 +17,7 @@ _GAP = 0.12  # inches between a line's name and its cells
 _LEFT = 2.2  # inches that the names of lines take at most
 _LINE, _AROUND = 0.145, 0.2  # inches a line of a cell's text takes, and those above and below all of them
 _MARGIN = 0.035  # inches on each side of a cell
+_BOLD = 1.15  # how much wider bold letters are
 _SHOWN, _FADED = 0.42, 0.10  # how much of a winner's colour is in its cell, the rest is white
 _COLOURS = style.COLOURS[:-1]  # but black, whose lighter shade is grey
 _DASH = (0, (3, 2))
@@ -32,7 +33,7 @@ def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
     wide = (style.WIDTH - left - 0.15) / max(len(found.columns), 1)
     room = wide - 6 * _MARGIN
     texts = [[_text(cell, room) for cell in line] for line in found.cells]
-    heads = [in_lines(head, room) for head in found.columns]
+    heads = [_in_words(head, room / _BOLD) for head in found.columns]
     heights = [
         max(text.count("\n") + 1 for text in (label, *row)) * _LINE + _AROUND
         for label, row in zip(labels, texts, strict=True)
@@ -62,9 +63,12 @@ def caption(conditions: Sequence[str]) -> str:
 def _text(cell: WinnerCell | None, room: float) -> str:
     if cell is None:
         return ""
-    # An id's words may be longer than a column is wide.
-    name = in_lines(cell.name.replace("_", "_ "), room).replace("_ ", "_")
-    return "\n".join(part for part in (name, in_lines(cell.figure, room)) if part)
+    return "\n".join(part for part in (_in_words(cell.name, room), in_lines(cell.figure, room)) if part)
+
+
+def _in_words(name: str, room: float) -> str:
+    """Return a name in lines; an id, which may be longer than a column is wide, also between its words."""
+    return in_lines(name.replace("_", "_ "), room).replace("_ ", "_")
 
 
 def _legend(found: WinnersMap) -> list[Entry]:
