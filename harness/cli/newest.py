@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from harness.results.folder import StoredRun
     from harness.suites.suite import Suite
 
-_SUITE, _OF_ROWS = "matrix", "crossings"
+_SUITE, OF_ROWS, OF_NETWORKS = "matrix", "crossings", "networks"
+
+
+class NoRun(LabError):
+    """No run of this machine answers, and none came with the lab."""
 
 
 def show(chosen: settings.Settings, console: Console) -> None:
@@ -35,7 +39,7 @@ def show(chosen: settings.Settings, console: Console) -> None:
     suite = suite_files.load(chosen.suites_dir, _SUITE)
     wanted = suite.answers
     run, summaries = _found(chosen, suite, lambda run, summaries: bool(wanted and answers(wanted, run.rows, summaries)))
-    last = [*_said(chosen, suite, run), _your_own()]
+    last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
     room = closing.LINES - closing.lines(last, console.width)
     for one in closing.closing(suite, run.rows, summaries, console.width, room, short=True).tables:
         console.print(one)
@@ -43,29 +47,40 @@ def show(chosen: settings.Settings, console: Console) -> None:
         typer.echo(line)
 
 
-def show_at(chosen: settings.Settings, console: Console, rows: int, to: str, of: str, frame: str) -> None:
+def show_at(
+    chosen: settings.Settings,
+    console: Console,
+    rows: int | None,
+    to: str,
+    of: str,
+    frame: str,
+    network: Mapping[str, str] | None = None,
+) -> None:
     """Print who is the fastest at so many rows, in the directions asked for: all databases where none is named.
 
-    Raises LabError where there is no run of several sizes, or it has none of the directions.
+    Over a network, if one is named by its parameters; without rows, at the most that were run over it. Raises NoRun
+    where there is no run of such cases, or it has none of the directions.
     """
     from harness.report.at_rows import at_rows, table
     from harness.report.curves import directions
     from harness.report.tables import printable
     from harness.suites import suite_files
 
-    if rows < 1:
+    if rows is not None and rows < 1:
         raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
-    suite = suite_files.load(chosen.suites_dir, _OF_ROWS)
+    suite = suite_files.load(chosen.suites_dir, OF_ROWS)
+    experiments = [OF_NETWORKS] if network else suite.crossings.experiments if suite.crossings else []
 
     def answered(run: StoredRun, summaries: list[Summary]) -> list[AtRows]:
-        every = directions(run.rows, summaries, suite.crossings.experiments if suite.crossings else ())
-        asked = [one for one in every if one.frame == frame and _wanted(one, to, of)]
-        return [found for one in asked if (found := at_rows(one, rows))]
+        every = directions(run.rows, summaries, experiments)
+        over = [one for one in every if not network or one.parameters == network]
+        asked = [one for one in over if one.frame == frame and _wanted(one, to, of)]
+        return [found for one in asked if (found := at_rows(one, rows or max(map(max, one.curves.values()))))]
 
     run, summaries = _found(chosen, suite, lambda run, summaries: bool(answered(run, summaries)))
     found = answered(run, summaries)
-    console.print(printable(table(found, rows), console.width))
-    for line in [*_said(chosen, suite, run), _your_own()]:
+    console.print(printable(table(found, rows, network or {}), console.width))
+    for line in [*_said(chosen, suite, run, experiments), _your_own()]:
         typer.echo(line)
 
 
@@ -91,18 +106,18 @@ def _found(
             if fits(run, summaries):
                 return run, summaries
     name = "" if suite.name == _SUITE else f" {suite.name}"
-    raise LabError(
+    raise NoRun(
         f"expected a run of suite {suite.name} of this machine in {chosen.results_dir}, found none that answers; "
         f"lab run{name} makes one"
     )
 
 
-def _said(chosen: settings.Settings, suite: Suite, run: StoredRun) -> list[str]:
-    """Return what these answers are of: which run, made where, on which data."""
+def _said(chosen: settings.Settings, suite: Suite, run: StoredRun, experiments: Sequence[str]) -> list[str]:
+    """Return what these answers are of: which run, made where, on which data of these experiments."""
     from harness.report import markdown
     from harness.results import folder as folders
 
-    data = _data(suite, run)
+    data = _data(run, experiments)
     if run.folder != folders.reference(chosen.results_dir, suite.name):
         return [f"from run {run.name}, the newest of this machine, lab {run.environment['lab']}, on {data}"]
     where = markdown.machine(run.environment["machine"])
@@ -113,12 +128,10 @@ def _said(chosen: settings.Settings, suite: Suite, run: StoredRun) -> list[str]:
     ]
 
 
-def _data(suite: Suite, run: StoredRun) -> str:
+def _data(run: StoredRun, experiments: Sequence[str]) -> str:
     """Name the data of the answers: the lab's own table, or a person's frame with its columns."""
     from harness.datasets.own.data import NAME
 
-    experiments = [suite.answers.experiment] if suite.answers else []
-    experiments += suite.crossings.experiments if suite.crossings else []
     sizes: dict[str, int] = {}
     for row in run.rows:
         if row.ok and row.experiment in experiments:

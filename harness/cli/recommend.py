@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from harness import settings
-from harness.cli import newest
+from harness.cli import network, newest
 from harness.cli.app import app, explained, new_console
 from harness.model import LabError
 from harness.recommend.budget import BUDGET
@@ -41,6 +41,7 @@ def recommend(
     max_memory: Annotated[str | None, typer.Option(help="what a transport may take, such as 1GB")] = None,
     key: Annotated[str, typer.Option(help="columns of the table's key, with commas; none if not given")] = "",
     rows: Annotated[int | None, typer.Option(help="a sample of so many; without data: for so many rows")] = None,
+    over: Annotated[str, typer.Option("--network", help="without data: over such a network, as 10ms,1Gbit")] = "",
     names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of columns in results")] = True,
     script: Annotated[Path | None, typer.Option(help="write the winner here, as a program that runs")] = None,
     table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called, or frame")] = "",
@@ -49,8 +50,10 @@ def recommend(
     """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
     started, chosen, console = time.monotonic(), settings.load(), new_console()
     if data is None and query is None:
-        newest.show(chosen, console) if rows is None else newest.show_at(chosen, console, rows, to, of, frame)
+        _without_data(chosen, console, rows, to, of, frame, over)
         return
+    if over:
+        raise LabError("expected --network without data: a race is run over loopback, or to the servers as they are")
     from harness.cli.own import own_data
     from harness.recommend import asking
 
@@ -69,6 +72,21 @@ def recommend(
         write(script, found, own.with_names(), Source(data, query or ""), table)
         last.insert(0, f"the winner as a program: {script}")
     show(console, found, last)
+
+
+def _without_data(
+    chosen: settings.Settings, console: Console, rows: int | None, to: str, of: str, frame: str, over: str
+) -> None:
+    from harness.recommend import asking
+
+    if over or rows is not None:  # before anything is run: all databases where none is named
+        asking.wish(to if to or of else next(iter(SYSTEMS)), of, frame)
+    if over:
+        network.show(chosen, console, over, rows, to, of, frame)
+    elif rows is not None:
+        newest.show_at(chosen, console, rows, to, of, frame)
+    else:
+        newest.show(chosen, console)
 
 
 def _require_writable(script: Path, query: str | None, of: str, table: str) -> None:

@@ -65,7 +65,7 @@ def run(
             origin = plans.origins_on_own_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
         request = _new(plan, known, "external" if external else chosen.kind, own)
-    if not _perform(chosen, replace(request, traces=known.traces), known):
+    if not perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
 
 
@@ -99,7 +99,7 @@ def _was_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
+def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
     """Do the runs, write the report, print the answers; return whether nothing went wrong."""
     from harness.run import progress, runner
     from harness.run.suite_run import open_run

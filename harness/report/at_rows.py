@@ -8,7 +8,7 @@ and marginal cost, or, where nobody costs as a line says, the fastest at the lar
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.report.answer_tables import route
@@ -16,6 +16,7 @@ from harness.report.cells import LOSES, significant
 from harness.report.costs import STRAIGHT, costs
 from harness.report.crossings import not_slower
 from harness.report.curves import Curve, Direction
+from harness.report.points import described
 from harness.report.text_tables import TextTable
 
 _HEAD = ("from, to", "fastest", "s", "told by", "not shown slower there")
@@ -65,12 +66,14 @@ def at_rows(direction: Direction, rows: int) -> AtRows | None:
     return AtRows(direction, best, seconds[best] if known else None, told_by, tuple(alike), unsure)
 
 
-def table(found: Iterable[AtRows], rows: int) -> TextTable:
-    """Return the answers as one table."""
+def table(found: Iterable[AtRows], rows: int | None, network: Mapping[str, str]) -> TextTable:
+    """Return the answers as one table: for so many rows, or None for the most that were run; over a network, if any."""
     lines = tuple(
         (route(one.direction), _named(one), significant(one.seconds), one.told_by, _beside(one)) for one in found
     )
-    title = f"The fastest transport for {rows:,} row{'s' if rows > 1 else ''}"
+    of_rows = f"{rows:,} row{'s' if rows > 1 else ''}" if rows else "the most rows that were run"
+    over = " and ".join(described(name, value) for name, value in network.items() if value != "0")
+    title = f"The fastest transport for {of_rows}" + (f" over {over}" if over else "")
     return TextTable(title, _HEAD, lines, (_NOTE,), wide=frozenset({0, 1, 3, 4}), names=frozenset({1, 4}))
 
 

@@ -1,0 +1,63 @@
+"""`lab recommend --network`: who is the fastest over a network, from a run that has it, else from one made now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import typer
+from rich.console import Console
+
+from harness import settings
+from harness.cli import newest, runs
+from harness.model import LabError, Value
+
+_ROUND_TRIP = re.compile(r"(\d+) ?ms", re.IGNORECASE)
+_RATE = re.compile(r"(\d+) ?([mg])bit(/s)?", re.IGNORECASE)
+_SIZE = "default"
+
+
+def show(
+    chosen: settings.Settings, console: Console, network: str, rows: int | None, to: str, of: str, frame: str
+) -> None:
+    """Print who is the fastest over a network such as `10ms,1Gbit`; where no run tells, run its cases first.
+
+    Raises LabError: no such network, or a lab that cannot make it.
+    """
+    parameters = parsed(network)
+    try:
+        newest.show_at(chosen, console, rows, to, of, frame, parameters)
+    except newest.NoRun:
+        typer.echo(f"no run has the network {network} yet: it is run now")
+        _run(chosen, parameters, rows)
+        newest.show_at(chosen, console, rows, to, of, frame, parameters)
+
+
+def parsed(network: str) -> dict[str, str]:
+    """Return the parameters of a network; what is not said adds nothing, or limits nothing. Raises LabError."""
+    found: dict[str, str] = {}
+    for part in map(str.strip, network.split(",")):
+        if (trip := _ROUND_TRIP.fullmatch(part)) and "rtt_ms" not in found:
+            found["rtt_ms"] = str(int(trip[1]))
+        elif (rate := _RATE.fullmatch(part)) and "mbit_per_s" not in found:
+            found["mbit_per_s"] = str(int(rate[1]) * (1_000 if rate[2].lower() == "g" else 1))
+        else:
+            raise LabError(
+                "expected a network as its round trip in whole milliseconds and its rate, such as 10ms,1Gbit or "
+                f'50ms or 100Mbit, found "{network}"'
+            )
+    return {"rtt_ms": "0", "mbit_per_s": "0"} | found
+
+
+def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | None) -> None:
+    """Run the experiment of networks over this one alone, and leave an ordinary run."""
+    from harness.run import plan as plans
+    from harness.run.suite_run import RunRequest
+    from harness.suites import suite_files
+
+    suite = suite_files.load(chosen.suites_dir, newest.OF_ROWS)
+    plan = plans.of_size(suite, _SIZE, "*", chosen.seed, newest.OF_NETWORKS, rows, time_limit=chosen.time_limit)
+    values: dict[str, list[Value]] = {name: [int(value)] for name, value in parameters.items()}
+    parts = tuple(replace(part, parameters=part.parameters | values) for part in plan.experiments)
+    runs.perform(chosen, RunRequest(replace(plan, experiments=parts), suite.rig, chosen.kind), suite)
