@@ -54,7 +54,8 @@ def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_
         assert row.rows == 2_001 * (2 if several and row.operation == "read" else 1)
         if several:
             assert row.details["fastest_client_seconds"] <= row.details["slowest_client_seconds"] <= row.seconds
-            assert row.details["server_cpu_seconds"] > 0
+    # Of one run it may be less than the 10 ms in which a system counts it.
+    assert sum(row.details["server_cpu_seconds"] for row in rows if row.experiment == "clients") > 0
     parts = {row.parameters["insert_block_rows"]: row.details["parts"] for row in rows if row.experiment == "blocks"}
     assert 0 < parts["5000"] < parts["500"]
     assert next(row for row in rows if row.experiment == "commits").details["table_bytes"] > 100_000
