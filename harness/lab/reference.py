@@ -30,6 +30,8 @@ GREETING_SECONDS = 20.0  # for SELECT 1, which a server that is well answers in 
 _OPENING_SECONDS = 20.0  # an address that nobody is at is found in 5
 _CUT_SECONDS = 2.0  # for a call to notice that its connection is closed
 _CUT_AGAIN_SECONDS = 0.2
+# Connections that a call would not leave: to close or collect one under C code that is at it crashes the process.
+_ABANDONED: list[Any] = []
 _Answer = TypeVar("_Answer")
 _Socket = tuple[Any, Any]
 
@@ -39,11 +41,16 @@ class NoAnswer(LabError):
 
 
 def within(
-    seconds: float, system: str, what: str, call: Callable[[], _Answer], cut: Callable[[], object] = lambda: None
+    seconds: float,
+    system: str,
+    what: str,
+    call: Callable[[], _Answer],
+    cut: Callable[[], object] = lambda: None,
+    began: Callable[[threading.Thread], object] = lambda thread: None,
 ) -> _Answer:
     """Make a call in a thread and return its answer, or raise its error. Raises NoAnswer after `seconds`.
 
-    `cut` is then told to close the connection, also where a signal ends the waiting.
+    `cut` is then told to close the connection, also where a signal ends the waiting. `began` is told of the thread.
     """
     seconds = stopping.seconds_left(seconds)
     answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
@@ -56,6 +63,7 @@ def within(
 
     thread = threading.Thread(target=work, name=f"{system} {what}", daemon=True)
     thread.start()
+    began(thread)
     try:
         answer, error = answers.get(timeout=seconds)
     except BaseException as reason:
@@ -85,6 +93,7 @@ class Reference:
     def __init__(self, system: System, endpoints: dict[str, str], patience: float) -> None:
         self._system, self._client, self._endpoints, self._patience = system.name, system.client, endpoints, patience
         self._connection: Any = None
+        self._last: list[threading.Thread] = []  # the thread of the last call
         self._sockets = partial(_sockets, system.ports(endpoints))
         self._of_others = set(self._sockets())
 
@@ -123,7 +132,9 @@ class Reference:
     def close(self) -> None:
         """Give the connection up; a server that hangs or is gone does not hold this up."""
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if any(thread.is_alive() for thread in self._last):
+            _ABANDONED.append(connection)
+        elif connection is not None:
             with suppress(Exception):  # of a server that is gone: closing can fail in any way and does not matter
                 self._within(_CUT_SECONDS, "closing", connection.close)
 
@@ -133,7 +144,8 @@ class Reference:
         return connection
 
     def _within(self, seconds: float, what: str, call: Callable[[], _Answer]) -> _Answer:
-        return within(seconds, self._system, what, call, self._cut)
+        self._last.clear()
+        return within(seconds, self._system, what, call, self._cut, self._last.append)
 
     def _cut(self) -> None:
         """Close our connections to this server under whoever waits for them, but those there were before this one."""

@@ -1,0 +1,30 @@
+"""A reference connection that a call would not leave: it is given up, and never closed under that call."""
+
+import threading
+
+import pytest
+
+from harness.lab import reference
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.reference import NoAnswer, Reference
+from harness.systems import SYSTEMS
+
+
+def test_a_connection_is_not_closed_under_a_call_that_goes_on(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To close it there crashes clients in C, and the lab with them."""
+    monkeypatch.setattr(reference, "_CUT_SECONDS", 0.1)
+    one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 0.2)
+    one.greet()
+    closed: list[bool] = []
+    monkeypatch.setattr(one._connection, "close", lambda: closed.append(True))
+    goes_on, go = one._connection, threading.Event()
+    with pytest.raises(NoAnswer, match="did not answer within 0 s"):
+        one.ask(lambda _: go.wait(30))
+    one.close()
+    assert closed == []
+    assert goes_on in reference._ABANDONED
+    go.set()
+    one.greet()  # over a new one
+    one.close()
