@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.lines import Line2D
 
@@ -15,13 +14,13 @@ from harness.report.intervals import Interval
 from harness.report.pictures import scales
 from harness.report.pictures.cases import chosen
 from harness.report.pictures.quantities import Quantity, text
+from harness.report.pictures.scatter import HEIGHT, mark
 from harness.report.pictures.sheet import Entry, Sheet, sheet
 from harness.report.style import Look
 from harness.report.summarising import summarise
 from harness.results.row import Row
 from harness.suites.suite import Picture
 
-_HEIGHT = 4.6  # inches of the axes
 FIXED = Quantity("fixed", "fixed cost of a call", "s", False)
 MARGINAL = Quantity("marginal", "marginal cost of a row", "s", False)
 WHAT = "straight lines through the medians over the rows, bars: bootstrap intervals of both costs"
@@ -37,7 +36,7 @@ def draw_costs(picture: Picture, second: str, found: Sequence[Cost]) -> Sheet:
     """Draw one mark for each cost: left is a cheap call, below are cheap rows."""
     looks = style.looks(one.transport for one in found)
     legend = [_entry(name, look) for name, look in looks.items()]
-    drawn = sheet(picture.title, second, legend, 0.95, 0.3, _HEIGHT)
+    drawn = sheet(picture.title, second, legend, 0.95, 0.3, HEIGHT)
     for side, what, ends in (
         ("x", FIXED, [(one.fixed, one.fixed_interval) for one in found]),
         ("y", MARGINAL, [(one.marginal, one.marginal_interval) for one in found]),
@@ -45,32 +44,13 @@ def draw_costs(picture: Picture, second: str, found: Sequence[Cost]) -> Sheet:
         values = [value for middle, interval in ends for value in (middle, *(interval or ()))]
         scales.logarithmic(drawn.axes, "x" if side == "x" else "y", values, what)
     for one in found:
-        _mark(drawn, one, looks[one.transport])
+        x, y = (one.fixed, one.fixed_interval), (one.marginal, one.marginal_interval)
+        mark(drawn, x, y, looks[one.transport], _says(one))
     return drawn
 
 
 def _entry(name: str, look: Look) -> Entry:
     return Entry(Line2D([], [], color=look.colour, marker=look.marker, linestyle="none"), name)
-
-
-def _mark(drawn: Sheet, one: Cost, look: Look) -> None:
-    thin: dict[str, Any] = {"color": look.colour, "linewidth": 0.9, "alpha": 0.7, "zorder": 2}
-    if one.fixed_interval and one.marginal_interval:
-        drawn.axes.plot(one.fixed_interval, [one.marginal] * 2, **thin)
-        drawn.axes.plot([one.fixed] * 2, one.marginal_interval, **thin)
-    (dot,) = drawn.axes.plot(
-        [one.fixed],
-        [one.marginal],
-        linestyle="none",
-        marker=look.marker,
-        color=look.colour,
-        markeredgecolor="white",
-        markeredgewidth=0.6,
-        markersize=7,
-        zorder=3,
-        clip_on=False,
-    )
-    drawn.says(_says(one), dot)
 
 
 def _says(one: Cost) -> str:

@@ -10,20 +10,20 @@ from matplotlib.patches import Patch, Rectangle
 
 from harness.report import style
 from harness.report.pictures.bars import in_even_lines
-from harness.report.pictures.outcomes import OutcomeCell, Outcomes, Verdict
+from harness.report.pictures.outcomes import Outcomes, Verdict
 from harness.report.pictures.sheet import Entry, Sheet, sheet, width
 from harness.suites.suite import Picture
 
 CELL = "each cell is the worst of a transport's runs"
 _GAP = 0.12  # inches between a line's name and its cells
 _LINE, _AROUND = 0.145, 0.17  # inches a line of a cell's text takes, and those above and below all of them
-_MARGIN = 0.035  # inches on each side of a cell
+MARGIN = 0.035  # inches on each side of a cell
 _BOLD = 1.1  # how much wider bold letters are
 
 
 @dataclass(frozen=True)
-class _Ink:
-    """How cells of a verdict are drawn: dark, light and empty ones are told apart without any colour, too."""
+class Ink:
+    """How a cell is drawn: dark, light and empty ones are told apart without any colour, too."""
 
     face: str
     edge: str
@@ -33,10 +33,10 @@ class _Ink:
 
 
 _INKS = {
-    Verdict.RIGHT: _Ink("#cfeadf", "#009E73", style.INK),
-    Verdict.WRONG: _Ink("#a33c00", "#a33c00", "white", "bold"),  # 6.6:1
-    Verdict.GAVE_UP: _Ink("white", "#0072B2", style.INK, dash=(0, (4, 2))),
-    Verdict.UNTRIED: _Ink("white", style.LINES, style.QUIET),
+    Verdict.RIGHT: Ink("#cfeadf", "#009E73", style.INK),
+    Verdict.WRONG: Ink("#a33c00", "#a33c00", "white", "bold"),  # 6.6:1
+    Verdict.GAVE_UP: Ink("white", "#0072B2", style.INK, dash=(0, (4, 2))),
+    Verdict.UNTRIED: Ink("white", style.LINES, style.QUIET),
 }
 
 
@@ -45,7 +45,7 @@ def grid(picture: Picture, second: str, found: Outcomes) -> Sheet:
     labels = [in_even_lines(line.name) for line in found.lines]
     left = max((width(label, style.SMALL) for label in labels), default=0.0) + 0.15 + _GAP
     wide = (style.WIDTH - left - 0.15) / max(len(found.values), 1)  # inches of a column
-    room = (wide - 6 * _MARGIN) / _BOLD
+    room = (wide - 6 * MARGIN) / _BOLD
     texts = [[in_lines(cell.marked if cell else "", room) for cell in line.cells] for line in found.lines]
     heads = [in_lines(head, room) for head in found.heads]
     heights = [
@@ -63,7 +63,7 @@ def grid(picture: Picture, second: str, found: Outcomes) -> Sheet:
     for line, row, top, height in zip(found.lines, texts, places, heights, strict=True):
         for column, (cell, text) in enumerate(zip(line.cells, row, strict=True)):
             if cell:
-                _cell(drawn, cell, text, column, top, height, wide)
+                draw_cell(drawn, _INKS[cell.verdict], text, cell.says, (column, top), height, wide)
     return drawn
 
 
@@ -108,12 +108,15 @@ def frame(drawn: Sheet, columns: int, height: float) -> None:
         side.set_visible(False)
 
 
-def _cell(drawn: Sheet, cell: OutcomeCell, text: str, column: int, top: float, height: float, wide: float) -> None:
-    ink, gap = _INKS[cell.verdict], _MARGIN / wide
+def draw_cell(
+    drawn: Sheet, ink: Ink, text: str, says: str, corner: tuple[int, float], height: float, wide: float
+) -> None:
+    """Draw a cell of a column so many inches wide, with its text; it says `says` when it is pointed at."""
+    (column, top), gap = corner, MARGIN / wide
     box = Rectangle(
-        (column + gap, top + _MARGIN),
+        (column + gap, top + MARGIN),
         1 - 2 * gap,
-        height - 2 * _MARGIN,
+        height - 2 * MARGIN,
         facecolor=ink.face,
         edgecolor=ink.edge,
         linestyle=ink.dash,
@@ -131,4 +134,4 @@ def _cell(drawn: Sheet, cell: OutcomeCell, text: str, column: int, top: float, h
         weight=ink.weight,
         linespacing=1.15,
     )
-    drawn.says(cell.says, box, written)
+    drawn.says(says, box, written)

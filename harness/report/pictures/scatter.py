@@ -16,7 +16,8 @@ from harness.report.pictures.sheet import Entry, Sheet, sheet
 from harness.report.style import Look
 from harness.suites.suite import Picture, PublishedFigure
 
-_HEIGHT = 4.6  # inches of the axes
+HEIGHT = 4.6  # inches of the axes
+Ends = tuple[float, float] | None  # of a figure: its range or interval
 
 
 def scatter(
@@ -30,18 +31,15 @@ def scatter(
     across, up = quantity(picture.x), quantity(picture.y)
     drawable = [case for case in cases if has_mark(picture, case)]
     markers = dict(zip(sorted({case.dash for case in cases}), style.MARKERS * len(cases), strict=False))
-    drawn = sheet(picture.title, second, _legend(picture, cases, drawable, looks, markers), 0.85, 0.3, _HEIGHT)
+    drawn = sheet(picture.title, second, _legend(picture, cases, drawable, looks, markers), 0.85, 0.3, HEIGHT)
     _scale(drawn.axes, "x", [case.x for case in drawable if case.x], across, picture.log)
     _scale(drawn.axes, "y", [case.y for case in drawable if case.y], up, picture.log)
     for case in drawable:
         marker = markers[case.dash] if picture.dash else looks[case.colour].marker
-        _mark(
-            drawn,
-            case,
-            looks[case.colour],
-            marker,
-            saying(case, [(case.x, across), (case.y, up)], picture.statistic),
-        )
+        assert case.x  # only cases with both figures are drawn
+        assert case.y
+        x, y = ((one.middle, (one.low, one.high)) for one in (case.x, case.y))
+        mark(drawn, x, y, looks[case.colour], saying(case, [(case.x, across), (case.y, up)], picture.statistic), marker)
     return drawn
 
 
@@ -78,17 +76,20 @@ def _legend(
     return entries
 
 
-def _mark(drawn: Sheet, case: CaseMark, look: Look, marker: str, says: str) -> None:
-    assert case.x  # only cases with both figures are drawn
-    assert case.y
+def mark(
+    drawn: Sheet, x: tuple[float, Ends], y: tuple[float, Ends], look: Look, says: str, marker: str | None = None
+) -> None:
+    """Draw a mark at two figures, and thin bars from end to end of both where they have ends."""
     thin: dict[str, Any] = {"color": look.colour, "linewidth": 0.9, "alpha": 0.7, "zorder": 2}
-    drawn.axes.plot([case.x.low, case.x.high], [case.y.middle] * 2, **thin)
-    drawn.axes.plot([case.x.middle] * 2, [case.y.low, case.y.high], **thin)
+    (across, ends_across), (up, ends_up) = x, y
+    if ends_across and ends_up:
+        drawn.axes.plot(ends_across, [up] * 2, **thin)
+        drawn.axes.plot([across] * 2, ends_up, **thin)
     (dot,) = drawn.axes.plot(
-        [case.x.middle],
-        [case.y.middle],
+        [across],
+        [up],
         linestyle="none",
-        marker=marker,
+        marker=marker or look.marker,
         color=look.colour,
         markeredgecolor="white",
         markeredgewidth=0.6,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 
 from harness.report import style
-from harness.report.pictures.grid import frame, in_lines
+from harness.report.pictures.grid import MARGIN, Ink, draw_cell, frame, in_lines
 from harness.report.pictures.sheet import Entry, Sheet, sheet, width
 from harness.report.pictures.winners import WinnerCell, WinnersMap, by_winner
 from harness.suites.suite import Picture
@@ -16,7 +16,6 @@ from harness.suites.suite import Picture
 _GAP = 0.12  # inches between a line's name and its cells
 _LEFT = 2.2  # inches that the names of lines take at most
 _LINE, _AROUND = 0.145, 0.2  # inches a line of a cell's text takes, and those above and below all of them
-_MARGIN = 0.035  # inches on each side of a cell
 _BOLD = 1.15  # how much wider bold letters are
 _SHOWN, _FADED = 0.42, 0.10  # how much of a winner's colour is in its cell, the rest is white
 _COLOURS = style.COLOURS[:-1]  # but black, whose lighter shade is grey
@@ -31,7 +30,7 @@ def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
     labels = [in_lines(name, _LEFT) for name in found.lines]
     left = max((width(label, style.SMALL) for label in labels), default=0.0) + 0.15 + _GAP
     wide = (style.WIDTH - left - 0.15) / max(len(found.columns), 1)
-    room = wide - 6 * _MARGIN
+    room = wide - 6 * MARGIN
     texts = [[_text(cell, room) for cell in line] for line in found.cells]
     heads = [_in_words(head, room / _BOLD) for head in found.columns]
     heights = [
@@ -51,7 +50,8 @@ def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
     for line, row, top, height in zip(found.cells, texts, tops, heights, strict=True):
         for column, (cell, text) in enumerate(zip(line, row, strict=True)):
             if cell:
-                _cell(drawn, cell, text, colours.get(cell.name, "white"), (column, top), height, wide)
+                ink = _ink(cell, colours.get(cell.name, "white"))
+                draw_cell(drawn, ink, text, cell.says, (column, top), height, wide)
     return drawn
 
 
@@ -87,29 +87,7 @@ def _tint(colour: str, share: float) -> str:
     return to_hex((red, green, blue))
 
 
-def _cell(
-    drawn: Sheet, cell: WinnerCell, text: str, colour: str, corner: tuple[int, float], height: float, wide: float
-) -> None:
-    column, top = corner
-    gap = _MARGIN / wide
-    box = Rectangle(
-        (column + gap, top + _MARGIN),
-        1 - 2 * gap,
-        height - 2 * _MARGIN,
-        facecolor=_tint(colour, _SHOWN if cell.shown else _FADED),
-        edgecolor=colour if cell.fastest else style.LINES,
-        linestyle="-" if cell.shown else _DASH,
-        linewidth=1.0,
-    )
-    drawn.axes.add_patch(box)
-    written = drawn.axes.text(
-        column + 0.5,
-        top + height / 2,
-        text,
-        ha="center",
-        va="center",
-        size=style.SMALL,
-        color=style.INK if cell.shown else style.QUIET,
-        linespacing=1.15,
-    )
-    drawn.says(cell.says, box, written)
+def _ink(cell: WinnerCell, colour: str) -> Ink:
+    shown = cell.shown
+    face, edge = _tint(colour, _SHOWN if shown else _FADED), colour if cell.fastest else style.LINES
+    return Ink(face, edge, style.INK if shown else style.QUIET, dash="-" if shown else _DASH)
