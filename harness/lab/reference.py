@@ -132,9 +132,13 @@ class Reference:
     def close(self) -> None:
         """Give the connection up; a server that hangs or is gone does not hold this up."""
         connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        for thread in self._last:
+            thread.join(_CUT_AGAIN_SECONDS)  # one that has answered ends a moment later
         if any(thread.is_alive() for thread in self._last):
             _ABANDONED.append(connection)
-        elif connection is not None:
+        else:
             with suppress(Exception):  # of a server that is gone: closing can fail in any way and does not matter
                 self._within(_CUT_SECONDS, "closing", connection.close)
 

@@ -28,3 +28,19 @@ def test_a_connection_is_not_closed_under_a_call_that_goes_on(
     go.set()
     one.greet()  # over a new one
     one.close()
+
+
+def test_a_connection_whose_calls_have_answered_is_closed(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the thread of the last call has answered and not ended yet."""
+    before = list(reference._ABANDONED)
+    for _ in range(20):
+        one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 20.0)
+        one.greet()
+        closed: list[bool] = []
+        close = one._connection.close
+        monkeypatch.setattr(one._connection, "close", lambda closed=closed, close=close: closed.append(close() is None))
+        one.close()
+        assert closed == [True]
+    assert before == reference._ABANDONED
