@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 from rich.console import Console
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.results.folder import StoredRun
     from harness.suites.suite import Suite
 
+_Answers = TypeVar("_Answers")
 _SUITE, OF_ROWS, OF_NETWORKS = "matrix", "crossings", "networks"
 
 
@@ -38,7 +39,7 @@ def show(chosen: settings.Settings, console: Console) -> None:
 
     suite = suite_files.load(chosen.suites_dir, _SUITE)
     wanted = suite.answers
-    run, summaries = _found(chosen, suite, lambda run, summaries: bool(wanted and answers(wanted, run.rows, summaries)))
+    run, summaries, _ = _found(chosen, suite, lambda run, summaries: wanted and answers(wanted, run.rows, summaries))
     last = [*_said(chosen, suite, run, [wanted.experiment] if wanted else []), _your_own()]
     room = closing.LINES - closing.lines(last, console.width)
     for one in closing.closing(suite, run.rows, summaries, console.width, room, short=True).tables:
@@ -77,8 +78,7 @@ def show_at(
         asked = [one for one in over if one.frame == frame and _wanted(one, to, of)]
         return [found for one in asked if (found := at_rows(one, rows or max(map(max, one.curves.values()))))]
 
-    run, summaries = _found(chosen, suite, lambda run, summaries: bool(answered(run, summaries)))
-    found = answered(run, summaries)
+    run, _, found = _found(chosen, suite, answered)
     console.print(printable(table(found, rows, network or {}), console.width))
     for line in [*_said(chosen, suite, run, experiments), _your_own()]:
         typer.echo(line)
@@ -90,9 +90,12 @@ def _wanted(one: Direction, to: str, of: str) -> bool:
 
 
 def _found(
-    chosen: settings.Settings, suite: Suite, fits: Callable[[StoredRun, list[Summary]], bool]
-) -> tuple[StoredRun, list[Summary]]:
-    """Return the newest run that fits and was made here, whatever came from elsewhere since; else the reference."""
+    chosen: settings.Settings, suite: Suite, answered: Callable[[StoredRun, list[Summary]], _Answers]
+) -> tuple[StoredRun, list[Summary], _Answers]:
+    """Return the newest run that answers and was made here, whatever came from elsewhere since; else the reference.
+
+    With its summaries and what `answered` makes of both, which is empty where a run has no answer.
+    """
     from harness.machine.inventory import describe_machine
     from harness.report.summarising import summarise
     from harness.results import folder as folders
@@ -103,8 +106,8 @@ def _found(
     for run in folders.newest_first(chosen.results_dir, suite.name):
         if run.folder == reference or made_on(run.environment, machine):
             summaries = summarise(run.rows, suite.published)
-            if fits(run, summaries):
-                return run, summaries
+            if found := answered(run, summaries):
+                return run, summaries, found
     name = "" if suite.name == _SUITE else f" {suite.name}"
     raise NoRun(
         f"expected a run of suite {suite.name} of this machine in {chosen.results_dir}, found none that answers; "
