@@ -18,7 +18,7 @@ from harness.model import Status
 from harness.run.execution import COMMAND, Execution, Worker, measurement
 from harness.worker.measure import Memory, StopwatchReport
 from harness.worker.messages import Answer, Failed, Job, Measured, Numbers
-from harness.worker.meters import tree_cpu_seconds
+from harness.worker.meters import servers_cpu_seconds, spent_by_servers
 
 _LOOK_SECONDS = 0.05  # between looks whether a person has asked to stop
 _OTHER = "another client failed before all had begun"
@@ -32,16 +32,11 @@ class _Start:
         self.barrier = threading.Barrier(clients, action=self._begin)
 
     def _begin(self) -> None:
-        self._before = self._cpu_seconds()
-
-    def _cpu_seconds(self) -> float | None:
-        found = [tree_cpu_seconds(pid) for pid in self._pids]
-        return None if not found or None in found else sum(seconds or 0.0 for seconds in found)
+        self._before = servers_cpu_seconds(self._pids)
 
     def spent(self) -> Numbers:
         """Return `server_cpu_seconds` since the start, where they are known."""
-        before, after = self._before, self._cpu_seconds()
-        return {} if before is None or after is None else {"server_cpu_seconds": round(max(after - before, 0.0), 6)}
+        return spent_by_servers(self._before, servers_cpu_seconds(self._pids))
 
 
 def execute_together(

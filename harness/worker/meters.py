@@ -33,13 +33,13 @@ class Meters:
 
     def __enter__(self) -> Meters:
         self._workers = self._cpu_of_workers()
-        self._cpu = [tree_cpu_seconds(pid) for pid in self._pids]
+        self._cpu = servers_cpu_seconds(self._pids)
         self._wire = connections()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._wire_after = connections()
-        self._cpu_after = [tree_cpu_seconds(pid) for pid in self._pids]
+        self._cpu_after = servers_cpu_seconds(self._pids)
         self._workers_after = self._cpu_of_workers()
 
     def _cpu_of_workers(self) -> dict[int, float]:
@@ -53,10 +53,7 @@ class Meters:
         That of workers is of the processes of an engine that live when the call ends. The bytes are known of a client
         that keeps its connections open over the call, and opens no others.
         """
-        found: dict[str, int | float] = {}
-        if self._pids and None not in (*self._cpu, *self._cpu_after):
-            spent = sum(seconds or 0.0 for seconds in self._cpu_after) - sum(seconds or 0.0 for seconds in self._cpu)
-            found["server_cpu_seconds"] = round(max(spent, 0.0), 6)
+        found = spent_by_servers(self._cpu, self._cpu_after)
         if self._workers_after:
             spent = sum(seconds - self._workers.get(pid, 0.0) for pid, seconds in self._workers_after.items())
             found["workers_cpu_seconds"] = round(spent, 6)
@@ -83,6 +80,17 @@ def _bytes(descriptor: int) -> tuple[int, int]:
     with socket.socket(fileno=os.dup(descriptor)) as ours:
         info = ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
     return struct.unpack_from("Q", info, _SENT)[0], struct.unpack_from("Q", info, _RECEIVED)[0]
+
+
+def servers_cpu_seconds(pids: Iterable[int]) -> float | None:
+    """Return the CPU time of servers so far; None where there is none, or one is gone."""
+    found = [tree_cpu_seconds(pid) for pid in pids]
+    return None if not found or None in found else sum(seconds or 0.0 for seconds in found)
+
+
+def spent_by_servers(before: float | None, after: float | None) -> dict[str, int | float]:
+    """Return `server_cpu_seconds` between two readings, where both are known."""
+    return {} if before is None or after is None else {"server_cpu_seconds": round(max(after - before, 0.0), 6)}
 
 
 def tree_cpu_seconds(pid: int) -> float | None:
