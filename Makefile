@@ -85,7 +85,7 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 	@$(LAB) serve
 
 # Beside one another, each process with a lab (1.5 GB), whatever times nothing; then the rest, one after the other, and of
-# those that take long two at a time: they wait. The tests of a file stay in one process, which makes their fixtures once;
+# those that take long three at a time: they wait. The tests of a file stay in one process, which makes their fixtures once;
 # see tests/conftest.py.
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
@@ -100,7 +100,7 @@ test-long-beside: $(STAMP)
 	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone'
 
 test-long-alone: $(STAMP)
-	$(VENV)/bin/pytest -n 2 $(BESIDE) -m 'long and alone' $(ALONE)
+	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'long and alone' $(ALONE)
 
 test-all: test test-long ## Run all tests
 

@@ -75,7 +75,7 @@ def test_a_random_table_comes_back_as_it_was(
 ) -> None:
     writer, reader = registry.one(write), registry.one(read)
 
-    @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(random_tables(kinds_for(writer, reader)))
     def comes_back(drawn: tuple[dict[str, str], list[list[Any]]]) -> None:
         columns, rows = drawn

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from statistics import fmean
 
-SPREAD, FREEDOM = 0.11, 3.0  # s0 and d0, of the reference run of the matrix; tests/recommend/test_spread.py
+SPREAD, FREEDOM = 0.11, 3.0  # s0 and d0, of a whole run of matrix: docs/methodology.md, The race
 CONFIDENCE = 0.95
 
 

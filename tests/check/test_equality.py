@@ -54,7 +54,7 @@ def same_value(one, other):
     return type(one) is type(other) and one == other
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(rows=FRAMES, data=st.data())
 def test_one_changed_value_is_always_found_and_its_column_named(rows, data):
     row = data.draw(st.integers(0, len(rows) - 1))
@@ -68,7 +68,7 @@ def test_one_changed_value_is_always_found_and_its_column_named(rows, data):
     assert found[0].startswith(f"{name}: 1 of {len(rows)} values differ; first at k='{rows[row][0]}'")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=FRAMES, data=st.data())
 def test_a_changed_key_is_always_found_even_where_it_becomes_a_duplicate(rows, data):
     row = data.draw(st.integers(0, len(rows) - 1))
@@ -78,13 +78,13 @@ def test_a_changed_key_is_always_found_even_where_it_becomes_a_duplicate(rows, d
     assert compare(frame(rows), frame(changed))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=FRAMES, data=st.data())
 def test_the_order_of_rows_is_never_a_difference(rows, data):
     assert compare(frame(rows), frame(data.draw(st.permutations(rows)))) == []
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=FRAMES, data=st.data())
 def test_a_missing_or_duplicated_row_is_always_found(rows, data):
     row = data.draw(st.integers(0, len(rows) - 1))
@@ -95,7 +95,7 @@ def test_a_missing_or_duplicated_row_is_always_found(rows, data):
     assert compare(expected, frame([*rows, rows[row]])) == [f"expected {len(rows)} rows, found {len(rows) + 1}"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=FRAMES, data=st.data())
 def test_a_row_replaced_by_a_copy_of_another_is_always_found(rows, data):
     if len(rows) < 2:
@@ -105,7 +105,7 @@ def test_a_row_replaced_by_a_copy_of_another_is_always_found(rows, data):
     assert any(line.startswith("k: ") for line in compare(frame(rows), frame(changed)))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=FRAMES)
 def test_a_frame_that_went_through_polars_untouched_has_no_difference(rows):
     canonical, converted = canonicalise(frame(rows), KINDS)

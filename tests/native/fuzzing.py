@@ -13,4 +13,4 @@ TIMES = int(os.environ.get("LAB_FUZZ_TIMES", "1"))
 
 def examples(count: int) -> settings:
     """Try so many examples, at night many times as many; whatever one takes, and one fixture serves them all."""
-    return settings(max_examples=count * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+    return settings(max_examples=count * TIMES, suppress_health_check=list(HealthCheck))

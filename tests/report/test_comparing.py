@@ -91,7 +91,7 @@ def test_corrected_p_values_are_never_smaller_keep_their_order_and_stay_probabil
     assert min(corrected) == pytest.approx(min(1.0, len(values) * min(values)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SAMPLE, SAMPLE)
 def test_p_is_the_same_both_ways_and_never_below_what_so_many_runs_can_have(one, other):
     p = p_value(one, other)

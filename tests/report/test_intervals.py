@@ -11,7 +11,7 @@ from harness.report.intervals import called, median_interval, overlap, ratio_int
 
 SECONDS = st.floats(1e-3, 1e3).map(lambda value: float(f"{value:.6g}"))
 SAMPLE = st.lists(SECONDS, min_size=3, max_size=12)
-few_examples = settings(max_examples=25, deadline=None)
+few_examples = settings(max_examples=25)
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0]])

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.report.round_trips import counted, slope, tables
@@ -17,7 +17,6 @@ def run(transport: str, rtt_ms: int, seconds: float, mbit_per_s: int = 0, **more
     return cases.row(transport, seconds=seconds, experiment="networks", parameters=parameters, **more)
 
 
-@settings(deadline=None)  # the first one imports scipy
 @given(st.floats(0.001, 10), st.integers(1, 100))
 def test_a_line_is_found_whatever_the_server_takes(fixed: float, trips: int) -> None:
     found = slope([(rtt, fixed + trips * rtt) for rtt in (0.0, 0.001, 0.01, 0.05) for _ in range(3)])

@@ -45,7 +45,7 @@ LITERALS = {
         f"SELECT name FROM system.tables WHERE database = '{NAMESPACE}' AND name = {{}}",
     ),
 }
-FEW = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=30, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

@@ -134,7 +134,7 @@ def test_any_bytes_are_a_block_or_an_error(data):
 
 
 @given(st.sampled_from(EXPRESSIONS), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_cut_block_is_never_taken_for_a_whole_one(engine, expression, data):
     whole = engine.query(f"SELECT {expression} AS x FROM numbers(3)", "Native").bytes()
     cut = data.draw(st.integers(1, len(whole) - 1))
