@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from harness import registry
 from harness.model import Transport
@@ -32,11 +32,11 @@ class Definition:
     module: _Module
     node: ast.stmt
 
-    @property
+    @cached_property
     def names(self) -> set[str]:
         return _defined(self.node)
 
-    @property
+    @cached_property
     def used(self) -> set[str]:
         """The names it refers to; what stands in its @transport(...) is not part of it."""
         ours = [decorator for decorator in getattr(self.node, "decorator_list", []) if _is_transport(decorator)]
@@ -44,7 +44,7 @@ class Definition:
         walked = ast.walk(self.node)
         return {child.id for child in walked if isinstance(child, ast.Name) and id(child) not in skipped}
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The source without @transport(...)."""
         decorators = [d for d in getattr(self.node, "decorator_list", []) if not _is_transport(d)]
@@ -66,7 +66,7 @@ def definitions(entry: Transport) -> list[Definition]:
         while name not in module.defined and name in module.shared:
             module = _read(module.shared[name])
         if name in module.defined and (place := (module.name, module.defined[name].lineno)) not in found:
-            found[place] = Definition(module, module.defined[name])
+            found[place] = _definition(module.name, name)
             waiting += [(module, used) for used in found[place].used]
     order = list(dict.fromkeys([*_siblings_first(home), *_siblings_first(own)]))
     needed = [found[place] for place in sorted(found, key=lambda place: (order.index(place[0]), place[1]))]
@@ -85,12 +85,15 @@ def imports(needed: Iterable[Definition], more: Iterable[tuple[str, str]]) -> li
     return [*whole, *(f"from {source} import {', '.join(what)}" for source, what in names.items())]
 
 
-def _read(name: str) -> _Module:
-    return _parsed(name, inspect.getsource(sys.modules.get(name) or importlib.import_module(name)))
+@cache
+def _definition(module: str, name: str) -> Definition:
+    there = _read(module)
+    return Definition(there, there.defined[name])
 
 
 @cache
-def _parsed(name: str, source: str) -> _Module:
+def _read(name: str) -> _Module:
+    source = inspect.getsource(sys.modules.get(name) or importlib.import_module(name))
     body = ast.parse(source).body
     shared: dict[str, str] = {}
     imported: dict[str, tuple[str, str]] = {}

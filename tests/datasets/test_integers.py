@@ -67,7 +67,7 @@ def test_the_key_is_unique_at_the_largest_published_size_with_the_default_seed(c
 
 
 def test_no_single_column_would_do_as_a_key(columns):
-    assert all(len(np.unique(values)) < LARGEST_PUBLISHED for values in columns.values())
+    assert all(np.bincount(values).max() > 1 for values in columns.values())
 
 
 def test_the_published_query_selects_about_one_row_in_a_thousand(columns):

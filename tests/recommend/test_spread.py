@@ -1,4 +1,4 @@
-"""The usual spread of runs, towards which the race draws what a few of them show, is near what the reference run has."""
+"""The usual spread of runs, towards which the race draws what few of them show, is near that of the reference run."""
 
 import math
 from collections import defaultdict
