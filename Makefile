@@ -90,7 +90,7 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
-test: $(STAMP) ## Run the tests that take minutes: every room on real engines, every transport of the article once
+test: $(STAMP) ## Run the tests that take minutes: every room on real engines
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long and not alone'
 	$(VENV)/bin/pytest -m 'not long and alone' $(ALONE)
 

@@ -23,6 +23,7 @@ PG_PARQUET = {
     for frame in ("pandas", "polars")
 }
 
+pytestmark = pytest.mark.long  # some ninety runs
 SERVERS = ("Postgres", "ClickHouse")
 UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a server of 26.9 compresses
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from harness import registry, report
+from harness import registry, renamed, report
 from harness.model import Origin
 from harness.results import runs_csv
 from harness.run import plan
@@ -103,7 +103,8 @@ def test_the_committed_fidelity_matrix_is_what_the_ways_declare():
     with (ROOT / "results" / "fidelity" / "fidelity.csv").open(newline="", encoding="utf-8") as file:
         found = [row for row in csv.DictReader(file) if row["outcome"] != "unavailable"]
     assert len(found) > 10_000
+    catalogue = registry.catalogue()
     for row in found:
-        declared = registry.one(row["transport"]).lossy.get(row["kind"])
+        declared = catalogue[renamed.current(row["transport"])].lossy.get(row["kind"])
         fine = {declared} if declared else {"exact", "converted", "refused"}  # refused: what the server cannot hold
         assert row["outcome"] in fine, row
