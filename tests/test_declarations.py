@@ -8,6 +8,7 @@ import pytest
 
 from harness import registry
 from harness.check.kinds import PANDAS_DTYPES, POLARS_DTYPES
+from harness.datasets.hostile.kinds import KINDS
 from harness.model import CONTROL, ENGINES, Operation, Origin
 from harness.registry import connect_of, one, select
 from harness.settings import ROOT
@@ -173,6 +174,11 @@ def test_what_a_transport_declares_is_complete(entry):
     ):  # of some published jobs the article has pictures only, no figure to quote
         assert (entry.origin is Origin.PUBLISHED) == bool(entry.published)
     assert all(isinstance(text, str) for item in entry.settings.items() for text in item)
+
+
+@every([entry for entry in IN_DATABASES if entry.id.endswith("_tuned")])
+def test_a_tuned_transport_loses_only_what_the_library_of_its_frame_has_no_place_for(entry):
+    assert [kind for kind in entry.lossy if entry.frame not in KINDS[kind].no_frame] == []
 
 
 @every([entry for entry in ENTRIES if entry.frame and entry.system != "stores_published" and entry not in BOUNDS])

@@ -3,10 +3,8 @@
 import datetime
 import importlib
 import math
-import socket
 import threading
 from collections.abc import Callable, Iterator
-from http.client import HTTPException
 from typing import Any
 
 import clickhouse_driver
@@ -177,33 +175,6 @@ def test_a_value_that_fails_late_leaves_nothing(server, call, monkeypatch, engin
     assert staging_tables(server) == []
     call("write_polars", pl.DataFrame({"n": [2], "d": days[:1]}), "odd")  # and what succeeds is added
     assert sorted(server.execute("SELECT n FROM odd")) == [(1,), (2,)]
-
-
-def test_a_connection_that_breaks_leaves_nothing(server, embedded_lab, monkeypatch):
-    module = importlib.import_module("harness.transports.clickhouse.http_client.write")
-    make(server, "n UInt32", "ENGINE = MergeTree ORDER BY n")
-    frame = pl.select(n=pl.int_range(200_000, dtype=pl.UInt32))
-    uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
-    monkeypatch.setattr(module, "SLICE_ROWS", 10_000)
-    sent, chunks_of = list[bytes](), module._chunks
-    with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as connection:
-
-        def breaking(*given):
-            for chunk in chunks_of(*given):
-                sent.append(bytes(chunk))
-                if len(sent) == 20:
-                    for client in connection[0]:  # one of them is in the middle of its INSERT: this one
-                        client.sock.shutdown(socket.SHUT_RDWR)
-                yield chunk
-
-        monkeypatch.setattr(module, "_chunks", breaking)
-        with pytest.raises((OSError, HTTPException, RuntimeError)):
-            module.write_polars_tuned(connection, frame, "odd")
-        assert server.execute("SELECT count() FROM odd") == [(0,)]
-        assert staging_tables(server) == []
-        monkeypatch.setattr(module, "_chunks", chunks_of)
-        module.write_polars_tuned(connection, frame, "odd")
-    assert server.execute("SELECT count() FROM odd") == [(200_000,)]
 
 
 def test_materialized_views_get_what_is_written(server, call):

@@ -1,15 +1,35 @@
 """A tuned write over several connections leaves all rows or none, whatever ends it, and no prepared transaction."""
 
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import psycopg
 import pytest
 
 from harness.transports.postgres.psycopg import tuned, tuned_write
+from harness.transports.postgres.tables import TURN
 
-ROWS = 60_000  # enough for a slice on every connection
-FRAME = pl.DataFrame({"number": pl.Series(range(ROWS), dtype=pl.Int32), "text": [f"{n:>60}" for n in range(ROWS)]})
+ROWS, SLICE_ROWS = 6_000, 2_000  # enough for three connections
+Write = Callable[..., None]
+
+
+def frame_of(rows: int) -> pl.DataFrame:
+    return pl.DataFrame({"number": pl.Series(range(rows), dtype=pl.Int32), "text": [f"{n:>60}" for n in range(rows)]})
+
+
+FRAME = frame_of(ROWS)
+
+
+@pytest.fixture(autouse=True)
+def _few_rows_are_worth_a_connection() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuned_write, "_SLICE_ROWS", SLICE_ROWS)
+        yield
 
 
 @pytest.fixture
@@ -27,6 +47,21 @@ def writers(uri: str) -> Iterator[list[psycopg.Connection]]:
         yield connections
 
 
+@pytest.fixture(params=["write_polars", "write_pandas", "load"])
+def write(request: pytest.FixtureRequest, writers: list[psycopg.Connection], tmp_path: Path) -> Write:
+    """Each of the tuned writes, of a polars frame."""
+    function = getattr(tuned_write, f"{request.param}_tuned")
+
+    def call(frame: pl.DataFrame = FRAME) -> None:
+        given: Any = frame.to_pandas() if request.param == "write_pandas" else frame
+        if request.param == "load":
+            given = tmp_path / "rows.parquet"
+            frame.write_parquet(given)
+        function(writers, given, "together")
+
+    return call
+
+
 def left(server: psycopg.Connection) -> tuple[int, int]:
     """Return how many rows and how many prepared transactions there are."""
     (rows,) = server.execute("SELECT count(*) FROM together").fetchone()
@@ -34,18 +69,14 @@ def left(server: psycopg.Connection) -> tuple[int, int]:
     return rows, prepared
 
 
-def write(writers: list[psycopg.Connection]) -> None:
-    tuned_write.write_polars_tuned(writers, FRAME, "together")
-
-
-def test_rows_of_all_connections_are_there_and_nothing_is_prepared(server, writers):
-    write(writers)
+def test_rows_of_all_connections_are_there_and_nothing_is_prepared(server, write):
+    write()
     assert left(server) == (ROWS, 0)
 
 
 def test_one_connection_writes_where_the_server_prepares_no_transaction(monkeypatch, server, writers):
     monkeypatch.setattr(tuned_write, "most_together", lambda _: 1)
-    write(writers)
+    tuned_write.write_polars_tuned(writers, FRAME, "together")
     assert left(server) == (ROWS, 0)
     assert [one.info.transaction_status.name for one in writers] == ["IDLE"] * len(writers)
 
@@ -62,35 +93,87 @@ def after(monkeypatch: pytest.MonkeyPatch, module: object, name: str, then: Call
     monkeypatch.setattr(module, name, called)
 
 
-def test_an_interruption_when_all_are_prepared_leaves_nothing(monkeypatch, server, writers):
+def test_an_interruption_when_all_are_prepared_leaves_nothing(monkeypatch, server, write):
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     after(monkeypatch, tuned, "_prepare", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write(writers)
+        write()
     assert left(server) == (0, 0)
     monkeypatch.undo()
-    write(writers)
+    write()
     assert left(server) == (ROWS, 0)
 
 
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("when", ["_send", "_plan"])
-def test_a_connection_that_the_server_ends_takes_all_rows_with_it(which, when, monkeypatch, server, writers):
+def test_a_connection_that_the_server_ends_takes_all_rows_with_it(which, when, monkeypatch, server, writers, write):
     pid = writers[which].info.backend_pid
     after(monkeypatch, tuned_write, when, lambda: server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]))
-    with pytest.raises(psycopg.OperationalError):
-        write(writers)
+    with pytest.raises(psycopg.OperationalError, match="connection"):
+        write()
     assert left(server) == (0, 0)
 
 
-def test_a_first_connection_that_ends_when_all_are_prepared_leaves_nothing(monkeypatch, server, writers):
+def test_a_first_connection_that_ends_when_all_are_prepared_leaves_nothing(monkeypatch, server, writers, write):
     pid = writers[0].info.backend_pid
     after(monkeypatch, tuned, "_prepare", lambda: server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]))
     with pytest.raises(psycopg.OperationalError):
-        write(writers)
+        write()
     assert left(server) == (0, 0)
+
+
+@contextmanager
+def in_the_way(monkeypatch: pytest.MonkeyPatch, uri: str, server: psycopg.Connection, number: int, wants: str):
+    """Another session has the row of this number, and waits for what it wants as soon as ours are at it."""
+    waiting: list[Future[Any]] = []
+    with psycopg.connect(uri) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("SET deadlock_timeout = '1h'")  # so it is ours that the server finds and ends
+        other.execute("INSERT INTO together VALUES (%s)", [number])
+
+        def wait() -> None:
+            waiting.append(pool.submit(other.execute, wants))
+            asked, deadline = "SELECT FROM pg_locks WHERE pid = %s AND NOT granted", time.monotonic() + 30
+            while not server.execute(asked, [other.info.backend_pid]).fetchall():
+                assert time.monotonic() < deadline, f"expected another session to wait, found: {waiting}"
+                time.sleep(0.005)
+
+        after(monkeypatch, tuned_write, "_slices", wait)
+        yield
+        for one in waiting:
+            one.result(timeout=30)
+        other.rollback()
+    monkeypatch.undo()
+    assert waiting, "expected another session to wait, found that it was never told to"
+
+
+@pytest.mark.parametrize("number", [0, ROWS - 1], ids=["first connection", "last connection"])
+def test_a_deadlock_of_any_connection_takes_all_rows_with_it(number, monkeypatch, uri, server, writers, write):
+    """One waits for the other session's row, and that one for a lock on the table: the server ends ours."""
+    for connection in writers:
+        connection.execute("SET deadlock_timeout = '20ms'")
+    with in_the_way(monkeypatch, uri, server, number, "LOCK TABLE together IN SHARE MODE"):
+        with pytest.raises(psycopg.errors.DeadlockDetected, match="deadlock detected") as raised:
+            write()
+        assert left(server) == (0, 0)
+    used = writers[: ROWS // SLICE_ROWS]
+    ended = used[0 if number == 0 else -1].info.backend_pid
+    assert f"blocked by process {ended}." in raised.value.diag.message_detail
+    write()
+    assert left(server) == (ROWS, 0)
+
+
+def test_a_circle_that_the_server_does_not_see_ends_as_well(monkeypatch, uri, server, write):
+    """The last connection waits for the other session's row, and that one for a lock of the first connection."""
+    monkeypatch.setattr(tuned_write, "LOCK_TIMEOUT", "50ms")
+    wants = f"SELECT pg_advisory_xact_lock({TURN} | 'together'::regclass::oid::bigint)"
+    with in_the_way(monkeypatch, uri, server, ROWS - 1, wants):
+        with pytest.raises(psycopg.errors.LockNotAvailable, match="due to lock timeout"):
+            write()
+        assert left(server) == (0, 0)
+    write()
+    assert left(server) == (ROWS, 0)
 
 
 @pytest.mark.parametrize(("end", "rows"), [("COMMIT", 2), ("ROLLBACK", 0)])
@@ -114,17 +197,16 @@ def test_prepared_transactions_of_others_stay(uri, server):
     server.execute("ROLLBACK PREPARED 'somebody''s 1 1'")
 
 
-def test_a_duplicate_in_any_slice_leaves_nothing(server, writers):
+def test_a_duplicate_in_any_slice_leaves_nothing(server, write):
     for number in (1, ROWS // 2, ROWS - 1):
-        frame = pl.concat([FRAME, FRAME.filter(pl.col("number") == number)])
-        with pytest.raises(psycopg.errors.UniqueViolation):
-            tuned_write.write_polars_tuned(writers, frame, "together")
+        with pytest.raises(psycopg.errors.UniqueViolation, match=rf"Key \(number\)=\({number}\) already exists"):
+            write(pl.concat([FRAME, FRAME.filter(pl.col("number") == number)]))
         assert left(server) == (0, 0)
 
 
 def test_a_load_gathers_batches_into_pieces_and_sends_each_over_all_connections(tmp_path, monkeypatch, server, writers):
-    sent = []
-    FRAME.write_parquet(tmp_path / "rows.parquet")
+    sent, rows = [], 40_000
+    frame_of(rows).write_parquet(tmp_path / "rows.parquet")
     send = tuned_write._send
 
     def noted(copy, encoder, order, row, end):
@@ -135,5 +217,5 @@ def test_a_load_gathers_batches_into_pieces_and_sends_each_over_all_connections(
     tuned_write.load_tuned(writers, tmp_path / "rows.parquet", "together")
     assert {connection for connection, _ in sent} == {*writers}
     assert len(sent) == len(writers)  # one piece of the batches of 16,384 rows that a file is read by
-    assert sum(rows for _, rows in sent) == ROWS
-    assert left(server) == (ROWS, 0)
+    assert sum(size for _, size in sent) == rows
+    assert left(server) == (rows, 0)

@@ -37,15 +37,18 @@ def close_if_hung_up(client):
         client.close()  # the request opens it again
 
 
-def send(client, user, parameters, query, chunks=None):
-    """Send a query, perhaps with a body in chunks made on the way, and return the answer, still to be read.
+def send(client, user, parameters, query, body=None):
+    """Send a query, perhaps with a body, and return the answer, still to be read.
+
+    The body is memory, of which the request says how much it is, or chunks that are made on the way.
 
     A refusal raises RuntimeError with the server's text.
     """
-    headers = user | {"Transfer-Encoding": "chunked"} if chunks else user
+    chunked = body is not None and not isinstance(body, memoryview)
+    headers = user | {"Transfer-Encoding": "chunked"} if chunked else user
     close_if_hung_up(client)
     with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
-        client.request("POST", "/?" + urlencode({**parameters, "query": query}), chunks, headers)
+        client.request("POST", "/?" + urlencode({**parameters, "query": query}), body, headers)
     response = client.getresponse()
     if response.status != 200:
         raise RuntimeError(f"ClickHouse answered {response.status}: {response.read().decode(errors='replace')}")

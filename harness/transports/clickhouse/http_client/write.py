@@ -7,7 +7,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.http_client.client import (
@@ -24,9 +24,12 @@ from harness.transports.parts import batches
 
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
 PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
+# Rows of one partition become one part, which is there or not. A block with rows of several is refused by this.
+ONE_PARTITION = {"max_partitions_per_insert_block": "1", "throw_on_max_partitions_per_insert_block": "1"}
 PATH = "HTTP INSERT FORMAT Native"
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
 STREAM_ROWS = 262_144  # of a file: more parts, less memory
+ONE_BLOCK_ROWS = 100_000  # more arrive as soon by way of a table of their own: docs/native.md
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
 KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
@@ -51,12 +54,23 @@ def _ask(connection, query):
     return send(clients[0], user, parameters, query).read().decode()
 
 
-class _Blocks:
-    """Hands out the blocks of a reader to several threads, one after the other, until one of them fails."""
+def _columns(batch, types):
+    """Return a record batch as columns of these types, by name. Raises Unsupported for one that has no way into its."""
+    from arrow_wire import clickhouse
 
-    def __init__(self, reader, types, partition_key, parts, most):
+    named = zip(batch.schema.names, batch.columns, strict=True)
+    try:
+        return clickhouse.Columns([(name, array, types[name]) for name, array in named])
+    except TypeError as error:
+        raise Unsupported(str(error)) from None
+
+
+class _Blocks:
+    """Hands out the blocks of slices to several threads, one after the other, until one of them fails."""
+
+    def __init__(self, slices, types, partition_key, parts):
         self._lock, self.failure = threading.Lock(), None
-        self._blocks = self._all(reader, types, partition_key, parts, most)
+        self._blocks = self._all(slices, types, partition_key, parts)
 
     def next(self):
         """Return columns and the rows of a block, or None at the end."""
@@ -65,15 +79,9 @@ class _Blocks:
                 raise RuntimeError("broken off, because another connection failed")
             return next(self._blocks, None)
 
-    def _all(self, reader, types, partition_key, parts, most):
-        from arrow_wire import clickhouse
-
-        for batch in _slices(reader, most):
-            named = zip(batch.schema.names, batch.columns, strict=True)
-            try:
-                columns = clickhouse.Columns([(name, array, types[name]) for name, array in named])
-            except TypeError as error:
-                raise Unsupported(str(error)) from None
+    def _all(self, slices, types, partition_key, parts):
+        for batch in slices:
+            columns = _columns(batch, types)
             for rows in _blocks_of(batch, partition_key, parts):
                 yield columns, rows
 
@@ -93,15 +101,24 @@ def _chunks(blocks, first):
     yield b"0\r\n\r\n"
 
 
+def _insertion(parameters, table, names):
+    """Return the parameters and the query of an INSERT.
+
+    The token is its own: a server that drops blocks it had before, as tables can ask it to, is to take this one.
+    """
+    query = f"INSERT INTO {identifier(table)} ({identifiers(names)}) FORMAT Native"
+    return parameters | PINNED | {"insert_deduplication_token": uuid.uuid4().hex}, query
+
+
 def _insert(connection, table, names, blocks):
     """Insert blocks over all connections, each with an INSERT of its own; a failure breaks all of them off."""
     clients, user, parameters = connection
-    query = f"INSERT INTO {identifier(table)} ({identifiers(names)}) FORMAT Native"
 
     def insert(client):
         try:
             if (first := blocks.next()) is not None:
-                send(client, user, parameters | PINNED, query, _chunks(blocks, first)).read()
+                settings, query = _insertion(parameters, table, names)
+                send(client, user, settings, query, _chunks(blocks, first)).read()
         except BaseException as error:
             blocks.failure = blocks.failure or error
             client.close()
@@ -110,6 +127,23 @@ def _insert(connection, table, names, blocks):
         list(pool.map(insert, clients))
     if blocks.failure:
         raise blocks.failure
+
+
+def _insert_block(connection, table, names, batch, types):
+    """Insert rows of one partition as one block, which the server takes as a whole or not at all.
+
+    All of it is made before any of it is sent, and the request says how long it is: of a part nothing can be read.
+    """
+    from arrow_wire import clickhouse
+
+    clients, user, parameters = connection
+    settings, query = _insertion(parameters, table, names)
+    data = _columns(batch, types).block(clickhouse.Room(), range(len(batch)))
+    try:
+        send(clients[0], user, settings | ONE_PARTITION, query, data).read()
+    except BaseException:
+        clients[0].close()
+        raise
 
 
 def write_stream(connection, reader, table, most=None):
@@ -128,28 +162,66 @@ def write_stream(connection, reader, table, most=None):
                 f'column "{name}": expected a column of the table, found none of this name; rename or drop it'
             )
     kinds = {name: types[name] for name in names}
-    with _staged(connection, table, names) as (staging, partition_key):
-        _insert(connection, staging, names, _Blocks(reader, kinds, partition_key, len(clients), most or SLICE_ROWS))
+    engine, partition_key, views = _target(connection, table)
+    slices = _slices(reader, most or SLICE_ROWS)
+    held = list(islice(slices, 1))
+    if held and _goes_as_one_block(held[0], engine, partition_key, views, kinds):
+        held += islice(slices, 1)  # there is one where rows are wide
+        if len(held) == 1:
+            _insert_block(connection, table, names, held[0], kinds)
+            return
+    if held:
+        with _staged(connection, table, names, engine, views) as staging:
+            blocks = _Blocks(_with(held, slices), kinds, partition_key, len(clients))
+            _insert(connection, staging, names, blocks)
 
 
-@contextmanager
-def _staged(connection, table, names):
-    """Yield an empty table like another, and its partition key; what is in it then goes into the other at once.
+def _with(held, slices):
+    """Yield what is held, which is let go of, and then the slices."""
+    while held:
+        yield held.pop(0)
+    yield from slices
 
-    The parts of a table of the MergeTree family are linked into it, which costs no copy; into any other, or one that
-    feeds materialized views, the rows go by one INSERT SELECT.
-    """
+
+def _target(connection, table):
+    """Return the table's engine, its partition key and how many materialized views it feeds."""
     what = "engine, partition_key, length(dependencies_table)"
     where = f"database = currentDatabase() AND name = {literal(table)}"
     answer = _ask(connection, f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact")
     engine, partition_key, views = json.loads(answer)["data"][0]
-    linked = engine.endswith("MergeTree") and not int(views)
+    return engine, partition_key, int(views)
+
+
+def _goes_as_one_block(batch, engine, partition_key, views, types):
+    """Whether the server surely takes these rows as a whole or not at all when they come as one block.
+
+    A table of the MergeTree family does so with those of one partition; views get theirs afterwards:
+    https://clickhouse.com/docs/concepts/features/operations/insert/transactions
+    """
+    if not engine.endswith("MergeTree") or views or len(batch) > ONE_BLOCK_ROWS:
+        return False
+    if not partition_key or len(batch) == 1:
+        return True
+    found = re.fullmatch(KNOWN_KEY, partition_key)
+    if not found or types.get(found[2]) not in ("Date", "Date32") or getattr(batch[found[2]].type, "tz", None):
+        return False  # of an instant its zone decides, or the server's
+    groups = _partitions(batch, partition_key, 1)
+    return groups is not None and not groups.any()
+
+
+@contextmanager
+def _staged(connection, table, names, engine, views):
+    """Yield an empty table like another; what is in it then goes into the other at once.
+
+    The parts of a table of the MergeTree family are linked into it, which costs no copy; into any other, or one that
+    feeds materialized views, the rows go by one INSERT SELECT.
+    """
     staging = f"{table}_staging_{uuid.uuid4().hex}"
     like = "" if engine.endswith("MergeTree") else " ENGINE = Memory"
     _ask(connection, f"CREATE TABLE {identifier(staging)} AS {identifier(table)}{like}")
     try:
-        yield staging, partition_key
-        if linked:
+        yield staging
+        if engine.endswith("MergeTree") and not views:
             _ask(connection, f"ALTER TABLE {identifier(table)} ATTACH PARTITION ALL FROM {identifier(staging)}")
         else:
             columns = identifiers(names)
@@ -289,6 +361,12 @@ def write_polars_tuned(connection, frame, table):
     table of their own, whose parts are then linked into the other at once (ATTACH PARTITION ALL FROM), for readers too;
     that costs three statements and the links of the parts' files, about a tenth of the time of a million rows, and
     needs the right to create a table. If this process dies before, that table is left, `<table>_staging_...`.
+
+    Up to 100,000 rows of one partition go without it, as one block over one connection. A table of the MergeTree family
+    takes such a block as a whole or not at all; one that feeds materialized views is left out, and one whose partition
+    key is neither a date, its month nor its year, but for single rows. Should there be several partitions all the same,
+    the server refuses the block. Where a connection breaks before the answer all rows are there or none is, as after
+    the link.
     """
     require_names(frame.columns)
     write_stream(connection, _table_of_polars(frame).to_reader(), table)

@@ -37,14 +37,14 @@ def connect(uri):
     import psycopg
 
     with ExitStack() as stack:
+        # Texts come as UTF-8 from any database: the server converts them, or in one of SQL_ASCII checks them. Said here
+        # it is stronger than PGCLIENTENCODING, and than what a role or a database has set.
         # Nothing is prepared: a table may change, and what was prepared would then be refused.
         settings: Any = {"autocommit": True, "client_encoding": "utf8", "prepare_threshold": None}
         opened = (psycopg.connect(uri, **settings) for _ in range(number_of_connections()))
         connections = [stack.enter_context(connection) for connection in opened]
         if connections[0].pgconn.ssl_in_use:
             raise Unsupported("rows are read off the socket itself, which TLS encrypts; sslmode=disable avoids it")
-        if connections[0].info.parameter_status("server_encoding") == "SQL_ASCII":
-            raise Unsupported("a database in SQL_ASCII does not know how its texts are encoded")
         yield connections
 
 
@@ -278,7 +278,7 @@ def read_polars_tuned(connections, table):
     the server's text what polars has no type for: JSON, network addresses, enums, a numeric without a limit or with
     more than 38 digits. Refused, with column and row, is what no frame can hold: an infinite date or time, a numeric
     NaN, an interval with months, 24:00. A table with arrays is asked first how many dimensions they have; where these
-    begin is lost.
+    begin is lost. The encoding of the database does not matter, but that text of SQL_ASCII has to be UTF-8.
     """
     from dataclasses import replace
 
@@ -292,9 +292,10 @@ def read_polars_tuned(connections, table):
 def read_pandas_tuned(connections, table):
     """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
 
-    As `read_polars_tuned`, but texts alone (dtype str) stay there: other columns are copied. A date becomes
-    datetime64[us], which ends in the year 294247: one beyond is refused. Integers with nulls get pandas' nullable
-    dtypes.
+    As `read_polars_tuned`, but texts alone (dtype str) stay there: other columns are copied. pandas has no dtype for
+    days: a date becomes datetime64[us], the one that pandas itself gives them, which ends in the year 294247; a later
+    one is refused. datetime64[s] would hold it, but a dtype is not to depend on values. Integers with nulls get the
+    nullable dtypes of pandas.
     """
     from dataclasses import replace
 

@@ -1,0 +1,95 @@
+"""What a read costs the server of Postgres, by how the rows are asked for: `python -m benchmarks.asked`.
+
+    .venv/bin/python -m benchmarks.asked [rows] [passes]
+
+Prints CPU seconds of the one process of the server that answers, medians with the least and the most, and the bytes of
+the answer, which is dropped as it comes. So other work beside it matters little. What it says: docs/native.md.
+"""
+
+import os
+import select
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import psycopg
+from arrow_wire.postgres_reader import VIEWS, reading
+
+from harness.datasets import store
+from harness.lab.embedded import EmbeddedLab
+from harness.systems import SYSTEMS
+from harness.transports.postgres.psycopg.tuned import columns_of
+from harness.transports.postgres.psycopg.tuned_read import _request
+from harness.worker.meters import tree_cpu_seconds
+
+DATASET, SEED, SELECT = "analytics_metrics", 1, "SELECT * FROM asked"
+SENDS = {"uuid": "uuid_send", "date": "date_send", "int4": "int4send", "float8": "float8send", "text": "textsend"}
+
+
+def simple(query: str) -> bytes:
+    """Return the message of a query that is answered as text, or as COPY says."""
+    return b"Q" + (5 + len(query)).to_bytes(4, "big") + query.encode() + b"\0"
+
+
+def messages(connection: psycopg.Connection) -> dict[str, bytes]:
+    """Return by what is asked for the messages that ask for it."""
+    names, types = columns_of(connection, SELECT)
+    mixed = [reading(one, VIEWS) for one in types]
+    integers = [replace(one, as_text=one.as_text or one.decoder == "number4") for one in mixed]
+    columns = [f"string_agg({SENDS[kind.name]}({name}), '')" for name, kind in zip(names, types, strict=True)]
+    return {
+        "nothing: the rows are counted": simple("SELECT count(*) FROM asked"),
+        "SELECT, texts as text and all else in binary (the tuned read)": _request(SELECT, mixed),
+        "SELECT, integers as text too": _request(SELECT, integers),
+        "SELECT, all in binary": _request(SELECT, [replace(one, as_text=False) for one in mixed]),
+        "SELECT, all as text": simple(SELECT),
+        "COPY (FORMAT binary)": simple("COPY asked TO STDOUT (FORMAT binary)"),
+        "COPY (FORMAT text)": simple("COPY asked TO STDOUT"),
+        "one bytea a column: string_agg of its binary form": simple(f"SELECT {', '.join(columns)} FROM asked"),
+    }
+
+
+def dropped(connection: psycopg.Connection, message: bytes) -> int:
+    """Send a message, drop the answer, and return how many bytes it had."""
+    buffer, tail, total = memoryview(bytearray(1 << 20)), b"", 0
+    with socket.socket(fileno=os.dup(connection.fileno())) as wire:
+        wire.sendall(message)
+        while tail[-6:-1] != b"Z\0\0\0\x05":  # ReadyForQuery
+            select.select([wire], [], [])
+            with suppress(BlockingIOError):
+                size = wire.recv_into(buffer)
+                tail, total = (tail + bytes(buffer[max(size - 6, 0) : size]))[-6:], total + size
+    return total
+
+
+def main(rows: int = 1_000_000, passes: int = 5) -> None:
+    """Ask in every way, in turns."""
+    spec, client = store.specification(DATASET), SYSTEMS["postgres"].client
+    with tempfile.TemporaryDirectory() as scratch, EmbeddedLab(Path(scratch) / "lab", services=("postgres",)) as lab:
+        dataset, opened = store.ensure(Path(scratch), DATASET, rows, SEED), client.open_connection(lab.endpoints)
+        client.ensure_namespace(opened)
+        client.create(opened, "asked", SYSTEMS["postgres"].tables.definition(spec, "heap"))
+        client.load(opened, "asked", dataset.path, spec.kinds)
+        address = client.transport_uri("postgres", lab.endpoints["postgres"])
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
+            pid, taken, sizes = connection.info.backend_pid, dict[str, list[float]](), dict[str, int]()
+            for _ in range(passes + 1):
+                for what, message in messages(connection).items():
+                    before = tree_cpu_seconds(pid) or 0.0
+                    sizes[what] = dropped(connection, message)
+                    taken.setdefault(what, []).append((tree_cpu_seconds(pid) or 0.0) - before)
+            for what, (_, *counted) in taken.items():
+                spread = f"{min(counted):.3f} to {max(counted):.3f}"
+                print(f"{what:<64} {median(counted):6.3f} s   {spread}   {sizes[what] / 1e6:6.1f} MB")
+            for form in ("NONE", "BINARY", "TEXT"):
+                plan = connection.execute(f"EXPLAIN (ANALYZE, SERIALIZE {form}, TIMING OFF, BUFFERS OFF) {SELECT}")
+                print(f"SERIALIZE {form}: {'; '.join(line.strip() for (line,) in plan.fetchall())}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

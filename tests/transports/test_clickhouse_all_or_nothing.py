@@ -1,0 +1,243 @@
+"""A tuned write into ClickHouse leaves all rows or none, whatever ends it, and no table of its own.
+
+ClickHouse has no unique keys and no deadlocks: a row that it refuses stands here for a duplicate. Few rows go as one
+block, more by way of a table of their own; the fault tests are of both.
+"""
+
+import datetime as dt
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+import clickhouse_driver
+import polars as pl
+import pytest
+
+from harness.lab.embedded import EmbeddedLab
+from harness.systems.clickhouse import client as clickhouse
+from harness.transports.clickhouse.http_client import write as module
+
+DATABASE = "dataframe_io_lab_whole"
+FEW, MANY = 5_000, 200_000
+REFUSALS = (OSError, HTTPException, RuntimeError)
+PLAIN, MONTHS = "MergeTree ORDER BY n", "MergeTree PARTITION BY toYYYYMM(d) ORDER BY n"
+Write = Callable[[pl.DataFrame], None]
+
+
+@pytest.fixture(scope="module")
+def server(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
+    with clickhouse_driver.Client.from_url(embedded_lab.endpoints["clickhouse_native"]) as client:
+        client.execute(f"CREATE DATABASE {DATABASE}")
+        client.execute(f"USE {DATABASE}")
+        yield client
+        client.execute(f"DROP DATABASE {DATABASE}")
+
+
+@pytest.fixture
+def connection(embedded_lab: EmbeddedLab) -> Iterator[Any]:
+    uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
+    with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["write_polars", "write_pandas", "load"])
+def write(request: pytest.FixtureRequest, connection: Any, tmp_path: Path) -> Write:
+    """Each of the tuned writes, of a polars frame."""
+    function = getattr(module, f"{request.param}_tuned")
+
+    def call(frame: pl.DataFrame) -> None:
+        given: Any = frame.to_pandas() if request.param == "write_pandas" else frame
+        if request.param == "load":
+            given = tmp_path / "rows.parquet"
+            frame.write_parquet(given)
+        function(connection, given, "whole")
+
+    return call
+
+
+def make(server: clickhouse_driver.Client, engine: str = PLAIN, more: str = "") -> None:
+    server.execute(f"CREATE OR REPLACE TABLE whole (n UInt32, d Date{more}) ENGINE = {engine}")
+
+
+def frame_of(rows: int, months: int = 1) -> pl.DataFrame:
+    """Return rows of so many months."""
+    numbers = pl.select(n=pl.int_range(rows, dtype=pl.UInt32))
+    days = pl.lit(dt.date(2025, 1, 1)).cast(pl.Int32) + 31 * (pl.col("n") % months).cast(pl.Int32)
+    return numbers.with_columns(d=days.cast(pl.Date))
+
+
+def settled(server: clickhouse_driver.Client) -> tuple[int, list[tuple[str]]]:
+    """Return how many rows there are, and what tables beside, when the server has done what it was sent."""
+    deadline = time.monotonic() + 30
+    while server.execute("SELECT query FROM system.processes WHERE query LIKE 'INSERT INTO%whole%'"):
+        assert time.monotonic() < deadline, "expected the server to be done within 30 s"
+        time.sleep(0.01)
+    others = "SELECT name FROM system.tables WHERE database = currentDatabase() AND name != 'whole'"
+    return server.execute("SELECT count() FROM whole")[0][0], server.execute(others)
+
+
+@contextmanager
+def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Note which tables were made on the way."""
+    made: list[str] = []
+    staged = module._staged
+
+    def noted(connection: Any, table: str, *given: Any) -> Any:
+        made.append(table)
+        return staged(connection, table, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_staged", noted)
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("engine", "rows", "months", "goes_as_one"),
+    [
+        (PLAIN, FEW, 3, True),
+        (PLAIN, 100_000, 3, True),
+        (PLAIN, 100_001, 3, False),
+        (MONTHS, FEW, 1, True),
+        (MONTHS, FEW, 3, False),
+        (MONTHS, 1, 1, True),
+        ("MergeTree PARTITION BY n % 2 ORDER BY n", FEW, 1, False),
+        ("MergeTree PARTITION BY n % 2 ORDER BY n", 1, 1, True),
+        ("Log", FEW, 1, False),
+        (PLAIN, 0, 1, True),
+    ],
+)
+def test_few_rows_of_one_partition_go_as_one_block(engine, rows, months, goes_as_one, server, monkeypatch, write):
+    make(server, engine)
+    with spied(monkeypatch) as made:
+        write(frame_of(rows, months))
+    assert made == ([] if goes_as_one else ["whole"])
+    assert settled(server) == (rows, [])
+    if goes_as_one and rows:
+        parts = "SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'whole' AND active"
+        assert server.execute(parts) == [(1,)]
+
+
+def test_rows_that_materialized_views_are_to_get_go_through_a_table_of_their_own(server, monkeypatch, write):
+    make(server)
+    server.execute("CREATE MATERIALIZED VIEW seen ENGINE = Memory AS SELECT n + 1 AS m FROM whole")
+    with spied(monkeypatch) as made:
+        write(frame_of(FEW))
+    assert made == ["whole"]
+    assert server.execute("SELECT count() FROM seen") == [(FEW,)]
+    server.execute("DROP TABLE seen")
+
+
+def test_a_block_of_several_partitions_is_refused_by_the_server(server, monkeypatch, connection):
+    """What this process knows of partitions is not all that keeps the promise."""
+    make(server, MONTHS)
+    monkeypatch.setattr(module, "_goes_as_one_block", lambda *_: True)
+    with pytest.raises(RuntimeError, match="Too many partitions for single INSERT block"):
+        module.write_polars_tuned(connection, frame_of(FEW, 3), "whole")
+    assert settled(server) == (0, [])
+
+
+@pytest.mark.parametrize("rows", [FEW, MANY])
+def test_a_row_that_the_table_refuses_leaves_nothing(rows, server, write):
+    make(server, more=f", CONSTRAINT small CHECK n < {rows - 1}")
+    with pytest.raises(RuntimeError, match="VIOLATED_CONSTRAINT"):
+        write(frame_of(rows))
+    assert settled(server) == (0, [])
+    write(frame_of(rows - 1))
+    assert settled(server) == (rows - 1, [])
+
+
+@pytest.mark.parametrize("engine", [PLAIN, MONTHS])
+@pytest.mark.parametrize("cut", ["before its first byte", "in its middle", "before its last byte", "behind it"])
+def test_a_connection_that_breaks_in_a_block_leaves_nothing(engine, cut, server, monkeypatch, connection):
+    make(server, engine)
+    send, broken = HTTPConnection.send, list[int]()
+
+    def cutting(self: HTTPConnection, data: Any) -> None:
+        if not isinstance(data, memoryview):
+            return send(self, data)
+        places = {"before its first byte": 0, "in its middle": len(data) // 2, "before its last byte": len(data) - 1}
+        broken.append(len(data))
+        self.sock.sendall(data[: places.get(cut, len(data))])
+        self.sock.shutdown(socket.SHUT_RDWR)
+        raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HTTPConnection, "send", cutting)
+        with pytest.raises(REFUSALS):
+            module.write_polars_tuned(connection, frame_of(FEW), "whole")
+    assert len(broken) == 1
+    possible = {(0, ()), (FEW, ())} if cut == "behind it" else {(0, ())}  # that it arrived, nobody could say any more
+    rows, others = settled(server)
+    assert (rows, tuple(others)) in possible
+    module.write_polars_tuned(connection, frame_of(FEW), "whole")
+    rows, others = settled(server)
+    assert (rows - FEW, tuple(others)) in possible
+
+
+def test_a_connection_that_breaks_between_blocks_leaves_nothing(server, monkeypatch, connection, write):
+    make(server)
+    sent, chunks_of = list[bytes](), module._chunks
+
+    def breaking(*given: Any) -> Iterator[Any]:
+        for chunk in chunks_of(*given):
+            sent.append(bytes(chunk))
+            if len(sent) == 20:
+                for client in connection[0]:  # one of them is in the middle of its INSERT: this one
+                    client.sock.shutdown(socket.SHUT_RDWR)
+            yield chunk
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "SLICE_ROWS", 10_000)
+        patch.setattr(module, "STREAM_ROWS", 10_000)
+        patch.setattr(module, "_chunks", breaking)
+        with pytest.raises(REFUSALS):
+            write(frame_of(MANY))
+    assert settled(server) == (0, [])
+    write(frame_of(MANY))
+    assert settled(server) == (MANY, [])
+
+
+def test_an_insert_that_the_server_ends_takes_all_rows_with_it(server, monkeypatch, write):
+    make(server)
+    rows = 4 * MANY  # a server knows an INSERT when 256 kB of it have arrived
+    one_at_a_time, blocks, next_of = threading.Lock(), list[Any](), module._Blocks.next
+
+    def ending(self: Any) -> Any:
+        with one_at_a_time:
+            blocks.append(self)
+            if len(blocks) == 6:
+                end_one()
+        return next_of(self)
+
+    def end_one() -> None:
+        deadline = time.monotonic() + 30
+        running = "SELECT query_id FROM system.processes WHERE query LIKE 'INSERT INTO%whole_staging%'"
+        while not (found := server.execute(running)):
+            assert time.monotonic() < deadline, "expected a running INSERT, found none"
+            time.sleep(0.01)
+        server.execute(f"KILL QUERY WHERE query_id = '{found[0][0]}' ASYNC")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "SLICE_ROWS", 80_000)
+        patch.setattr(module, "STREAM_ROWS", 80_000)
+        patch.setattr(module._Blocks, "next", ending)
+        with pytest.raises(RuntimeError, match="QUERY_WAS_CANCELLED"):
+            write(frame_of(rows))
+    assert settled(server) == (0, [])
+    write(frame_of(MANY))
+    assert settled(server) == (MANY, [])
+
+
+@pytest.mark.parametrize("rows", [FEW, MANY])
+def test_a_table_that_drops_blocks_it_had_before_gets_every_row(rows, server, monkeypatch, connection):
+    make(server, f"{PLAIN} SETTINGS non_replicated_deduplication_window = 100")
+    monkeypatch.setattr(module, "SLICE_ROWS", 50_000)
+    frame = pl.concat([frame_of(rows // 4)] * 4)  # the same blocks again and again
+    for times in (1, 2):
+        module.write_polars_tuned(connection, frame, "whole")
+        assert settled(server) == (times * rows, [])

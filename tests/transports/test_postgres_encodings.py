@@ -1,0 +1,97 @@
+"""The tuned Postgres ways know UTF-8 alone, and ask for it: whatever a database, a role or an environment has."""
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit, urlunsplit
+
+import polars as pl
+import psycopg
+import pytest
+
+from harness.transports.postgres.psycopg import tuned_read, tuned_write
+
+TEXTS = {
+    "LATIN1": ["é", "ÿ¡", "plain", ""],
+    "SQL_ASCII": ["é", "€𝄞", "plain", ""],
+    "EUC_JP": ["日本", "ア", "plain", ""],
+}
+ROLE, PASSWORD = "speaks_latin", "an own one"
+
+
+@pytest.fixture(params=TEXTS)
+def database(request: pytest.FixtureRequest, embedded_lab) -> Iterator[str]:
+    """The address of a database in another encoding, which has a table."""
+    name, uri = f"in_{request.param.lower()}", embedded_lab.endpoints["postgres"]
+    there = urlunsplit(urlsplit(uri)._replace(path=f"/{name}"))
+    with psycopg.connect(uri, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name} ENCODING '{request.param}' LOCALE 'C' TEMPLATE template0")
+        try:
+            with psycopg.connect(there, client_encoding="utf8") as made:
+                made.execute('CREATE TABLE spoken (number integer, "größe" text, words text[])')
+            yield there
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_texts_of_a_database_in_another_encoding_come_through(database, monkeypatch):
+    monkeypatch.setenv("PGCLIENTENCODING", "latin1")
+    texts = TEXTS[urlsplit(database).path.removeprefix("/in_").upper()]
+    numbers = pl.Series(range(len(texts)), dtype=pl.Int32)
+    frame = pl.DataFrame({"number": numbers, "größe": texts, "words": [[text, text] for text in texts]})
+    with tuned_write.connect(database) as connections:
+        tuned_write.write_polars_tuned(connections, frame, "spoken")
+    with psycopg.connect(database, client_encoding="utf8") as witness:
+        assert witness.execute("SELECT * FROM spoken").fetchall() == frame.rows()
+    with tuned_read.connect(database) as connections:
+        assert tuned_read.read_polars_tuned(connections, "spoken").equals(frame)
+        assert tuned_read.read_pandas_tuned(connections, "spoken")["größe"].to_list() == texts
+
+
+def test_neither_address_nor_role_nor_database_makes_it_another_encoding(embedded_lab, monkeypatch):
+    uri = embedded_lab.endpoints["postgres"]
+    with psycopg.connect(uri, autocommit=True) as server:
+        server.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
+        server.execute(f"ALTER ROLE {ROLE} SET client_encoding = 'latin1'")
+        server.execute(f"CREATE SCHEMA AUTHORIZATION {ROLE}; CREATE TABLE {ROLE}.spoken (text text)")
+        server.execute(f"ALTER TABLE {ROLE}.spoken OWNER TO {ROLE}")
+        monkeypatch.setenv("PGPASSWORD", PASSWORD)
+        parts = urlsplit(uri)
+        theirs = f"postgresql://{ROLE}@{parts.hostname}:{parts.port}{parts.path}"
+        try:
+            with psycopg.connect(theirs) as connection:
+                assert connection.info.encoding == "iso8859-1", "the role's own encoding"
+            for address in (theirs, f"{theirs}?client_encoding=latin1"):
+                with tuned_write.connect(address) as connections:
+                    tuned_write.write_polars_tuned(connections, pl.DataFrame({"text": ["é€"]}), "spoken")
+                with tuned_read.connect(address) as connections:
+                    assert set(tuned_read.read_polars_tuned(connections, "spoken")["text"]) == {"é€"}
+        finally:
+            server.execute(f"DROP SCHEMA {ROLE} CASCADE; DROP ROLE {ROLE}")
+
+
+def refused(call: Callable[..., object], *given: object) -> str:
+    with pytest.raises(psycopg.DatabaseError) as raised:
+        call(*given)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("database", ["LATIN1"], indirect=True)
+def test_a_text_that_the_database_has_no_bytes_for_is_refused_and_leaves_nothing(database):
+    frame = pl.DataFrame({"größe": ["é", "€"]})
+    with tuned_write.connect(database) as connections, psycopg.connect(database) as witness:
+        said = refused(tuned_write.write_polars_tuned, connections, frame, "spoken")
+        assert 'has no equivalent in encoding "LATIN1"' in said
+        assert witness.execute("SELECT count(*) FROM spoken").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("database", ["SQL_ASCII"], indirect=True)
+@pytest.mark.parametrize("column", ['"größe"', "words[1]"])
+def test_bytes_of_sql_ascii_that_are_no_utf_8_are_refused_by_the_server(column, database):
+    with psycopg.connect(database, autocommit=True, client_encoding="sql_ascii") as witness:
+        witness.execute(b"INSERT INTO spoken (\"gr\xc3\xb6\xc3\x9fe\", words) VALUES ('fine', '{fine}')")
+        witness.execute(f"UPDATE spoken SET {column} = E'caf\\xe9'".encode())
+    with tuned_read.connect(database) as connections:
+        said = refused(tuned_read.read_polars_tuned, connections, "spoken")
+        assert said.startswith('22021: invalid byte sequence for encoding "UTF8"')
+        with psycopg.connect(database, autocommit=True, client_encoding="utf8") as witness:
+            witness.execute("TRUNCATE spoken")
+        assert len(tuned_read.read_polars_tuned(connections, "spoken")) == 0
