@@ -3,11 +3,35 @@
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from harness.model import LabError
 
 CONNECT_SECONDS = 5  # an unreachable server is reported within this time
+
+
+@dataclass(frozen=True)
+class Tls:
+    """How a URI says whether its connections have TLS, and what goes over one before TLS begins.
+
+    `scheme` is that of a URI with TLS, where the scheme says it. `query` is what it says besides, without TLS and with
+    it; {certificate} stands for the file of the one to trust, where a client takes it from there. A client sends
+    `request` first and waits for the server's `answer`; both are empty where TLS begins at once.
+    """
+
+    scheme: str = ""
+    query: tuple[str, str] = ("", "")
+    request: bytes = b""
+    answer: bytes = b""
+
+    def in_uri(self, uri: str, on: bool, certificate: str = "") -> str:
+        """Return a URI without TLS as one that tells clients to use TLS, or not to."""
+        parts = urlsplit(uri)
+        if said := self.query[on]:
+            query = dict(parse_qsl(parts.query))
+            query |= {name: value.format(certificate=certificate) for name, value in parse_qsl(said)}
+            parts = parts._replace(query=urlencode(query, quote_via=quote))
+        return parts._replace(scheme=self.scheme if on and self.scheme else parts.scheme).geturl()
 
 
 @dataclass(frozen=True)
@@ -16,7 +40,8 @@ class Address:
 
     `name` is what transports call it, `setting` the variable (`LAB_...`, in lower case and without that) in which a
     person names theirs, `meaning` the line that explains it, `variable` where a printed script expects it. `schemes`
-    are those of its URIs, `port` is the one of a URI that has none; files have no port.
+    are those of its URIs, `port` is the one of a URI that has none; files have no port. `tls` is None where no client
+    is known that uses TLS.
     """
 
     name: str
@@ -25,6 +50,7 @@ class Address:
     variable: str
     schemes: tuple[str, ...]
     port: int = 0
+    tls: Tls | None = None
 
 
 def split(uri: str, address: Address) -> SplitResult:

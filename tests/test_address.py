@@ -65,6 +65,21 @@ def test_a_listening_port_is_reached_also_by_the_default_of_the_scheme():
         assert server.accept()[1][0] == "127.0.0.1"
 
 
+@pytest.mark.parametrize(
+    ("tls", "on", "said"),
+    [
+        (address.Tls("https"), True, "https://u:p%40q@h:1/?x=a%20b"),
+        (address.Tls("https"), False, "http://u:p%40q@h:1/?x=a%20b"),
+        (address.Tls(query=("mode=no", "mode=yes")), True, "http://u:p%40q@h:1/?x=a%20b&mode=yes"),
+        (address.Tls("https", ("", "ca={certificate}")), True, "https://u:p%40q@h:1/?x=a%20b&ca=%2Fa%20file"),
+        (address.Tls(query=("mode=no", "mode=yes")), False, "http://u:p%40q@h:1/?x=a%20b&mode=no"),
+    ],
+)
+def test_an_address_says_whether_clients_are_to_use_tls(tls, on, said):
+    assert tls.in_uri("http://u:p%40q@h:1/?x=a%20b", on, "/a file") == said
+    assert tls.in_uri(said, on, "/a file") == said
+
+
 @pytest.mark.parametrize("host", ["nowhere.invalid", "two..dots", "x" * 64])
 def test_a_host_that_is_none_is_one_line_that_names_it(host):
     with pytest.raises(LabError, match=f"cannot reach {host}:5432"):

@@ -1,15 +1,17 @@
-"""The part of the rig of databases that puts a link between the worker and the server of a case.
+"""The part of the rig of databases that says what lies between the worker and the server of a case: a link, or TLS.
 
-A case goes over one where it says what that adds to the round trip or lets through; others go over loopback.
+A case goes over a link where it says what that adds to the round trip or lets through, and to a front of its server
+where it says whether its connections have TLS; with both, TLS goes over the link. Others have neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from harness.lab import links
+from harness.lab import fronts, links
+from harness.lab.fronts import Fronts
 from harness.lab.labs import Lab
 from harness.lab.links import Limits, Links, Off
 from harness.model import Case, LabError, Server
@@ -19,36 +21,53 @@ from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Numbers
 
-PARAMETERS = frozenset({"rtt_ms", "mbit_per_s"})
+PARAMETERS = frozenset({"rtt_ms", "mbit_per_s", "tls"})
+_OF_LINKS = frozenset({"rtt_ms", "mbit_per_s"})
 _ON_THE_WIRE = ("sent_bytes", "received_bytes")
 
 
 @dataclass
 class Networks:
-    """The links of a run, or why there are none, and what the one of the run under way was measured to be."""
+    """Links and fronts of a run, or why there are none, and what the link of the run under way was measured to be."""
 
     links: Links | str
+    fronts: Fronts | str = "no experiment asked for TLS"
     _found: Numbers = field(default_factory=dict)
     _bytes_before: int = 0
+    _uri: str = ""
 
     def servers(self) -> dict[str, Server]:
-        """Return what environment.json says of links, among servers: nothing of a run without any."""
-        return {} if isinstance(self.links, str) else {"link": self.links.server}
+        """Return what environment.json says of links and fronts, among servers: nothing of a run without any."""
+        found: dict[str, Links | Fronts | str] = {"link": self.links, "tls": self.fronts}
+        return {name: one.server for name, one in found.items() if not isinstance(one, str)}
 
     def unavailable(self, case: Case) -> str | None:
-        """Return why a case cannot go over its link, or None."""
-        limits = limits_of(case)
-        if limits is None:
+        """Return why a case cannot go over its link, or to its front, or None."""
+        limits, tls = limits_of(case), tls_of(case)
+        if limits is None and tls is None:
             return None
         if case.transport.system not in SYSTEMS:
             return "it connects to nothing: no link is between"
         if "s3" in case.transport.needs or case.transport.engine:
             return "it has connections to others than its database, which no link is put into"
-        return self.links if isinstance(self.links, str) else None
+        if limits and isinstance(self.links, str):
+            return self.links
+        if tls is not None and fronts.tls_of(case.transport.endpoint) is None:
+            return f"no client of {case.transport.endpoint} is known that uses TLS"
+        return self.fronts if tls is not None and isinstance(self.fronts, str) else None
 
     def put(self, case: Case, job: DatabaseJob) -> DatabaseJob:
-        """Return the job with the address of the link of its case, once that is measured. Raises NotNow."""
+        """Return the job with the address of its case's link or front, once the link is measured. Raises NotNow."""
         self._found = {}
+        if job.addresses is None:
+            return job
+        tls, self._uri = tls_of(case), job.addresses.uri
+        if tls is None or isinstance(self.fronts, str):
+            return self._over_link(case, job)
+        job = self._over_link(case, _with_uri(job, self.fronts.before(self._uri, tls)))
+        return self._asking(case, job, self.fronts, tls)
+
+    def _over_link(self, case: Case, job: DatabaseJob) -> DatabaseJob:
         limits = limits_of(case)
         if limits is None or isinstance(self.links, str) or job.addresses is None:
             return job
@@ -56,18 +75,32 @@ class Networks:
             self._found = self.links.measured(limits).details
         except (Off, OSError) as error:
             raise NotNow(str(error)) from None
-        job = replace(job, addresses=replace(job.addresses, uri=self.links.over(job.addresses.uri, limits)))
+        job = _with_uri(job, self.links.over(job.addresses.uri, limits))
         self._found["link_is_whole"] = int(self.links.wire is not None)
         if self.links.wire is None:
             return job
         self._bytes_before = self.links.wire.bytes()
         return replace(job, namespace=self.links.wire.namespace)
 
-    def after(self, case: Case, told: Mapping[str, int | float]) -> Numbers:
-        """Return what the link of a case was measured to be; nothing over loopback.
+    def _asking(self, case: Case, job: DatabaseJob, reached: Fronts, on: bool) -> DatabaseJob:
+        """Return a job whose client is told to use TLS or not; the front's CPU time is the server's."""
+        asks = fronts.tls_of(case.transport.endpoint)
+        if asks is None or job.addresses is None:
+            return job
+        reached.certify(job.addresses.uri)
+        pids = [*(job.server_pids or []), reached.lab.pids[fronts.NAME]]
+        asking = _with_uri(job, asks.in_uri(job.addresses.uri, on, reached.certificate_file))
+        return replace(asking, server_pids=pids, certificate=reached.certificate_file if on else "")
 
-        `told` are the details of the call. Raises LabError where the client has moved more bytes than the wire has.
+    def after(self, case: Case, told: Mapping[str, int | float]) -> Numbers:
+        """Return what the link of a case was measured to be, and what TLS was used; nothing over loopback without.
+
+        `told` are the details of the call. Raises LabError where the client has moved more bytes than the wire has, or
+        where connections had no TLS that were to have it, or the other way round.
         """
+        tls = tls_of(case)
+        if tls is not None and not isinstance(self.fronts, str):
+            self._found |= self.fronts.used(self._uri, tls)
         if limits_of(case) is None or isinstance(self.links, str) or self.links.wire is None:
             return self._found
         own, carried = sum(told.get(name, 0) for name in _ON_THE_WIRE), self.links.wire.bytes() - self._bytes_before
@@ -78,17 +111,20 @@ class Networks:
         return self._found | {"link_bytes": carried}
 
     def died(self, case: Case) -> bool:
-        """Say whether what makes the link of a case has ended, cheaply."""
-        return limits_of(case) is not None and not isinstance(self.links, str) and self.links.dead()
+        """Say whether what makes the link of a case has ended, or its front, cheaply."""
+        used: list[Links | Fronts | str] = [self.links] if limits_of(case) else []
+        used += [self.fronts] if tls_of(case) is not None else []
+        return any(one.dead() for one in used if not isinstance(one, str))
 
     def revive(self) -> list[str]:
-        """Bring it back where it has ended; return its name."""
-        return [] if isinstance(self.links, str) else self.links.revive()
+        """Bring back what has ended; return its names."""
+        both: tuple[Links | Fronts | str, ...] = self.links, self.fronts
+        return [name for one in both if not isinstance(one, str) for name in one.revive()]
 
 
 def limits_of(case: Case) -> Limits | None:
     """Return the limits of a case's link; None over loopback. Raises LabError for values that no link can have."""
-    if not PARAMETERS & case.parameters.keys():
+    if not _OF_LINKS & case.parameters.keys():
         return None
     limits = [case.parameters.get(name, 0) for name in ("rtt_ms", "mbit_per_s")]
     if not all(type(one) is int and one >= 0 for one in limits):
@@ -99,14 +135,40 @@ def limits_of(case: Case) -> Limits | None:
     return Limits(*map(int, limits))
 
 
+def tls_of(case: Case) -> bool | None:
+    """Return whether a case's connections have TLS; None where nobody asks. Raises LabError for any other value."""
+    asked = case.parameters.get("tls")
+    if asked is None:
+        return None
+    if asked not in ("on", "off"):
+        raise LabError(f"experiment {case.experiment}: expected tls to be on or off, found {asked!r}")
+    return asked == "on"
+
+
 @contextmanager
 def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[str], None]) -> Iterator[Networks]:
-    """Yield the links that cases ask for; nothing is started where none does. Raises LabError for impossible limits."""
-    asked = [limits_of(case) for case in cases]
-    if not any(asked):
-        yield Networks("no experiment asked for a link")
-    elif lab.name != "embedded":
-        yield Networks("links are made to the servers of the embedded lab alone: to others there is a network already")
-    else:
-        with links.opened(settings, say) as found:
-            yield Networks(found)
+    """Yield the links and fronts that cases ask for; what none asks for is not started.
+
+    Raises LabError for values that are none.
+    """
+    limits, tls = [limits_of(case) for case in cases], [tls_of(case) for case in cases]
+    found = Networks("no experiment asked for a link")
+    if lab.name != "embedded":
+        found.links = "links are made to the servers of the embedded lab alone: to others there is a network already"
+        found.fronts = (
+            "TLS is switched on and off before the servers of the embedded lab alone: of others name it in their "
+            "addresses (sslmode=require, https://), a run each, and compare the two by lab compare"
+        )
+        yield found
+        return
+    with ExitStack() as stack:
+        if any(limits):
+            found.links = stack.enter_context(links.opened(settings, say))
+        if any(one is not None for one in tls):
+            found.fronts = stack.enter_context(fronts.opened(settings, lab.endpoints))
+        yield found
+
+
+def _with_uri(job: DatabaseJob, uri: str) -> DatabaseJob:
+    assert job.addresses
+    return replace(job, addresses=replace(job.addresses, uri=uri))

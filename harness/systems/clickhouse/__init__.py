@@ -1,5 +1,6 @@
 """ClickHouse: https://clickhouse.com/docs"""
 
+from harness.address import Tls
 from harness.systems.system import Address, System
 
 SYSTEM = System(
@@ -14,6 +15,7 @@ SYSTEM = System(
             "CLICKHOUSE_URL",
             ("http", "https"),
             8123,
+            Tls("https"),
         ),
         Address(
             "clickhouse_native",
@@ -22,6 +24,7 @@ SYSTEM = System(
             "CLICKHOUSE_NATIVE_URI",
             ("clickhouse", "clickhouses"),
             9000,
+            Tls("clickhouses", ("", "ca_certs={certificate}")),
         ),
     ),
     source_profile="memory",

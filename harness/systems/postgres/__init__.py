@@ -1,6 +1,11 @@
 """Postgres: https://www.postgresql.org/docs/current/"""
 
+from harness.address import Tls
 from harness.systems.system import Address, System
+
+# A client asks for TLS by a message of its own, and S says that it may begin:
+# https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL
+_TLS = Tls(query=("sslmode=disable", "sslmode=require"), request=bytes.fromhex("0000000804d2162f"), answer=b"S")
 
 SYSTEM = System(
     name="postgres",
@@ -14,6 +19,7 @@ SYSTEM = System(
             "POSTGRES_URI",
             ("postgresql", "postgres"),
             5432,
+            _TLS,
         ),
     ),
     source_profile="unlogged",

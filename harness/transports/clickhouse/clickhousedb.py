@@ -19,6 +19,8 @@ def connect(uri):
     database = str(url.query.get("database", "default"))
     # What stands behind the ? goes to the client: settings of the server with ch_ before their names.
     settings = {f"ch_{name}": value for name, value in INSERT_SETTINGS.items()}
+    if url.drivername == "https":
+        settings["secure"] = "true"  # the name of the dialect takes the scheme's place
     engine = create_engine(url.set(drivername="clickhousedb", database=database, query=settings))
     try:
         with engine.connect() as connection:

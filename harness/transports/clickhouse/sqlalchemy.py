@@ -23,8 +23,10 @@ def connect(uri):
     """
     from sqlalchemy import create_engine, make_url
 
-    url = make_url(uri).set(drivername="clickhouse+native").update_query_dict({"settings_is_important": "1"})
-    engine = create_engine(url)
+    url = make_url(uri).update_query_dict({"settings_is_important": "1"})
+    if url.drivername == "clickhouses":
+        url = url.update_query_dict({"secure": "true"})  # the name of the dialect takes the scheme's place
+    engine = create_engine(url.set(drivername="clickhouse+native"))
     try:
         with engine.connect() as connection:
             yield connection

@@ -1,6 +1,7 @@
 """Transports of databases: a frame into a table, or a table into a frame."""
 
 import io
+import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,7 +43,8 @@ class DatabaseJob(Job[DatabaseAnswer]):
 
     Without addresses nothing is connected to; without `warmup_table` there is no warm-up. What loads is given the
     dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `limit` is
-    one of memory, of all that follows the imports. `namespace` is the file of the network namespace to connect from.
+    one of memory, of all that follows the imports. `namespace` is the file of the network namespace to connect from,
+    `certificate` that of the one certificate which is trusted over TLS (none: those of this machine).
     `clients` are workers that share it (0: nobody does), of which each that writes has its own one of `slices`.
     """
 
@@ -60,6 +62,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
     warmup_destination: str = ""
     limit: MemoryLimit | None = None
     namespace: str = ""
+    certificate: str = ""
     clients: int = 0
     slices: list[str] = field(default_factory=list)
 
@@ -92,10 +95,7 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
     Where the job has no table for it there is no warm-up. Bounds differ: a write from table to table is given the names
     of both, a copy bytes, a call nothing.
     """
-    if job.limit:
-        memory_limit.enter(job.limit)
-    if job.namespace:
-        network_namespace.enter(job.namespace)
+    _settle_in(job)
     if entry.operation is Operation.COPY:
         frame = load_frame(job.dataset, "polars", job.kinds)
         return Calls((), (_as_bytes(frame.head(WARMUP_ROWS)),), (_as_bytes(frame),))
@@ -121,6 +121,16 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
     frame = load_frame(job.dataset, entry.frame, job.kinds)
     warmup = (frame.head(WARMUP_ROWS), job.warmup_table) if job.warmup_table else None
     return Calls(connect, warmup, (frame, job.table))
+
+
+def _settle_in(job: DatabaseJob) -> None:
+    """Give this process the limits and the surroundings of a job."""
+    if job.limit:
+        memory_limit.enter(job.limit)
+    if job.namespace:
+        network_namespace.enter(job.namespace)
+    if job.certificate:
+        os.environ["SSL_CERT_FILE"] = job.certificate  # where OpenSSL looks, and httpx before that
 
 
 def _as_bytes(frame: Any) -> bytes:

@@ -1,22 +1,27 @@
-"""The part of the rig of databases that puts a link between a worker and its server."""
+"""The part of the rig of databases that says what lies between a worker and its server: a link, or TLS."""
 
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
-from harness.lab import links
+from harness.lab import fronts, links
 from harness.lab.labs import Lab
 from harness.lab.links import Limits, Links, Off
-from harness.model import LabError
+from harness.model import LabError, Status
 from harness.results import runs_csv
+from harness.results.row import Row
 from harness.run.rigs import networks
-from harness.run.rigs.networks import Networks, limits_of
+from harness.run.rigs.networks import Networks, limits_of, tls_of
 from harness.run.rigs.rig import NotNow
 from harness.settings import Settings
 from harness.worker.contracts.databases import Addresses, DatabaseJob
 from tests.run.rigs.orders import case
+from tests.waiting import until
 
 _CALL = "postgres.psycopg.call_select_1"
 _LINK = {"rows": 20, "mbit_per_s": 0}
@@ -81,11 +86,67 @@ def test_what_is_left_out_adds_and_limits_nothing():
     assert limits_of(case(_CALL)) is None
 
 
+@pytest.fixture(scope="module")
+def with_fronts(made, embedded_lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Networks]:
+    folder = tmp_path_factory.mktemp("fronts")
+    folder.chmod(0o755)
+    with fronts.opened(Settings(state_dir=folder), embedded_lab.endpoints) as found:
+        if isinstance(found, str):
+            pytest.skip(found)
+        yield Networks(made.links, found)
+
+
+def test_a_job_with_tls_has_an_address_that_asks_for_it_and_its_row_says_that_it_was_used(with_fronts, embedded_lab):
+    one, given = case(_CALL, rows=20, tls="on"), job(embedded_lab)
+    told = with_fronts.put(one, given)
+    assert told.server_pids == [with_fronts.fronts.lab.pids[fronts.NAME]]
+    with pytest.raises(LabError, match="the client went around it"):
+        with_fronts.after(one, {})
+    with psycopg.connect(told.addresses.uri) as connection:
+        assert connection.pgconn.ssl_in_use
+    assert with_fronts.after(one, {}) == {"tls_connections": 1, "tls_version": 1.3, "tls_key_bits": 256}
+    assert with_fronts.put(case(_CALL), given) == given
+    assert with_fronts.after(case(_CALL), {}) == {}
+
+
+def test_tls_goes_over_the_link_of_its_case(with_fronts, embedded_lab):
+    one = case(_CALL, **_LINK, rtt_ms=5, tls="on")
+    told = with_fronts.put(one, job(embedded_lab))
+    wire = with_fronts.links.wire
+    connect = partial(psycopg.connect, told.addresses.uri)
+    with wire.at_the_other_end(connect) if wire else connect() as connection:
+        assert connection.pgconn.ssl_in_use
+        started = time.perf_counter()
+        connection.execute("SELECT 1")
+        assert time.perf_counter() - started > 0.005
+    found = with_fronts.after(one, {"sent_bytes": 1_000})
+    assert found["tls_connections"] == 1
+    assert found["link_rtt_ms"] > 4.5
+
+
+def test_what_ends_tls_is_brought_back(with_fronts, embedded_lab):
+    one = case(_CALL, rows=20, tls="off")
+    with_fronts.fronts.lab.end(fronts.NAME)
+    until(lambda: with_fronts.died(one))
+    assert not with_fronts.died(case(_CALL))
+    assert with_fronts.revive() == [fronts.NAME]
+    psycopg.connect(with_fronts.put(one, job(embedded_lab)).addresses.uri).close()
+    assert with_fronts.after(one, {}) == {"tls_connections": 0}
+
+
+def test_tls_is_on_or_off():
+    assert [tls_of(case(_CALL, rows=20, tls=word)) for word in ("on", "off")] == [True, False]
+    assert tls_of(case(_CALL)) is None
+    with pytest.raises(LabError, match="expected tls to be on or off, found 1"):
+        tls_of(case(_CALL, rows=20, tls=1))
+
+
 def test_servers_of_others_are_not_reached_over_links(settings):
     lab = Lab("external", None, {}, None, list, list)
     linked = case(_CALL, **_LINK, rtt_ms=1)
     with networks.linked(settings, lab, [linked], print) as found:
         assert "links are made to the servers of the embedded lab alone" in str(found.unavailable(linked))
+        assert "name it in their addresses" in str(found.unavailable(case(_CALL, rows=20, tls="on")))
         assert found.unavailable(case(_CALL)) is None
 
 
@@ -113,22 +174,78 @@ parameters = { rows = [2_000], rtt_ms = [0, 30, 60], mbit_per_s = [0] }
 name = "rtt"
 title = "Time over the round trip"
 form = "lines"
+where = { experiment = ["networks"] }
 x = "parameter:rtt_ms"
 y = "seconds"
 """
 
 
-@pytest.mark.long
-def test_a_suite_over_links_says_in_each_row_what_they_were_and_counts_round_trips(lab, environment, tmp_path):
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites" / "linked.toml").write_text(SUITE)
-    done = lab("run", "linked", "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(tmp_path / "suites")})
+ENCRYPTED = """
+name = "encrypted"
+title = "With TLS"
+rig = "databases"
+
+[defaults]
+select = "postgres.psycopg.write_polars_copy_text, clickhouse.clickhouse_driver.read_pandas_columnar"
+dataset = "analytics_metrics"
+passes = 1
+time_limit_seconds = 60
+
+[[sizes.smoke.experiments]]
+name = "on_and_off"
+parameters = { rows = [2_000], rtt_ms = [5], tls = ["off", "on"] }
+
+[[sizes.smoke.experiments]]
+name = "every_client"
+select = "postgres.*.call_select_1, clickhouse.*.call_select_1, postgres.psycopg.read_polars_tuned"
+parameters = { rows = [2_000], tls = ["on"] }
+
+[[comparisons]]
+title = "with TLS it"
+experiment = "on_and_off"
+one = { tls = "on" }
+other = { tls = "off" }
+
+[[pictures]]
+name = "seconds"
+title = "Seconds"
+form = "bars"
+y = "seconds"
+"""
+
+
+def ran(lab, environment: dict[str, str], suite: str, text: str) -> tuple[list[Row], str]:
+    """The rows of a suite's run, and its report."""
+    folder = Path(environment["LAB_RESULTS_DIR"]).parent / "suites"
+    folder.mkdir()
+    (folder / f"{suite}.toml").write_text(text)
+    done = lab("run", suite, "--size", "smoke", env=environment | {"LAB_SUITES_DIR": str(folder)})
     assert done.returncode == 0, done.stdout + done.stderr
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    rows = runs_csv.load(folder / "runs.csv")
+    (found,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    return runs_csv.load(found / "runs.csv"), (found / "report.md").read_text()
+
+
+@pytest.mark.long
+def test_a_suite_over_links_says_in_each_row_what_they_were_and_counts_round_trips(lab, environment):
+    rows, report = ran(lab, environment, "linked", SUITE)
     assert {str(row.status) for row in rows} == {"ok"}
     for row in rows:
         asked = float(row.parameters["rtt_ms"])
         assert asked <= row.details["link_rtt_ms"] <= 1.1 * asked + 0.3 or not asked
         assert row.seconds > asked / 1e3
-    assert "Round trips" in (folder / "report.md").read_text()
+    assert "Round trips" in report
+
+
+@pytest.mark.long
+def test_a_suite_with_tls_says_in_each_row_that_it_was_used_and_what_it_costs(lab, environment):
+    rows, report = ran(lab, environment, "encrypted", ENCRYPTED)
+    clients = {(row.system, row.client): row for row in rows if row.experiment == "every_client"}
+    refused = {(row.system, row.client) for row in rows if row.status is Status.UNSUPPORTED}
+    assert refused == {("clickhouse", "connectorx"), ("postgres", "psycopg")}  # of the latter the tuned read
+    assert len(clients) >= 14
+    for row in rows:
+        if row.status is not Status.UNSUPPORTED:
+            assert (row.status, row.error) == (Status.OK, "")
+            assert (row.details["tls_connections"] > 0) == (row.parameters["tls"] == "on")
+            assert ("link_rtt_ms" in row.details) == ("rtt_ms" in row.parameters)
+    assert "with TLS it took" in report

@@ -22,20 +22,22 @@ def connect(uri):
     import chdb
 
     parts = urlsplit(uri)
-    address = f"{parts.hostname}:{parts.port or 9000}"
+    function, port = ("remoteSecure", 9440) if parts.scheme == "clickhouses" else ("remote", 9000)
+    address = f"{parts.hostname}:{parts.port or port}"
     user, password = unquote(parts.username or "default"), unquote(parts.password or "")
-    server = (address, unquote(parts.path.strip("/")) or "default", user, password)
+    server = (function, address, unquote(parts.path.strip("/")) or "default", user, password)
     engine = chdb.connect(":memory:")
     try:
-        engine.query(f"SELECT * FROM {_remote((address, 'system', user, password), 'one')}", "Null")
+        engine.query(f"SELECT * FROM {_remote((function, address, 'system', user, password), 'one')}", "Null")
         yield engine, server
     finally:
         engine.close()
 
 
 def _remote(server, table):
-    address, database, user, password = map(literal, server)
-    return f"remote({address}, {database}, {identifier(table)}, {user}, {password})"
+    function, *others = server
+    address, database, user, password = map(literal, others)
+    return f"{function}({address}, {database}, {identifier(table)}, {user}, {password})"
 
 
 def _insert(connection, frame, table, settings):
@@ -130,5 +132,5 @@ def write_pandas_remote_lz4(connection, frame, table):
 def call_select_1(connection):
     """Ask for the number 1: what this client takes for a round trip with nothing in it."""
     engine, server = connection
-    one = _remote((server[0], "system", *server[2:]), "one")
+    one = _remote((*server[:2], "system", *server[3:]), "one")
     return 1 + int(str(engine.query(f"SELECT dummy FROM {one}", "TSV")))

@@ -1,0 +1,75 @@
+"""A certificate of the lab's own for servers on this machine, made by the program openssl: openssl-req(1).
+
+It is signed by its own key and is for the addresses that it names alone. Both are files of a folder that ends with the
+lab.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.model import LabError
+
+CERTIFICATE, KEY = "certificate.pem", "key.pem"
+_DAYS = 30  # no run lasts as long
+_PATIENCE_SECONDS = 10.0
+# A file of its own, for that of the system may be missing, or say something else.
+_CONFIGURATION = """
+[req]
+prompt = no
+distinguished_name = name
+x509_extensions = extensions
+[name]
+CN = dataframe IO lab
+[extensions]
+basicConstraints = critical, CA:TRUE
+keyUsage = critical, digitalSignature, keyCertSign
+subjectKeyIdentifier = hash
+subjectAltName = {hosts}
+"""
+
+
+class NoCertificate(LabError):
+    """There is no certificate: the text says why, and what to do."""
+
+
+def make(folder: Path, hosts: Iterable[str]) -> None:
+    """Leave a certificate for some IP addresses in a folder, in place of the one before, with a key (P-256) that stays.
+
+    Raises NoCertificate.
+    """
+    key, made, configuration = folder / KEY, folder / f"new-{CERTIFICATE}", folder / "openssl.cnf"
+    configuration.write_text(_CONFIGURATION.format(hosts=", ".join(f"IP:{host}" for host in hosts)))
+    if not key.exists():
+        _openssl(folder, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key))
+        key.chmod(0o600)
+    request = ["req", "-x509", "-new", "-sha256", "-days", str(_DAYS), "-config", str(configuration)]
+    _openssl(folder, *request, "-key", str(key), "-out", str(made))
+    made.replace(folder / CERTIFICATE)  # at once: somebody may be reading it
+
+
+def _openssl(folder: Path, *arguments: str) -> None:
+    what_to_do = "install openssl (https://openssl-library.org), which makes the certificate of the lab's TLS"
+    program = shutil.which("openssl")
+    if program is None:
+        raise NoCertificate(f"expected the program openssl, found none; {what_to_do}")
+    environment = {"PATH": os.defpath, "HOME": str(folder), "RANDFILE": str(folder / "random")}
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoCertificate(f"expected {program} to make a certificate, found {error}; {what_to_do}") from None
+    if done.returncode:
+        said = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
+        raise NoCertificate(f"expected {program} {arguments[0]} to succeed, found {said}; {what_to_do}")
