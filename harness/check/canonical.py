@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
 _WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean", "timestamp", "timestamp_tz"})  # numpy holds these where none is null
+# Of these numpy has a null as well, and all values, of which Python's objects have those to the microsecond.
+_WITH_NAT = frozenset({"duration"})
 _OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}
 
 
@@ -76,7 +78,7 @@ def _as_pandas_column(series: pl.Series, kind: str) -> Any:
         dates = np.array(["NaT" if day is None else day for day in days], "datetime64[D]")
         return pd.Series(dates.astype("datetime64[us]"))
     dtype = pandas_dtype(kind, series.null_count() > 0)
-    if kind in FLOATS or (kind in _WHOLE and series.null_count() == 0):
+    if kind in FLOATS or kind in _WITH_NAT or (kind in _WHOLE and series.null_count() == 0):
         zone = "UTC" if kind == "timestamp_tz" else None
         made = pd.Series((series.dt.replace_time_zone(None) if zone else series).to_numpy(writable=True))
         return made.dt.tz_localize(zone) if zone else made

@@ -38,6 +38,12 @@ def _moment(value: Any, kind: str) -> dt.datetime:
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
 
 
+def _span(value: Any, kind: str) -> dt.timedelta:
+    if not isinstance(value, dt.timedelta):
+        raise TypeError(f"a duration came as {type(value).__name__}")
+    return value
+
+
 def _array(value: Any, kind: str) -> list[Any]:
     if isinstance(value, str):
         raise TypeError("an array came as text")
@@ -73,6 +79,7 @@ _MADE: dict[str, Callable[[Any, str], Any]] = {
     "json": lambda value, kind: _document(json.loads(value) if isinstance(value, str | bytes) else value),
     "category": lambda value, kind: value,
     "binary": _binary,
+    "duration": _span,
     "time": lambda value, kind: dt.time.fromisoformat(value) if isinstance(value, str) else value,
     "nested": lambda value, kind: dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value),
     "array": _array,

@@ -22,6 +22,7 @@ POLARS_DTYPES = {
     "boolean": "Boolean",
     "timestamp": "Datetime(time_unit='us', time_zone=None)",
     "timestamp_tz": "Datetime(time_unit='us', time_zone='UTC')",
+    "duration": "Duration(time_unit='us')",
     "time": "Time",
     "decimal": "Decimal(precision=38, scale=10)",
     "array": "List(Int32)",
@@ -47,6 +48,7 @@ PANDAS_DTYPES = {
     "boolean": "bool",
     "timestamp": "datetime64[us]",
     "timestamp_tz": "datetime64[us, UTC]",
+    "duration": "timedelta64[us]",
     "time": "object",
     "decimal": "object",
     "array": "object",
@@ -105,6 +107,7 @@ def polars_dtype(kind: str) -> Any:
     others = {
         "timestamp": pl.Datetime("us"),
         "timestamp_tz": pl.Datetime("us", "UTC"),
+        "duration": pl.Duration("us"),
         "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
         "category": pl.Categorical(),
     }

@@ -210,9 +210,18 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
         (pl.DataFrame({"a": []}), (), "expected at least one row, found none"),
         (pl.DataFrame(), (), "expected at least one column, found none"),
         (pl.DataFrame({"": [1]}), (), "expected every column to have a name"),
-        (pl.DataFrame({"a": [{"x": 1}]}), (), 'column "a": no table of both databases holds Struct.*unnest it'),
-        (pl.DataFrame({"a": [dt.timedelta(1)]}), (), 'column "a": no table of both databases holds Duration'),
-        (pl.DataFrame({"a": [[[1]]]}), (), 'column "a": no table of both databases holds List'),
+        (pl.DataFrame({"a": [{"x": 1}]}), (), 'column "a": no table of a database holds Struct.*unnest it'),
+        (pl.DataFrame({"a": [[[1]]]}), (), 'column "a": no table of a database holds List'),
+        (
+            pl.DataFrame({"a": pl.Series([None, 2_000, -1], dtype=pl.Duration("ns"))}),
+            (),
+            'column "a", row 2: expected durations to the microsecond, found nanoseconds; round them',
+        ),
+        (
+            pl.DataFrame({"a": pl.Series([0, 2**62], dtype=pl.Duration("ms"))}),
+            (),
+            'column "a", row 1: expected durations to the microsecond, found one beyond; leave it out',
+        ),
         (pl.DataFrame({"a": pl.Series([1], dtype=pl.Datetime("ns"))}), (), "found nanoseconds; round them"),
         (pl.DataFrame({"a": [1, 1]}), ("a",), "expected a key that is unique, found 1 rows that repeat"),
         (pl.DataFrame({"a": [1, None]}), ("a",), 'expected a key without nulls, found some in "a"'),
@@ -223,3 +232,19 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
 def test_what_no_table_holds_is_refused(frame: pl.DataFrame, key: tuple[str, ...], said: str) -> None:
     with pytest.raises(LabError, match=said):
         data.from_frame(frame, key)
+
+
+@pytest.mark.parametrize(
+    ("system", "values", "said"),
+    [
+        (
+            "clickhouse",
+            pl.Series([dt.timedelta(hours=1)]),
+            r'column "a": ClickHouse has no type for duration \(Time64 ends at 999:59:59\); make it a number',
+        ),
+    ],
+)
+def test_what_one_database_has_no_type_for_is_refused_with_what_to_do(system: str, values: pl.Series, said: str) -> None:
+    own = data.from_frame(values.to_frame("a"))
+    with pytest.raises(LabError, match=said):
+        SYSTEMS[system].tables.definition(own.specification, "keyed")

@@ -8,11 +8,13 @@
 | the extension type of Arrow for UUIDs | `uuid` |
 | Date; Time; timestamps without a zone | `date`; `time`; `timestamp`, in microseconds |
 | timestamps with a zone | `timestamp_tz`: the instant, in UTC |
+| Duration | `duration`, in microseconds |
 | Decimal(p, s) | `decimal(p, s)` |
 | lists of one of these | `array(...)` |
 | binary | `binary` |
 
-Whatever else there is (structs, durations, lists of lists) is refused: no table of both databases holds it.
+Whatever else there is (structs, lists of lists) is refused: no table of a database holds it. What one of the databases
+has no type for, its tables refuse.
 """
 
 from __future__ import annotations
@@ -42,12 +44,12 @@ _NAMED: dict[Any, str] = {
     pl.Enum: "category",
     pl.Date: "date",
     pl.Time: "time",
+    pl.Duration: "duration",
     pl.Binary: "binary",
 }
 _IN_ARRAYS = {"boolean", "int16", "int32", "int64", "float32", "float64", "text", "date"}
 _INSTEAD = {
     pl.Struct: "unnest it into columns, or make it text",
-    pl.Duration: "make it a number of seconds",
     pl.Object: "make it text",
     pl.List: "make it text",
 }
@@ -94,7 +96,7 @@ def _kind(name: str, dtype: pl.DataType) -> str:
     if kind := _NAMED.get(dtype.base_type()):
         return kind
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
-    raise LabError(f'column "{name}": no table of both databases holds {dtype}; {instead}')
+    raise LabError(f'column "{name}": no table of a database holds {dtype}; {instead}')
 
 
 def _canonical(series: pl.Series, kind: str) -> pl.Series:
@@ -105,11 +107,21 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
         return canonicalise(series.to_frame(), {series.name: kind})[0].to_series()
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
-    made = series.cast(polars_dtype(kind), strict=True)
-    nanoseconds = isinstance(series.dtype, pl.Datetime) and series.dtype.time_unit == "ns"
-    if nanoseconds and (series.to_physical() % 1_000 != 0).any():
-        raise LabError(
-            f'column "{series.name}": expected moments to the microsecond, which is what both databases keep, '
-            "found nanoseconds; round them"
-        )
+    counted = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit != "us"
+    made = series.cast(polars_dtype(kind), strict=not counted)
+    if counted:
+        _require_same(series, made)
     return made
+
+
+def _require_same(series: pl.Series, made: pl.Series) -> None:
+    """Raise LabError with the first row of moments or durations that microseconds do not count."""
+    changed = made.cast(series.dtype).ne_missing(series).arg_true()
+    if changed.is_empty():
+        return
+    what = "durations" if isinstance(series.dtype, pl.Duration) else "moments"
+    finer = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit == "ns"
+    found = "nanoseconds; round them" if finer else "one beyond; leave it out"
+    raise LabError(
+        f'column "{series.name}", row {changed[0]}: expected {what} to the microsecond, found {found}'
+    )

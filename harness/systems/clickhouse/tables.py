@@ -33,6 +33,8 @@ STORED = {"category": "text"}  # what a read gives
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
 _FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and of DateTime64 with six digits
+# What to do with a column that it has no type for.
+_INSTEAD = {"duration": " (Time64 ends at 999:59:59); make it a number of microseconds"}
 
 
 def definition(spec: Specification, profile: str) -> str | None:
@@ -70,7 +72,8 @@ def _type(spec: Specification, name: str) -> str:
 def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
-        raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}; leave it out or cast it')
+        instead = _INSTEAD.get(column.kind, "; leave it out or cast it")
+        raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}{instead}')
     if plain(column.kind) == "array":
         if column.nullable:
             raise LabError(f'column "{column.name}": an Array of ClickHouse cannot be null; make its nulls empty lists')

@@ -25,6 +25,7 @@ TYPES = {
     "timestamp": "timestamp",
     "timestamp_tz": "timestamptz",
     "time": "time",
+    "duration": "interval",
     "category": "text",
     "binary": "bytea",
 }
