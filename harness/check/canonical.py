@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical_values import canonical_value
-from harness.check.kinds import FLOATS, INTEGERS, OF_BENCHMARKS, pandas_dtype, plain, polars_dtype, polars_name
+from harness.check.kinds import (
+    FLOATS,
+    INTEGERS,
+    NANOSECONDS,
+    OF_BENCHMARKS,
+    pandas_dtype,
+    plain,
+    polars_dtype,
+    polars_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,8 +30,7 @@ if TYPE_CHECKING:
 
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
 _WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean", "timestamp", "timestamp_tz"})  # numpy holds these where none is null
-# Of these numpy has a null as well, and all values, of which Python's objects have those to the microsecond.
-_WITH_NAT = frozenset({"duration"})
+_WITH_NAT = frozenset({*NANOSECONDS, "duration"})  # numpy has a null of these; Python itself has no nanoseconds
 _OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}
 
 
@@ -79,7 +87,7 @@ def _as_pandas_column(series: pl.Series, kind: str) -> Any:
         return pd.Series(dates.astype("datetime64[us]"))
     dtype = pandas_dtype(kind, series.null_count() > 0)
     if kind in FLOATS or kind in _WITH_NAT or (kind in _WHOLE and series.null_count() == 0):
-        zone = "UTC" if kind == "timestamp_tz" else None
+        zone = "UTC" if kind.startswith("timestamp_tz") else None
         made = pd.Series((series.dt.replace_time_zone(None) if zone else series).to_numpy(writable=True))
         return made.dt.tz_localize(zone) if zone else made
     if dtype == "str":
@@ -162,6 +170,9 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             return _uuid_text(series)
         if kind == "date" and series.dtype == pl.String:
             return series.str.to_date("%Y-%m-%d", strict=True)
+        if kind in NANOSECONDS and series.dtype == pl.String:  # of which Python would keep microseconds
+            moments = series.str.to_datetime(time_unit="ns", strict=True)
+            return moments.dt.replace_time_zone("UTC") if kind == "timestamp_tz_ns" else moments
         if kind == "json" or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
         target = polars_dtype(kind)

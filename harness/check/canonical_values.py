@@ -33,7 +33,7 @@ def _binary(value: Any, kind: str) -> bytes:
 
 def _moment(value: Any, kind: str) -> dt.datetime:
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-    if kind == "timestamp":
+    if not kind.startswith("timestamp_tz"):
         return moment.replace(tzinfo=None)
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
 
@@ -83,6 +83,5 @@ _MADE: dict[str, Callable[[Any, str], Any]] = {
     "time": lambda value, kind: dt.time.fromisoformat(value) if isinstance(value, str) else value,
     "nested": lambda value, kind: dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value),
     "array": _array,
-    "timestamp": _moment,
-    "timestamp_tz": _moment,
+    **dict.fromkeys(("timestamp", "timestamp_tz", "timestamp_ns", "timestamp_tz_ns"), _moment),
 }

@@ -100,6 +100,8 @@ def _different_rows(expected: Columns, actual: pl.DataFrame, one_missing: bool) 
 
 def _shown(series: pl.Series, place: int) -> str:
     """Return a value as Python prints it, also one that Python has not: its dates are those of the years 1 to 9999."""
+    if getattr(series.dtype, "time_unit", "") == "ns" and (count := series.to_physical()[place]) is not None:
+        return f"nanosecond {count} since 1970"
     if series.dtype in (pl.Date, pl.Datetime):
         unit, a_day = ("day", 1) if series.dtype == pl.Date else ("microsecond", 86_400_000_000)
         count = series.to_physical()[place]

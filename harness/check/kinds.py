@@ -22,6 +22,8 @@ POLARS_DTYPES = {
     "boolean": "Boolean",
     "timestamp": "Datetime(time_unit='us', time_zone=None)",
     "timestamp_tz": "Datetime(time_unit='us', time_zone='UTC')",
+    "timestamp_ns": "Datetime(time_unit='ns', time_zone=None)",
+    "timestamp_tz_ns": "Datetime(time_unit='ns', time_zone='UTC')",
     "duration": "Duration(time_unit='us')",
     "time": "Time",
     "decimal": "Decimal(precision=38, scale=10)",
@@ -48,6 +50,8 @@ PANDAS_DTYPES = {
     "boolean": "bool",
     "timestamp": "datetime64[us]",
     "timestamp_tz": "datetime64[us, UTC]",
+    "timestamp_ns": "datetime64[ns]",
+    "timestamp_tz_ns": "datetime64[ns, UTC]",
     "duration": "timedelta64[us]",
     "time": "object",
     "decimal": "object",
@@ -64,6 +68,7 @@ PANDAS_DTYPES = {
 }
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = frozenset({"float32", "float64"})
+NANOSECONDS = frozenset({"timestamp_ns", "timestamp_tz_ns"})  # moments that microseconds do not count
 OF_BENCHMARKS = frozenset({"uuid", "date", "int32", "int64", "text", "float64"})
 _PANDAS_WITH_NULLS = {"boolean": "boolean"} | {
     name: name.replace("i", "I", 1).replace("u", "U", 1) for name in INTEGERS
@@ -107,6 +112,8 @@ def polars_dtype(kind: str) -> Any:
     others = {
         "timestamp": pl.Datetime("us"),
         "timestamp_tz": pl.Datetime("us", "UTC"),
+        "timestamp_ns": pl.Datetime("ns"),
+        "timestamp_tz_ns": pl.Datetime("ns", "UTC"),
         "duration": pl.Duration("us"),
         "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
         "category": pl.Categorical(),

@@ -23,10 +23,14 @@ from tests.calls import call
 KEY = bytes(32)
 TUNED = {"postgres": "postgres.psycopg", "clickhouse": "clickhouse.http_client"}
 DURATIONS = pl.Series([0, None, 1, -1, -86_400_000_000, 2**63 - 1, -(2**63) + 1], dtype=pl.Int64).cast(pl.Duration("us"))
+_1900 = -2_208_988_800 * 10**9
+MOMENTS = pl.Series([1, None, 0, -1, 1_748_000_000_123_456_789, _1900 + 1, 2**63 - 1], dtype=pl.Int64)
 # The values that a column of each type holds at its worst, and an expression of SQL that changes one of them a little.
 HOSTILE = {
     ("postgres", "duration"): (DURATIONS, "value + interval '1 microsecond'"),
     ("postgres", "months are no days"): (DURATIONS[[0, 1]], "interval '1 month' - interval '30 days'"),
+    ("clickhouse", "timestamp_ns"): (MOMENTS.cast(pl.Datetime("ns")), "value + toIntervalNanosecond(1)"),
+    ("clickhouse", "timestamp_tz_ns"): (MOMENTS.cast(pl.Datetime("ns", "UTC")), "value + toIntervalNanosecond(1)"),
 }
 EACH = pytest.mark.parametrize(("system", "name"), HOSTILE, ids=lambda part: part.replace(" ", "_"))
 MATCHED = {"by key": (1, ["id"]), "by a unique column": (1, []), "order-free": (2, [])}  # how often a row, and the key

@@ -8,6 +8,7 @@
 | the extension type of Arrow for UUIDs | `uuid` |
 | Date; Time; timestamps without a zone | `date`; `time`; `timestamp`, in microseconds |
 | timestamps with a zone | `timestamp_tz`: the instant, in UTC |
+| timestamps of which microseconds do not count all | `timestamp_ns`, `timestamp_tz_ns` |
 | Duration | `duration`, in microseconds |
 | Decimal(p, s) | `decimal(p, s)` |
 | lists of one of these | `array(...)` |
@@ -64,7 +65,7 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     if "" in frame.columns:
         raise LabError("expected every column to have a name, found one without")
     plain = [_plain(series) for series in frame]
-    kinds = {series.name: _kind(series.name, series.dtype) for series in plain}
+    kinds = {series.name: _kind(series) for series in plain}
     return pl.DataFrame([_canonical(series, kinds[series.name]) for series in plain]), kinds
 
 
@@ -82,9 +83,11 @@ def _plain(series: pl.Series) -> pl.Series:
         raise LabError(f'column "{series.name}": expected decimals of 38 digits at most, found others') from None
 
 
-def _kind(name: str, dtype: pl.DataType) -> str:
+def _kind(series: pl.Series) -> str:
+    dtype = series.dtype
     if isinstance(dtype, pl.Datetime):
-        return "timestamp_tz" if dtype.time_zone else "timestamp"
+        finer = dtype.time_unit == "ns" and (series.to_physical() % 1_000 != 0).any()
+        return ("timestamp_tz" if dtype.time_zone else "timestamp") + ("_ns" if finer else "")
     if isinstance(dtype, pl.Decimal):
         return f"decimal({dtype.precision or 38}, {dtype.scale})"
     if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
@@ -96,7 +99,7 @@ def _kind(name: str, dtype: pl.DataType) -> str:
     if kind := _NAMED.get(dtype.base_type()):
         return kind
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
-    raise LabError(f'column "{name}": no table of a database holds {dtype}; {instead}')
+    raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
 
 
 def _canonical(series: pl.Series, kind: str) -> pl.Series:

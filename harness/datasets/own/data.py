@@ -106,7 +106,7 @@ class OwnData:
 
     def _column(self, name: str, kind: str) -> Column:
         odd = frozenset(hostile for hostile, names in self.found.items() if name in names)
-        return Column(name, kind, self.has_nulls(name), *values.days(self.whole[name]), odd)
+        return Column(name, kind, self.has_nulls(name), *values.days(self.whole[name]), odd, values.rows(self.whole[name]))
 
 
 def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:

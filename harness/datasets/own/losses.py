@@ -11,13 +11,13 @@ from typing import Protocol
 
 import polars as pl
 
-from harness.check.kinds import plain
+from harness.check.kinds import NANOSECONDS, plain
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import values
 from harness.model import Case, Fate, Transport
 
 _LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has every kind of its values
-_UNDECLARED = {"time", "duration", "binary"}  # types of which there is no kind of values
+_UNDECLARED = {*NANOSECONDS, "time", "duration", "binary"}  # types of which there is no kind of values
 _DECLARED_ARRAY = "array(int32)"  # which the kind of arrays is about
 
 

@@ -22,6 +22,8 @@ OF_TYPES = {
     "boolean": "booleans",
     "timestamp": "timestamps",
     "timestamp_tz": "timestamps_tz",
+    "timestamp_ns": "timestamps",
+    "timestamp_tz_ns": "timestamps_tz",
     "date": "dates",
     "decimal": "decimals",
     "array": "arrays",
@@ -105,8 +107,15 @@ def days(series: pl.Series) -> tuple[dt.date | None, dt.date | None]:
     return first, last
 
 
+def rows(series: pl.Series) -> dict[str, int]:
+    """Return in which rows (from 0) stand the first and the last day of a column of dates or moments."""
+    if series.dtype not in (pl.Date, pl.Datetime):
+        return {}
+    found = {"low": series.to_physical().arg_min(), "high": series.to_physical().arg_max()}
+    return {what: row for what, row in found.items() if row is not None}
+
 def _day(numbers: pl.Series, dtype: pl.DataType, end: str) -> dt.date:
-    a_day = 1 if dtype == pl.Date else 86_400_000_000
+    a_day = {"us": 86_400_000_000, "ns": 86_400_000_000_000}.get(getattr(dtype, "time_unit", ""), 1)
     number: int = getattr(numbers, end)() // a_day
     first, last = dt.date.min.toordinal(), dt.date.max.toordinal()
     return dt.date.fromordinal(min(max(number + dt.date(1970, 1, 1).toordinal(), first), last))

@@ -26,13 +26,15 @@ TYPES = {
     "boolean": "Bool",
     "timestamp": "DateTime64(6)",
     "timestamp_tz": "DateTime64(6, 'UTC')",
+    "timestamp_ns": "DateTime64(9)",
+    "timestamp_tz_ns": "DateTime64(9, 'UTC')",
     "category": "String",
     "binary": "String",
 }
 STORED = {"category": "text"}  # what a read gives
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
-_FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and of DateTime64 with six digits
+_FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and DateTime64, which with nine digits ends with 64 bits
 # What to do with a column that it has no type for.
 _INSTEAD = {"duration": " (Time64 ends at 999:59:59); make it a number of microseconds"}
 
@@ -80,8 +82,9 @@ def _described(column: Column) -> str:
         return of_kind
     if column.low and column.high:
         if not _FAR[0] <= column.low <= column.high <= _FAR[1]:
+            where = column.place("low" if column.low < _FAR[0] else "high")
             raise LabError(
-                f'column "{column.name}": expected days from {_FAR[0]} to {_FAR[1]}, which is what ClickHouse holds, '
+                f"{where}: expected days from {_FAR[0]} to {_FAR[1]}, which is what ClickHouse holds, "
                 "found others; leave them or the column out"
             )
         if column.kind == "date" and not _DATE[0] <= column.low <= column.high <= _DATE[1]:

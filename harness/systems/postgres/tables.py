@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.check.kinds import digits, items, plain
+from harness.check.kinds import NANOSECONDS, digits, items, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.postgres.sql import identifier, identifiers
@@ -40,6 +40,8 @@ _PROFILES = {
 }
 _LONGEST_NAME = 63  # bytes; the server cuts what is longer
 _MOST_COLUMNS = 1_600
+# What to do with a column that it has no type for.
+_INSTEAD = dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them")
 
 
 def definition(spec: Specification, profile: str) -> str | None:
@@ -77,7 +79,8 @@ def column_type(kind: str) -> str | None:
 def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
-        raise LabError(f'column "{column.name}": Postgres has no type for {column.kind}; leave it out or cast it')
+        instead = _INSTEAD.get(column.kind, "; leave it out or cast it")
+        raise LabError(f'column "{column.name}": Postgres has no type for {column.kind}{instead}')
     if len(column.name.encode()) > _LONGEST_NAME:
         raise LabError(f'column "{column.name}": Postgres cuts names of more than {_LONGEST_NAME} bytes; rename it')
     if "nul_character" in column.odd:
