@@ -18,6 +18,7 @@ from harness.check.kinds import (
     INTEGERS,
     NANOSECONDS,
     OF_BENCHMARKS,
+    depth,
     pandas_dtype,
     plain,
     polars_dtype,
@@ -175,6 +176,8 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             return moments.dt.replace_time_zone("UTC") if kind == "timestamp_tz_ns" else moments
         if kind == "json" or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
+        if plain(kind) == "array" and _levels(series.dtype) != depth(kind):
+            return _without_items(series, kind)
         target = polars_dtype(kind)
         cast = series.cast(target, strict=True)
         if kind == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
@@ -187,6 +190,24 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
         raise NotConvertible(f"{series.name}: {series.dtype} changes values when converted to {kind}")
     return cast
 
+
+def _levels(dtype: Any) -> int:
+    import polars as pl
+
+    return 1 + _levels(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else 0
+
+
+def _without_items(series: pl.Series, kind: str) -> pl.Series:
+    """Return lists of another depth, which say nothing where all are empty. Raises ValueError where one is not.
+
+    A cast would make a list of each item.
+    """
+    import polars as pl
+
+    lists = series.to_list()
+    if any(lists):
+        raise ValueError("lists of another depth")
+    return pl.Series(series.name, lists, polars_dtype(kind))
 
 def _from_objects(series: pl.Series, kind: str) -> pl.Series:
     import polars as pl

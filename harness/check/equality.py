@@ -3,7 +3,7 @@
 Floats are compared bit by bit, except that any NaN equals any NaN: -0.0 is not 0.0. Null equals only null.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -115,11 +115,26 @@ def _bits(series: pl.Series, one_missing: bool = False) -> pl.Series:
     """Return a column that is equal exactly where the values are: floats by their bits, categories by their texts."""
     if isinstance(series.dtype, pl.Categorical):
         return series.cast(pl.String)
+    if isinstance(series.dtype, pl.List) and _innermost(series.dtype).is_float():
+        return series.alias("").to_frame().select(_bits_inside(pl.first(), series.dtype)).to_series().alias(series.name)
     if not series.dtype.is_float():
         return series
+    return series.fill_nan(None if one_missing else float("nan")).reinterpret(dtype=_as_integer(series.dtype))
+
+
+def _as_integer(dtype: pl.DataType) -> Any:
     # By dtype: with `signed` alone polars 2.1 leaves a float a float, and 0.0 would equal -0.0.
-    bits = pl.UInt32 if series.dtype == pl.Float32 else pl.UInt64
-    return series.fill_nan(None if one_missing else float("nan")).reinterpret(dtype=bits)
+    return pl.UInt32 if dtype == pl.Float32 else pl.UInt64
+
+
+def _innermost(dtype: Any) -> Any:
+    return _innermost(dtype.inner) if isinstance(dtype, pl.List) else dtype
+
+def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """Return floats, or lists of any depth of floats, with the bits of these in their place."""
+    if isinstance(dtype, pl.List):
+        return values.list.eval(_bits_inside(pl.element(), dtype.inner))
+    return values.fill_nan(float("nan")).reinterpret(dtype=_as_integer(dtype))
 
 
 def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """The kinds of columns: what each is in the canonical frame of polars and of pandas.
 
 A kind may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
-`array(text)` is a list of texts (`array` is `array(int32)`).
+`array(text)` is a list of texts (`array` is `array(int32)`), `array(array(text))` a list of lists.
 """
 
 from __future__ import annotations
@@ -87,6 +87,11 @@ def digits(kind: str) -> tuple[int, int]:
         precision, scale = form[2].split(",")
         return int(precision), int(scale)
     return 38, 10
+
+
+def depth(kind: str) -> int:
+    """Return how deep the lists of a kind are: 2 of lists of lists, 0 of what is none."""
+    return 1 + depth(items(kind)) if plain(kind) == "array" else 0
 
 
 def items(kind: str) -> str:

@@ -11,10 +11,10 @@
 | timestamps of which microseconds do not count all | `timestamp_ns`, `timestamp_tz_ns` |
 | Duration | `duration`, in microseconds |
 | Decimal(p, s) | `decimal(p, s)` |
-| lists of one of these | `array(...)` |
+| lists of one of these, of lists of any depth | `array(...)`, `array(array(...))` |
 | binary | `binary` |
 
-Whatever else there is (structs, lists of lists) is refused: no table of a database holds it. What one of the databases
+Whatever else there is (structs) is refused: no table of a database holds it. What one of the databases
 has no type for, its tables refuse.
 """
 
@@ -92,15 +92,20 @@ def _kind(series: pl.Series) -> str:
         return f"decimal({dtype.precision or 38}, {dtype.scale})"
     if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
         return "uuid"
-    if isinstance(dtype, pl.List | pl.Array) and not isinstance(dtype.inner, pl.List | pl.Array | pl.Datetime):
-        of_items = _NAMED.get(dtype.inner.base_type(), "")
-        if of_items in _IN_ARRAYS:
-            return f"array({of_items})"
+    if of_list := _of_list(dtype):
+        return of_list
     if kind := _NAMED.get(dtype.base_type()):
         return kind
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
 
+
+def _of_list(dtype: Any) -> str:
+    """Return the kind of lists, of lists of any depth; empty for all else, and for lists that no table holds."""
+    if not isinstance(dtype, pl.List | pl.Array):
+        return ""
+    of_items = _of_list(dtype.inner) or _NAMED.get(dtype.inner.base_type(), "")
+    return f"array({of_items})" if of_items.startswith("array") or of_items in _IN_ARRAYS else ""
 
 def _canonical(series: pl.Series, kind: str) -> pl.Series:
     """Return a column in its canonical dtype. Raises LabError where that would change a value."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from harness.datasets.own import columns, mark, reading, values
+from harness.datasets.own import columns, lists, mark, reading, values
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.model import Dataset, LabError
@@ -106,7 +106,8 @@ class OwnData:
 
     def _column(self, name: str, kind: str) -> Column:
         odd = frozenset(hostile for hostile, names in self.found.items() if name in names)
-        return Column(name, kind, self.has_nulls(name), *values.days(self.whole[name]), odd, values.rows(self.whole[name]))
+        rows = values.rows(self.whole[name]) | lists.rows(self.whole[name])
+        return Column(name, kind, self.has_nulls(name), *values.days(self.whole[name]), odd, rows)
 
 
 def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from harness.check.kinds import digits, items, plain
+from harness.check.kinds import depth, digits, items, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier, identifiers
@@ -60,7 +60,7 @@ def column_type(kind: str) -> str | None:
         return f"Decimal({', '.join(map(str, digits(kind)))})"
     if plain(kind) == "array":
         of_items = column_type(items(kind))
-        return of_items and f"Array(Nullable({of_items}))"
+        return of_items and (f"Array({of_items})" if depth(kind) > 1 else f"Array(Nullable({of_items}))")
     return TYPES.get(kind)
 
 
@@ -79,6 +79,9 @@ def _described(column: Column) -> str:
     if plain(column.kind) == "array":
         if column.nullable:
             raise LabError(f'column "{column.name}": an Array of ClickHouse cannot be null; make its nulls empty lists')
+        if "missing" in column.rows:
+            where = column.place("missing")
+            raise LabError(f"{where}: an Array of ClickHouse cannot be null inside another; make its nulls empty lists")
         return of_kind
     if column.low and column.high:
         if not _FAR[0] <= column.low <= column.high <= _FAR[1]:

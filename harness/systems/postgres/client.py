@@ -125,8 +125,10 @@ def load(
     """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
     with connection.cursor() as cursor:
         rows = carried.in_order(parquet, kinds, order) if order else carried.streamed(parquet, kinds)
-        cursor.adbc_ingest(table, rows, mode="append", db_schema_name=NAMESPACE)
-    _execute(connection, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
+        beside, before, after = carried.by_texts(table, kinds)
+        _execute(connection, *before)
+        cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else NAMESPACE)
+    _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
 
 
 def fill(connection: Connection, table: str, insertion: str) -> None:
@@ -156,12 +158,11 @@ def drop_enum(connection: Connection, name: str) -> None:
 
 
 def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
-    """Return the whole table as Arrow: all its columns, intervals in microseconds, or what is selected."""
-    if selection == "*":
-        selection = carried.selection(query(connection, carried.question(table)))
+    """Return the whole table as Arrow: all its columns, or what is selected."""
+    columns = query(connection, carried.question(table)) if selection == "*" else []
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {selection} FROM {identifier(table)}")
-        return cursor.fetch_arrow_table()
+        cursor.execute(f"SELECT {carried.selection(columns) if columns else selection} FROM {identifier(table)}")
+        return carried.brought(cursor.fetch_arrow_table(), columns)
 
 
 def select(connection: Connection, query: str) -> pa.Table:
