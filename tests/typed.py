@@ -26,4 +26,5 @@ def typed(system: str, rows: int) -> pl.DataFrame:
         columns["moment"] = numbers(lambda row: row * _DAY * 1_000 - 1).cast(pl.Datetime("ns"))
         columns["instant"] = numbers(lambda row: row * 7 if row % 3 else None).cast(pl.Datetime("ns", "UTC"))
         columns["ragged"] = pl.Series([[[row] * n for n in range(row % 3)] for row in range(rows)], dtype=of_lists)
+        columns["parts"] = pl.Series([{"x": row, "words": [None, f"{row}"] * (row % 3)} for row in range(rows)])
     return pl.DataFrame(columns)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from harness.check.kinds import FLOATS, INTEGERS, items, plain
+from harness.check.kinds import FLOATS, INTEGERS, fields, items, plain
 
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}
 
@@ -59,6 +59,13 @@ def _item(item: Any, kind: str) -> Any:
     return item if kind in ("text", "date") else canonical_value(item, kind)
 
 
+def _struct(value: Any, kind: str) -> dict[str, Any]:
+    of = fields(kind)
+    found = dict(zip(of, value, strict=True)) if isinstance(value, tuple) else dict(value)
+    if found.keys() != of.keys():
+        raise ValueError("fields are missing, or others are there")
+    return {name: _item(found[name], of[name]) for name in of}
+
 def _document(document: Any) -> str:
     """Return a JSON document in the one form that all equal ones have: no spaces, keys in order."""
     compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_of_numpy)
@@ -81,7 +88,7 @@ _MADE: dict[str, Callable[[Any, str], Any]] = {
     "binary": _binary,
     "duration": _span,
     "time": lambda value, kind: dt.time.fromisoformat(value) if isinstance(value, str) else value,
-    "nested": lambda value, kind: dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value),
+    "nested": _struct,
     "array": _array,
     **dict.fromkeys(("timestamp", "timestamp_tz", "timestamp_ns", "timestamp_tz_ns"), _moment),
 }

@@ -115,7 +115,7 @@ def _bits(series: pl.Series, one_missing: bool = False) -> pl.Series:
     """Return a column that is equal exactly where the values are: floats by their bits, categories by their texts."""
     if isinstance(series.dtype, pl.Categorical):
         return series.cast(pl.String)
-    if isinstance(series.dtype, pl.List) and _innermost(series.dtype).is_float():
+    if series.dtype.is_nested() and _has_floats(series.dtype):
         return series.alias("").to_frame().select(_bits_inside(pl.first(), series.dtype)).to_series().alias(series.name)
     if not series.dtype.is_float():
         return series
@@ -127,14 +127,25 @@ def _as_integer(dtype: pl.DataType) -> Any:
     return pl.UInt32 if dtype == pl.Float32 else pl.UInt64
 
 
-def _innermost(dtype: Any) -> Any:
-    return _innermost(dtype.inner) if isinstance(dtype, pl.List) else dtype
+def _has_floats(dtype: Any) -> bool:
+    if isinstance(dtype, pl.List):
+        return _has_floats(dtype.inner)
+    if isinstance(dtype, pl.Struct):
+        return any(_has_floats(field.dtype) for field in dtype.fields)
+    return bool(dtype.is_float())
+
 
 def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
-    """Return floats, or lists of any depth of floats, with the bits of these in their place."""
+    """Return values with the bits of floats in their place, in lists and structs of any depth; fields are numbered."""
     if isinstance(dtype, pl.List):
         return values.list.eval(_bits_inside(pl.element(), dtype.inner))
-    return values.fill_nan(float("nan")).reinterpret(dtype=_as_integer(dtype))
+    if isinstance(dtype, pl.Struct):
+        numbers = [str(number) for number in range(len(dtype.fields))]  # polars takes a name such as * for a pattern
+        numbered = values.struct.rename_fields(numbers).struct
+        parts = zip(numbers, dtype.fields, strict=True)
+        made = pl.struct(_bits_inside(numbered.field(number), of.dtype).alias(number) for number, of in parts)
+        return pl.when(values.is_not_null()).then(made)
+    return values.fill_nan(float("nan")).reinterpret(dtype=_as_integer(dtype)) if dtype.is_float() else values
 
 
 def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:

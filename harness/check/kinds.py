@@ -2,11 +2,14 @@
 
 A kind may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
 `array(text)` is a list of texts (`array` is `array(int32)`), `array(array(text))` a list of lists.
+`nested({"a": "int32"})` is a struct of these fields.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 # Kind of a column -> canonical dtype as each library prints it.
@@ -89,6 +92,18 @@ def digits(kind: str) -> tuple[int, int]:
     return 38, 10
 
 
+def fields(kind: str) -> dict[str, str]:
+    """Return the names of a struct of this kind with the kinds of what stands there."""
+    form = _FORM.fullmatch(kind)
+    found: dict[str, str] = json.loads(form[2]) if form else {"a": "int32", "b": "text"}
+    return found
+
+
+def nested(of: Mapping[str, str]) -> str:
+    """Return the kind of structs of these fields."""
+    return f"nested({json.dumps(of, ensure_ascii=False)})"
+
+
 def depth(kind: str) -> int:
     """Return how deep the lists of a kind are: 2 of lists of lists, 0 of what is none."""
     return 1 + depth(items(kind)) if plain(kind) == "array" else 0
@@ -114,13 +129,14 @@ def polars_dtype(kind: str) -> Any:
         return pl.Decimal(*digits(kind))
     if plain(kind) == "array":
         return pl.List(polars_dtype(items(kind)))
+    if plain(kind) == "nested":
+        return pl.Struct({name: polars_dtype(of) for name, of in fields(kind).items()})
     others = {
         "timestamp": pl.Datetime("us"),
         "timestamp_tz": pl.Datetime("us", "UTC"),
         "timestamp_ns": pl.Datetime("ns"),
         "timestamp_tz_ns": pl.Datetime("ns", "UTC"),
         "duration": pl.Duration("us"),
-        "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
         "category": pl.Categorical(),
     }
     return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])

@@ -258,10 +258,14 @@ def test_frames_are_equal_as_they_stand_only_where_each_value_is_the_one_at_its_
         (pl.List(pl.List(pl.Int32)), [[], [1]], [[1], []]),
         (pl.List(pl.List(pl.String)), [[None]], [[""]]),
         (pl.List(pl.List(pl.String)), [], None),
+        (pl.Struct({"x": pl.Float64}), {"x": 0.0}, {"x": -0.0}),
+        (pl.Struct({"*": pl.List(pl.Float64)}), {"*": [0.0]}, {"*": [-0.0]}),
+        (pl.Struct({"x": pl.Float64}), {"x": None}, None),
+        (pl.Struct({"x": pl.Int32}), {"x": None}, None),
     ],
 )
 @pytest.mark.parametrize("row_key", [("id",), ()])
-def test_lists_are_equal_where_every_item_is_and_floats_by_their_bits(dtype, one, other, row_key):
+def test_lists_and_structs_are_equal_where_every_item_is_and_floats_by_their_bits(dtype, one, other, row_key):
     def made(value):
         return pl.DataFrame({"id": [1, 2], "c": pl.Series([value, value], dtype=dtype)})
 

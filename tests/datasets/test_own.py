@@ -210,7 +210,7 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
         (pl.DataFrame({"a": []}), (), "expected at least one row, found none"),
         (pl.DataFrame(), (), "expected at least one column, found none"),
         (pl.DataFrame({"": [1]}), (), "expected every column to have a name"),
-        (pl.DataFrame({"a": [{"x": 1}]}), (), 'column "a": no table of a database holds Struct.*unnest it'),
+        (pl.DataFrame({"a": [{"x": dt.timedelta(1)}]}), (), 'column "a": no table of a database holds Struct.*unnest it'),
         (pl.DataFrame({"a": [[[dt.timedelta(1)]]]}), (), 'column "a": no table of a database holds List'),
         (
             pl.DataFrame({"a": pl.Series([None, 2_000, -1], dtype=pl.Duration("ns"))}),
@@ -254,8 +254,13 @@ def test_what_no_table_holds_is_refused(frame: pl.DataFrame, key: tuple[str, ...
         (
             "clickhouse",
             pl.Series([[[1], []], [], [[1], None]]),
-            'column "a", row 2: an Array of ClickHouse cannot be null inside another; make its nulls empty lists',
+            'column "a", row 2: an Array of ClickHouse cannot be null, nor a list or a struct in it; make it an empty',
         ),
+        ("clickhouse", pl.Series([[1], None]), 'column "a", row 1: an Array of ClickHouse cannot be null'),
+        ("clickhouse", pl.Series([{"x": [1]}, None]), 'column "a", row 1: a Tuple of ClickHouse cannot be null'),
+        ("clickhouse", pl.Series([{"x": [1]}, {"x": None}]), 'column "a", row 1: a Tuple of ClickHouse cannot be null, nor a list'),
+        ("clickhouse", pl.Series([[{"x": 1}], [{"x": 2}, None]]), 'column "a", row 1: an Array of ClickHouse cannot be null'),
+        ("postgres", pl.Series([{"x": 1}]), r'column "a": Postgres has no type for nested\(\{"x": "int64"\}\) \(a composite type .* text of JSON'),
         ("postgres", pl.Series([[[1]], None, [[1], [2, 3]]]), 'column "a", row 2: expected .* found lists of other lengths'),
         ("postgres", pl.Series([[], [[], []]]), 'column "a", row 1: expected .* found lists of other lengths, or empty ones'),
         ("postgres", pl.Series([[[[1]], [[2], [3]]]]), 'column "a", row 0: expected .* found lists of other lengths'),
@@ -282,3 +287,13 @@ def test_lists_of_lists_are_arrays_of_as_many_levels() -> None:
     made = {name: str(system.tables.definition(own.specification, "keyed")) for name, system in SYSTEMS.items()}
     assert '"pairs" bigint[][] NOT NULL, "cubes" text[][][] NOT NULL' in made["postgres"]
     assert "`pairs` Array(Array(Nullable(Int64))), `cubes` Array(Array(Array(Nullable(String))))" in made["clickhouse"]
+
+
+def test_structs_are_tuples_of_their_fields_and_keep_their_names_to_themselves() -> None:
+    values = [{"x": 1, 'a "b"': [{"in": None}, {"in": "é\n"}]}, {"x": None, 'a "b"': []}]
+    own = data.from_frame(pl.DataFrame({"a": values}))
+    assert own.frame["a"].to_list() == values
+    made = str(SYSTEMS["clickhouse"].tables.definition(own.specification, "keyed"))
+    assert '`a` Tuple(`x` Nullable(Int64), `a "b"` Array(Tuple(`in` Nullable(String))))' in made
+    with pytest.raises(LabError, match='column "a": fields of a struct have names of their own; unnest it to hide them'):
+        own.without_names()

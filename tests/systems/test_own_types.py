@@ -30,6 +30,13 @@ WORDS = pl.Series([[["a", "NULL"], ['"', "\\,{}"]], [["", None]], [], [["é\n\t'
 FLOATS = pl.Series([[[-0.0, 0.1], [float("inf"), 5e-324]], []], dtype=pl.List(pl.List(pl.Float64)))
 CUBES = pl.Series([[[[1], [2]], [[3], [4]]], [], [[[-(2**63)]]]], dtype=pl.List(pl.List(pl.List(pl.Int64))))
 RAGGED = pl.Series([[[1, 2], [], [None]], [], [[]], [[2**31 - 1], [-(2**31), 0]]], dtype=pl.List(pl.List(pl.Int32)))
+STRUCTS = pl.Series(
+    [
+        {"x": 1, 'a "b`': "é", "of": [{"in": -0.0}, {"in": None}]},
+        {"x": None, 'a "b`': None, "of": []},
+        {"x": -(2**63), 'a "b`': "", "of": [{"in": 5e-324}]},
+    ]
+)
 # The values that a column of each type holds at its worst, and an expression of SQL that changes one of them a little.
 HOSTILE = {
     ("postgres", "duration"): (DURATIONS, "value + interval '1 microsecond'"),
@@ -46,6 +53,7 @@ HOSTILE = {
     ("clickhouse", "array(array(text))"): (WORDS, "[['a', NULL], ['\"', '\\\\,{}']]"),
     ("clickhouse", "array(array(float64))"): (FLOATS, "[[0.0, 0.1], [inf, 5e-324]]"),
     ("clickhouse", "array(array(array(int64)))"): (CUBES, "[[[1, 2]], [[3, 4]]]"),
+    ("clickhouse", "nested"): (STRUCTS, "tuple(1, 'é', [tuple(0.0), tuple(NULL)])"),
 }
 EACH = pytest.mark.parametrize(("system", "name"), HOSTILE, ids=lambda part: part.replace(" ", "_"))
 MATCHED = {"by key": (1, ["id"]), "by a unique column": (1, []), "order-free": (2, [])}  # how often a row, and the key

@@ -12,10 +12,11 @@
 | Duration | `duration`, in microseconds |
 | Decimal(p, s) | `decimal(p, s)` |
 | lists of one of these, of lists of any depth | `array(...)`, `array(array(...))` |
+| structs of such types | `nested({"name": "...", ...})` |
 | binary | `binary` |
 
-Whatever else there is (structs) is refused: no table of a database holds it. What one of the databases
-has no type for, its tables refuse.
+Whatever else there is is refused: no table of a database holds it. What one of the databases has no type for, its tables
+refuse.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.kinds import polars_dtype
+from harness.check.kinds import nested, polars_dtype
 from harness.model import LabError
 
 _NAMED: dict[Any, str] = {
@@ -48,9 +49,9 @@ _NAMED: dict[Any, str] = {
     pl.Duration: "duration",
     pl.Binary: "binary",
 }
-_IN_ARRAYS = {"boolean", "int16", "int32", "int64", "float32", "float64", "text", "date"}
+_IN_NESTED = {"boolean", "int16", "int32", "int64", "float32", "float64", "text", "date"}
 _INSTEAD = {
-    pl.Struct: "unnest it into columns, or make it text",
+    pl.Struct: "unnest it into columns, cast its fields, or make it text",
     pl.Object: "make it text",
     pl.List: "make it text",
 }
@@ -92,20 +93,28 @@ def _kind(series: pl.Series) -> str:
         return f"decimal({dtype.precision or 38}, {dtype.scale})"
     if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
         return "uuid"
-    if of_list := _of_list(dtype):
-        return of_list
+    if kind := _of_nested(dtype):
+        return kind
     if kind := _NAMED.get(dtype.base_type()):
         return kind
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
 
 
-def _of_list(dtype: Any) -> str:
-    """Return the kind of lists, of lists of any depth; empty for all else, and for lists that no table holds."""
-    if not isinstance(dtype, pl.List | pl.Array):
-        return ""
-    of_items = _of_list(dtype.inner) or _NAMED.get(dtype.inner.base_type(), "")
-    return f"array({of_items})" if of_items.startswith("array") or of_items in _IN_ARRAYS else ""
+def _of_nested(dtype: Any) -> str:
+    """Return the kind of lists and structs of any depth; empty for all else, and for those that no table holds."""
+    if isinstance(dtype, pl.Struct):
+        kinds = {field.name: _inside(field.dtype) for field in dtype.fields}
+        return nested(kinds) if kinds and all(kinds) and all(kinds.values()) else ""
+    of_items = _inside(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else ""
+    return of_items and f"array({of_items})"
+
+
+def _inside(dtype: Any) -> str:
+    """Return the kind of what is in a list or a struct; empty for what no table holds there."""
+    kind = _of_nested(dtype) or _NAMED.get(dtype.base_type(), "")
+    return kind if kind in _IN_NESTED or kind.startswith(("array", "nested")) else ""
+
 
 def _canonical(series: pl.Series, kind: str) -> pl.Series:
     """Return a column in its canonical dtype. Raises LabError where that would change a value."""

@@ -64,7 +64,7 @@ def undeclared(kinds: Mapping[str, str]) -> dict[str, str]:
     return {
         name: kind
         for name, kind in kinds.items()
-        if kind in _UNDECLARED or (plain(kind) == "array" and kind != _DECLARED_ARRAY)
+        if kind in _UNDECLARED or (plain(kind) in ("array", "nested") and kind != _DECLARED_ARRAY)
     }
 
 

@@ -27,6 +27,7 @@ OF_TYPES = {
     "date": "dates",
     "decimal": "decimals",
     "array": "arrays",
+    "nested": "nested",
     "category": "categories",
     "uint32": "uint32",
     "uint64": "uint64",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from harness.check.kinds import depth, digits, items, plain
+from harness.check.kinds import digits, fields, items, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier, identifiers
@@ -35,6 +35,7 @@ STORED = {"category": "text"}  # what a read gives
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
 _FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and DateTime64, which with nine digits ends with 64 bits
+_NOT_NULL = {"array": "an Array", "nested": "a Tuple"}
 # What to do with a column that it has no type for.
 _INSTEAD = {"duration": " (Time64 ends at 999:59:59); make it a number of microseconds"}
 
@@ -59,9 +60,19 @@ def column_type(kind: str) -> str | None:
     if plain(kind) == "decimal":
         return f"Decimal({', '.join(map(str, digits(kind)))})"
     if plain(kind) == "array":
-        of_items = column_type(items(kind))
-        return of_items and (f"Array({of_items})" if depth(kind) > 1 else f"Array(Nullable({of_items}))")
+        of_items = _inside(items(kind))
+        return of_items and f"Array({of_items})"
+    if plain(kind) == "nested":
+        parts = {name: _inside(of) for name, of in fields(kind).items()}
+        named = ", ".join(f"{identifier(name)} {of}" for name, of in parts.items())
+        return f"Tuple({named})" if all(parts.values()) else None
     return TYPES.get(kind)
+
+
+def _inside(kind: str) -> str | None:
+    """Return the type of what is in an Array or a Tuple: nullable, but for these themselves."""
+    of_kind = column_type(kind)
+    return of_kind if of_kind is None or plain(kind) in _NOT_NULL else f"Nullable({of_kind})"
 
 
 def _type(spec: Specification, name: str) -> str:
@@ -76,12 +87,8 @@ def _described(column: Column) -> str:
     if of_kind is None:
         instead = _INSTEAD.get(column.kind, "; leave it out or cast it")
         raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}{instead}')
-    if plain(column.kind) == "array":
-        if column.nullable:
-            raise LabError(f'column "{column.name}": an Array of ClickHouse cannot be null; make its nulls empty lists')
-        if "missing" in column.rows:
-            where = column.place("missing")
-            raise LabError(f"{where}: an Array of ClickHouse cannot be null inside another; make its nulls empty lists")
+    if plain(column.kind) in _NOT_NULL:
+        _require_no_null(column)
         return of_kind
     if column.low and column.high:
         if not _FAR[0] <= column.low <= column.high <= _FAR[1]:
@@ -94,6 +101,16 @@ def _described(column: Column) -> str:
             of_kind = "Date32"
     made = f"Nullable({of_kind})" if column.nullable else of_kind
     return f"LowCardinality({made})" if column.kind == "category" else made
+
+
+def _require_no_null(column: Column) -> None:
+    """Raise LabError for lists and structs that are null, as values or inside others."""
+    for what in ("null", "missing"):
+        if what in column.rows:
+            raise LabError(
+                f"{column.place(what)}: {_NOT_NULL[plain(column.kind)]} of ClickHouse cannot be null, nor a list or a "
+                "struct in it; make it an empty list, or a struct of nulls"
+            )
 
 
 def _merge_tree(spec: Specification) -> str:

@@ -42,7 +42,10 @@ _LONGEST_NAME = 63  # bytes; the server cuts what is longer
 _MOST_COLUMNS = 1_600
 _DEEPEST = 6  # dimensions of an array
 # What to do with a column that it has no type for.
-_INSTEAD = dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them")
+_INSTEAD = {
+    **dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them"),
+    "nested": " (a composite type would have to be made beside the table); unnest it, or make it text of JSON",
+}
 
 
 def definition(spec: Specification, profile: str) -> str | None:
@@ -80,7 +83,7 @@ def column_type(kind: str) -> str | None:
 def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
-        instead = _INSTEAD.get(column.kind, "; leave it out or cast it")
+        instead = _INSTEAD.get(plain(column.kind), "; leave it out or cast it")
         raise LabError(f'column "{column.name}": Postgres has no type for {column.kind}{instead}')
     if depth(column.kind) > 1:
         _require_rectangle(column)
