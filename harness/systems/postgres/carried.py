@@ -159,14 +159,35 @@ def _arrow_type(of: str) -> pa.DataType:
     return known.get(of.removesuffix("[]"), pa.large_string())
 
 
-def require_kinds(answer: pa.Table) -> pa.Table:
-    """Return the rows of a person's query. Raises LabError for a column that no frame has in the form it came in."""
+def with_dimensions(query: str, schema: pa.Schema) -> str:
+    """Return a person's query, which gives rows of this schema, with the dimensions of its arrays behind all columns."""
     import pyarrow as pa
 
-    for field in answer.schema:
+    arrays = [identifier(field.name) for field in schema if pa.types.is_list(field.type)]
+    if not arrays:
+        return query
+    asked = ", ".join(f"array_ndims({name})" for name in arrays)
+    return f"SELECT *, {asked} FROM ({query.strip().removesuffix(';')}\n) AS asked"
+
+
+def require_kinds(answer: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a person's query, asked with their dimensions, without these.
+
+    Raises LabError for a column that does not come as it is.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    dimensions = iter(answer.columns[len(schema) :])
+    for field in schema:
         if pa.types.is_interval(field.type):
             raise LabError(
                 f'column "{field.name}": a query brings an interval as months, days and nanoseconds, which no frame '
                 "holds; ask for its extract(epoch FROM ...), or give the data as a file"
             )
-    return answer
+        if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
+            raise LabError(
+                f'column "{field.name}": a query brings an array of several dimensions as one list of all items; ask '
+                "for its array_to_json(...)::text, or give the data as a file"
+            )
+    return answer.select(list(range(len(schema))))

@@ -172,8 +172,9 @@ def select(connection: Connection, query: str) -> pa.Table:
     try:
         _execute(connection, 'SET search_path TO "$user", public')  # the connection's own path is the lab's schema
         with connection.cursor() as cursor:
-            cursor.execute(query)
-            return carried.require_kinds(cursor.fetch_arrow_table())
+            schema = cursor.adbc_execute_schema(query)
+            cursor.execute(carried.with_dimensions(query, schema))
+            return carried.require_kinds(cursor.fetch_arrow_table(), schema)
     except Error as error:
         raise LabError(f"postgres: expected a query that returns rows, found: {_first_line(error)}") from None
 
