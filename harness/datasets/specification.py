@@ -19,8 +19,8 @@ class Column:
 
     `name` is what it is called, `kind` what it is (see `harness.check.kinds`), `nullable` whether a value is missing.
     `low` and `high` are the first and last day of dates and moments, None where there are none. `odd` are kinds of
-    values in it that a database may not hold (see `harness.datasets.hostile`), `rows` where (from 0) the first of what
-    may be refused stands: `low`, `high`, a list inside another that is `missing`, lists that are `ragged`.
+    values in it that a database may not hold (see `harness.datasets.hostile`), `rows` in which
+    rows (from 0) the first of what it may not hold stands: see `harness.datasets.own.values` and `nested`.
     """
 
     name: str

@@ -243,8 +243,8 @@ def test_what_no_table_holds_is_refused(frame: pl.DataFrame, key: tuple[str, ...
         ),
         (
             "postgres",
-            pl.Series([1], dtype=pl.Datetime("ns")),
-            r'column "a": Postgres has no type for timestamp_ns \(its timestamps count microseconds\); round them',
+            pl.Series([None, 2_000, 1], dtype=pl.Datetime("ns")),
+            r'column "a", row 2: Postgres has no type for timestamp_ns \(its timestamps count microseconds\); round them',
         ),
         (
             "clickhouse",

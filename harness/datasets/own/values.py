@@ -109,11 +109,18 @@ def days(series: pl.Series) -> tuple[dt.date | None, dt.date | None]:
 
 
 def rows(series: pl.Series) -> dict[str, int]:
-    """Return in which rows (from 0) stand the first and the last day of a column of dates or moments."""
+    """Return in which rows (from 0) stand what a database may not hold of a column of dates or moments.
+
+    `low` and `high` are the first and the last day, `finer` the first moment that microseconds do not count.
+    """
     if series.dtype not in (pl.Date, pl.Datetime):
         return {}
-    found = {"low": series.to_physical().arg_min(), "high": series.to_physical().arg_max()}
+    numbers = series.to_physical()
+    found = {"low": numbers.arg_min(), "high": numbers.arg_max()}
+    if getattr(series.dtype, "time_unit", "") == "ns":
+        found["finer"] = next(iter((numbers % 1_000 != 0).arg_true()), None)
     return {what: row for what, row in found.items() if row is not None}
+
 
 def _day(numbers: pl.Series, dtype: pl.DataType, end: str) -> dt.date:
     a_day = {"us": 86_400_000_000, "ns": 86_400_000_000_000}.get(getattr(dtype, "time_unit", ""), 1)

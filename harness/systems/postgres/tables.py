@@ -84,7 +84,7 @@ def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
         instead = _INSTEAD.get(plain(column.kind), "; leave it out or cast it")
-        raise LabError(f'column "{column.name}": Postgres has no type for {column.kind}{instead}')
+        raise LabError(f"{column.place('finer')}: Postgres has no type for {column.kind}{instead}")
     if depth(column.kind) > 1:
         _require_rectangle(column)
     if len(column.name.encode()) > _LONGEST_NAME:
