@@ -19,6 +19,7 @@ _COUNTED = re.compile(
     r"|\d+ of \d+ rows are not there as they should be: .+"
 )
 _CONVERTED = re.compile(r"(.+?: .+? (?:does not convert to|changes values when converted to) [\w(), ]+)")
+_CAME = re.compile(r"(.+?): (.+?) does not convert to ")
 _EXCEPTION = re.compile(r"(?:after the run: )?([A-Za-z_][\w.]*): ")
 _KEPT_BACK = "its words may have values in them, and are not kept"
 
@@ -36,12 +37,15 @@ def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
 
 
 def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple[Status, str]:
-    """Return how a call failed: one that raised on columns of types for which it declares nothing is unsupported.
+    """Return how a call failed: one that raised on types for which it declares nothing, or gave others, is unsupported.
 
-    `undeclared` are such columns with their kinds. Of the exception the name is told, and none of its words.
+    `undeclared` are columns of such types with their kinds. Of an exception the name is told, and none of its words.
     """
-    exception = _EXCEPTION.match(error)
-    if status is not Status.ERROR or not undeclared or not exception or no_space(error):
+    came = _CAME.match(error) if status is Status.MISMATCH else None
+    if came and came[1] in undeclared:
+        return Status.UNSUPPORTED, f'{undeclared[came[1]]} (column "{came[1]}"): it came as {came[2]}'
+    exception = _EXCEPTION.match(error) if status is Status.ERROR and not no_space(error) else None
+    if not undeclared or not exception:
         return status, error
     first, *more = _named(error, undeclared) or list(undeclared)
     others = f" and {len(more)} more" if more else ""

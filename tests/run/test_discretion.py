@@ -42,9 +42,15 @@ UNDECLARED = {"waited": "duration", "opens": "time"}
         (Status.ERROR, "TypeError: no waited of Smith", UNDECLARED, 'duration (column "waited"): TypeError'),
         (Status.ERROR, "a.Error: Smith opens", UNDECLARED, 'time (column "opens"): a.Error'),
         (Status.ERROR, "a.Error: Smith", UNDECLARED, 'duration (column "waited" and 1 more): a.Error'),
+        (
+            Status.MISMATCH,
+            "waited: String does not convert to duration: Smith",
+            UNDECLARED,
+            'duration (column "waited"): it came as String',
+        ),
     ],
 )
-def test_a_client_that_raises_on_types_that_nobody_declares_is_unsupported_and_none_of_its_words_are_kept(
+def test_a_client_that_fails_at_types_that_nobody_declares_is_unsupported_and_none_of_its_words_are_kept(
     status: Status, error: str, undeclared: dict[str, str], told: str
 ) -> None:
     assert of_types(status, error, undeclared) == (Status.UNSUPPORTED, told)
@@ -57,10 +63,12 @@ def test_a_client_that_raises_on_types_that_nobody_declares_is_unsupported_and_n
         (Status.ERROR, "the worker ended with exit code 1 and no answer", UNDECLARED),
         (Status.ERROR, "OSError: No space left on device", UNDECLARED),
         (Status.KILLED, "the worker was killed by SIGSEGV", UNDECLARED),
-        (Status.MISMATCH, "waited: String does not convert to duration", UNDECLARED),
+        (Status.MISMATCH, "name: String does not convert to int64", UNDECLARED),
+        (Status.MISMATCH, "waited: Float64 changes values when converted to duration", UNDECLARED),
+        (Status.MISMATCH, "waited: 1 of 2 values differ", UNDECLARED),
     ],
 )
-def test_what_no_client_has_raised_on_such_types_stays_as_it_is(
+def test_what_is_not_about_such_types_stays_as_it_is(
     status: Status, error: str, undeclared: dict[str, str]
 ) -> None:
     assert of_types(status, error, undeclared) == (status, error)
