@@ -209,6 +209,7 @@ def _without_items(series: pl.Series, kind: str) -> pl.Series:
         raise ValueError("lists of another depth")
     return pl.Series(series.name, lists, polars_dtype(kind))
 
+
 def _from_objects(series: pl.Series, kind: str) -> pl.Series:
     import polars as pl
 

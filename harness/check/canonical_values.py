@@ -66,6 +66,7 @@ def _struct(value: Any, kind: str) -> dict[str, Any]:
         raise ValueError("fields are missing, or others are there")
     return {name: _item(found[name], of[name]) for name in of}
 
+
 def _document(document: Any) -> str:
     """Return a JSON document in the one form that all equal ones have: no spaces, keys in order."""
     compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_of_numpy)

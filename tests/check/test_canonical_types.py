@@ -88,7 +88,12 @@ OTHERS = {
         [[[1, None], []], []],
         "object of ndarray",
     ),
-    "array: no items at any level": ("array(array(int32))", in_polars([], None, dtype=pl.List(pl.Int32)), [[], None], "List(Int32)"),
+    "array: no items at any level": (
+        "array(array(int32))",
+        in_polars([], None, dtype=pl.List(pl.Int32)),
+        [[], None],
+        "List(Int32)",
+    ),
     "nested: pandas": ("nested", in_pandas({"a": 1, "b": "x"}), [{"a": 1, "b": "x"}], None),
     "uint32: integers": ("uint32", in_polars(2**32 - 1), [2**32 - 1], "Int64"),
     "uint64: text": ("uint64", in_polars(str(2**64 - 1)), [2**64 - 1], "String"),
@@ -112,11 +117,13 @@ def test_other_types_and_nulls_become_canonical_and_are_named(kind, frame, value
     assert converted == ({} if dtype is None else {"c": dtype})
 
 
-
 @pytest.mark.parametrize("kind", ["timestamp_ns", "timestamp_tz_ns"])
 def test_texts_of_moments_keep_their_nanoseconds(kind):
-    canonical, _ = canonicalise(in_polars("2025-03-04 05:06:07.000008009", "1969-12-31 23:59:59.999999999"), {"c": kind})
+    canonical, _ = canonicalise(
+        in_polars("2025-03-04 05:06:07.000008009", "1969-12-31 23:59:59.999999999"), {"c": kind}
+    )
     assert canonical["c"].to_physical().to_list() == [1741064767000008009, -1]
+
 
 @pytest.mark.parametrize(
     ("kind", "frame"),

@@ -184,7 +184,6 @@ def moved(
     return wrong
 
 
-
 @pytest.mark.parametrize("wish", [pytest.param(one, id=f"{one.system}-{one.operation}-{one.frame}") for one in WISHES])
 def test_a_program_moves_types_that_few_transports_know(
     wish: Wish, made: Made, connection: Any, scripts: Scripts, tmp_path: Path
@@ -196,6 +195,7 @@ def test_a_program_moves_types_that_few_transports_know(
     others = {entry.id for entry in eligible.all_of(wish)} - tuned
     found = moved(wish, TYPED_DATA, with_types, connection, scripts, tmp_path, others)
     assert found == {name: [] for name in tuned}
+
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "arrow", "arrows"])
 def test_a_program_reads_the_file_whatever_its_form(suffix: str, made: Made, scripts: Scripts, tmp_path: Path) -> None:

@@ -68,7 +68,5 @@ def test_a_client_that_fails_at_types_that_nobody_declares_is_unsupported_and_no
         (Status.MISMATCH, "waited: 1 of 2 values differ", UNDECLARED),
     ],
 )
-def test_what_is_not_about_such_types_stays_as_it_is(
-    status: Status, error: str, undeclared: dict[str, str]
-) -> None:
+def test_what_is_not_about_such_types_stays_as_it_is(status: Status, error: str, undeclared: dict[str, str]) -> None:
     assert of_types(status, error, undeclared) == (status, error)

@@ -295,21 +295,3 @@ def test_a_client_that_tries_again_over_another_connection_is_cut_again():
         within(0.2, "made up", "asking", persistent, lambda: used[-1].shutdown(socket.SHUT_RDWR))
     assert len(used) == 3
     assert not [thread for thread in threading.enumerate() if thread.name == "made up asking"]
-
-
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("SELECT interval '1 day' AS d", 'column "d": a query brings an interval as months'),
-        ("SELECT 7 AS n, ARRAY[1] AS flat, ARRAY[[1], [2]] AS deep;", 'column "deep": .* array of several dimensions'),
-    ],
-)
-def test_a_query_whose_rows_would_come_as_others_is_refused(embedded_lab: EmbeddedLab, query: str, said: str) -> None:
-    with pytest.raises(LabError, match=said):
-        postgres.select(connection("postgres", embedded_lab), query)
-
-
-def test_a_query_with_arrays_brings_its_rows_and_no_more(embedded_lab: EmbeddedLab) -> None:
-    query = "SELECT ARRAY[n, NULL] AS pairs, NULL::text[] AS words, n FROM generate_series(1, 2) n -- these"
-    found = postgres.select(connection("postgres", embedded_lab), query)
-    assert found.to_pylist() == [{"pairs": [n, None], "words": None, "n": n} for n in (1, 2)]

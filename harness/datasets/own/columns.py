@@ -15,8 +15,7 @@
 | structs of such types | `nested({"name": "...", ...})` |
 | binary | `binary` |
 
-Whatever else there is is refused: no table of a database holds it. What one of the databases has no type for, its tables
-refuse.
+Whatever else there is is refused: no table of a database holds it. What one of them has no type for, its tables refuse.
 """
 
 from __future__ import annotations
@@ -93,9 +92,7 @@ def _kind(series: pl.Series) -> str:
         return f"decimal({dtype.precision or 38}, {dtype.scale})"
     if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
         return "uuid"
-    if kind := _of_nested(dtype):
-        return kind
-    if kind := _NAMED.get(dtype.base_type()):
+    if kind := _of_nested(dtype) or _NAMED.get(dtype.base_type(), ""):
         return kind
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
@@ -139,6 +136,4 @@ def _require_same(series: pl.Series, made: pl.Series) -> None:
     what = "durations" if isinstance(series.dtype, pl.Duration) else "moments"
     finer = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit == "ns"
     found = "nanoseconds; round them" if finer else "one beyond; leave it out"
-    raise LabError(
-        f'column "{series.name}", row {changed[0]}: expected {what} to the microsecond, found {found}'
-    )
+    raise LabError(f'column "{series.name}", row {changed[0]}: expected {what} to the microsecond, found {found}')

@@ -10,7 +10,7 @@ import polars as pl
 def rows(series: pl.Series) -> dict[str, int]:
     """Return the first rows (from 0) of what a database may not hold of a column of lists or structs.
 
-    `null` is a value that is null, `missing` one inside another one, `ragged` are lists of lists that make no rectangle:
+    `null` is a value that is null, `missing` one inside another one, `ragged` are lists of lists that are no rectangle:
     those of one depth in one row have different lengths, or are empty inside another one.
     """
     found: dict[str, int] = {}

@@ -36,7 +36,11 @@ _MICROSECONDS = (
 )
 _JSON = "array_to_json({0})::text AS {0}"
 # What stands in JSON for an item of an array, as Python takes it; NaN and infinity are texts there.
-_ITEMS: dict[str, Callable[[Any], Any]] = {"real[]": float, "double precision[]": float, "date[]": dt.date.fromisoformat}
+_ITEMS: dict[str, Callable[[Any], Any]] = {
+    "real[]": float,
+    "double precision[]": float,
+    "date[]": dt.date.fromisoformat,
+}
 
 
 def in_order(parquet: str | Path, kinds: dict[str, str], order: Sequence[str]) -> pa.Table:
@@ -68,7 +72,8 @@ def _ingestible(series: pl.Series, kind: str) -> pl.Series:
     if kind == "uuid":  # text is refused (SQLSTATE 22P03)
         return series.str.replace_all("-", "", literal=True).str.decode("hex")
     if depth(kind) > 1:
-        return pl.Series(series.name, [None if lists is None else _array(lists) for lists in series.to_list()], pl.String)
+        texts = [None if lists is None else _array(lists) for lists in series.to_list()]
+        return pl.Series(series.name, texts, pl.String)
     wider = {"category": pl.String, "int8": pl.Int16, "uint8": pl.Int16, "uint16": pl.Int32, "uint32": pl.Int64}
     return series.cast(pl.Decimal(20, 0) if kind == "uint64" else wider.get(kind, series.dtype))
 
@@ -160,7 +165,7 @@ def _arrow_type(of: str) -> pa.DataType:
 
 
 def with_dimensions(query: str, schema: pa.Schema) -> str:
-    """Return a person's query, which gives rows of this schema, with the dimensions of its arrays behind all columns."""
+    """Return a person's query, whose rows have this schema, with the dimensions of its arrays behind all columns."""
     import pyarrow as pa
 
     arrays = [identifier(field.name) for field in schema if pa.types.is_list(field.type)]

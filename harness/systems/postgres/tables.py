@@ -101,6 +101,6 @@ def _require_rectangle(column: Column) -> None:
     for what, found in {"missing": "a list that is null", "ragged": "lists of other lengths, or empty ones"}.items():
         if what in column.rows:
             raise LabError(
-                f"{column.place(what)}: expected lists in a list to be of one length, which is what an array of Postgres "
-                f"holds, found {found}; make it text"
+                f"{column.place(what)}: expected lists in a list to be of one length, as in an array of Postgres, "
+                f"found {found}; make it text"
             )
