@@ -18,7 +18,6 @@ from harness.check.kinds import (
     INTEGERS,
     NANOSECONDS,
     OF_BENCHMARKS,
-    depth,
     pandas_dtype,
     plain,
     polars_dtype,
@@ -176,9 +175,9 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             return moments.dt.replace_time_zone("UTC") if kind == "timestamp_tz_ns" else moments
         if kind == "json" or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
-        if plain(kind) == "array" and _levels(series.dtype) != depth(kind):
-            return _without_items(series, kind)
         target = polars_dtype(kind)
+        if plain(kind) in ("array", "nested") and _shape(series.dtype) != _shape(target):
+            return _without_items(series, kind)
         cast = series.cast(target, strict=True)
         if kind == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
             return cast
@@ -191,22 +190,25 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
     return cast
 
 
-def _levels(dtype: Any) -> int:
+def _shape(dtype: Any) -> Any:
+    """Return what lists and structs a dtype is made of, whatever is in them."""
     import polars as pl
 
-    return 1 + _levels(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else 0
+    if isinstance(dtype, pl.Struct):
+        return [(field.name, _shape(field.dtype)) for field in dtype.fields]
+    return (_shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
 
 
 def _without_items(series: pl.Series, kind: str) -> pl.Series:
-    """Return lists of another depth, which say nothing where all are empty. Raises ValueError where one is not.
+    """Return lists of another shape, which says nothing where all are empty. Raises ValueError where one is not.
 
-    A cast would make a list of each item.
+    A cast would make a list of each item, and a null of each field that is missing.
     """
     import polars as pl
 
     lists = series.to_list()
     if any(lists):
-        raise ValueError("lists of another depth")
+        raise ValueError("it is nested in another way")
     return pl.Series(series.name, lists, polars_dtype(kind))
 
 
