@@ -98,3 +98,16 @@ def test_structs_are_tuples_of_their_fields_and_keep_their_names_to_themselves()
         LabError, match='column "a": fields of a struct have names of their own; unnest it to hide them'
     ):
         own.without_names()
+
+
+def test_days_in_lists_and_structs_are_of_the_type_that_holds_them_or_refused_with_their_row() -> None:
+    def made(*values: object) -> str:
+        own = data.from_frame(pl.DataFrame({"a": values}))
+        return str(SYSTEMS["clickhouse"].tables.definition(own.specification, "keyed"))
+
+    usual, old, far = dt.date(2149, 6, 6), dt.date(1969, 12, 31), dt.date(1899, 12, 31)
+    assert "`a` Array(Nullable(Date)))" in made([usual], [])
+    assert "`a` Array(Array(Nullable(Date32))))" in made([[usual], [None, old]], [])
+    assert "`a` Tuple(`x` Array(Nullable(Date32)), `y` Nullable(Int64)))" in made({"x": [old], "y": 1})
+    with pytest.raises(LabError, match='column "a", row 1: expected days from 1900-01-01 to 2299-12-31'):
+        made({"x": [old]}, {"x": [usual, far]})

@@ -1,5 +1,6 @@
 """Own data of hostile types: the reference client, the tuned transports and verification on real engines."""
 
+import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ WORDS = pl.Series([[["a", "NULL"], ['"', "\\,{}"]], [["", None]], [], [["é\n\t'
 FLOATS = pl.Series([[[-0.0, 0.1], [float("inf"), 5e-324]], []], dtype=pl.List(pl.List(pl.Float64)))
 CUBES = pl.Series([[[[1], [2]], [[3], [4]]], [], [[[-(2**63)]]]], dtype=pl.List(pl.List(pl.List(pl.Int64))))
 RAGGED = pl.Series([[[1, 2], [], [None]], [], [[]], [[2**31 - 1], [-(2**31), 0]]], dtype=pl.List(pl.List(pl.Int32)))
+DAYS = pl.Series([[dt.date(2000, 1, 1), None], [dt.date(1900, 1, 1)], [], [dt.date(2299, 12, 31)]])
 STRUCTS = pl.Series(
     [
         {"x": 1, 'a "b`': "é", "of": [{"in": -0.0}, {"in": None}]},
@@ -58,6 +60,7 @@ HOSTILE = {
     ("clickhouse", "array(array(text))"): (WORDS, "[['a', NULL], ['\"', '\\\\,{}']]"),
     ("clickhouse", "array(array(float64))"): (FLOATS, "[[0.0, 0.1], [inf, 5e-324]]"),
     ("clickhouse", "array(array(array(int64)))"): (CUBES, "[[[1, 2]], [[3, 4]]]"),
+    ("clickhouse", "array(date)"): (DAYS, "[toDate32('1969-12-31'), NULL]"),
     ("clickhouse", "nested"): (STRUCTS, "tuple(1, 'é', [tuple(0.0), tuple(NULL)])"),
 }
 EACH = pytest.mark.parametrize(("system", "name"), HOSTILE, ids=lambda part: part.replace(" ", "_"))

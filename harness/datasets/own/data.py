@@ -109,8 +109,10 @@ class OwnData:
 
     def _column(self, name: str, kind: str) -> Column:
         odd = frozenset(hostile for hostile, names in self.found.items() if name in names)
-        rows = values.rows(self.whole[name]) | nested.rows(self.whole[name])
-        return Column(name, kind, self.has_nulls(name), *values.days(self.whole[name]), odd, rows)
+        whole, inside = self.whole[name], nested.days(self.whole[name])
+        days = inside["value"] if inside.height else whole
+        rows = {what: inside["row"][row] if inside.height else row for what, row in values.rows(days).items()}
+        return Column(name, kind, self.has_nulls(name), *values.days(days), odd, rows | nested.rows(whole))
 
 
 def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:

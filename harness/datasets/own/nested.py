@@ -49,3 +49,21 @@ def _note(found: dict[str, int], what: str, rows: pl.DataFrame) -> None:
 
 def _is_nested(dtype: Any) -> bool:
     return isinstance(dtype, pl.List | pl.Struct)
+
+
+def days(series: pl.Series) -> pl.DataFrame:
+    """Return the days in lists and structs of a column with their rows, as the columns `row` and `value`."""
+    none = pl.DataFrame(schema={"row": pl.Int64, "value": pl.Date})
+    if not _is_nested(series.dtype):
+        return none
+    return pl.concat([none, *_days(pl.DataFrame({"row": pl.int_range(len(series), eager=True), "value": series}))])
+
+
+def _days(level: pl.DataFrame) -> list[pl.DataFrame]:
+    values, dtype = level["value"], level["value"].dtype
+    if dtype == pl.Date:
+        return [level.drop_nulls("value")]
+    if isinstance(dtype, pl.List):
+        return _days(level.filter(pl.col("value").list.len() > 0).explode("value"))
+    fields = [field.name for field in dtype.fields] if isinstance(dtype, pl.Struct) else []
+    return [one for name in fields for one in _days(level.with_columns(values.struct.field(name).alias("value")))]

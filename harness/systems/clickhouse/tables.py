@@ -55,23 +55,23 @@ def definition(spec: Specification, profile: str) -> str | None:
     return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engines[profile]}"
 
 
-def column_type(kind: str) -> str | None:
-    """Return the type of a column of this kind; None where there is none."""
+def column_type(kind: str, date: str = "Date") -> str | None:
+    """Return the type of a column of this kind, with the type of days in it; None where there is none."""
     if plain(kind) == "decimal":
         return f"Decimal({', '.join(map(str, digits(kind)))})"
     if plain(kind) == "array":
-        of_items = _inside(items(kind))
+        of_items = _inside(items(kind), date)
         return of_items and f"Array({of_items})"
     if plain(kind) == "nested":
-        parts = {name: _inside(of) for name, of in fields(kind).items()}
+        parts = {name: _inside(of, date) for name, of in fields(kind).items()}
         named = ", ".join(f"{identifier(name)} {of}" for name, of in parts.items())
         return f"Tuple({named})" if all(parts.values()) else None
-    return TYPES.get(kind)
+    return date if kind == "date" else TYPES.get(kind)
 
 
-def _inside(kind: str) -> str | None:
+def _inside(kind: str, date: str) -> str | None:
     """Return the type of what is in an Array or a Tuple: nullable, but for these themselves."""
-    of_kind = column_type(kind)
+    of_kind = column_type(kind, date)
     return of_kind if of_kind is None or plain(kind) in _NOT_NULL else f"Nullable({of_kind})"
 
 
@@ -89,7 +89,6 @@ def _described(column: Column) -> str:
         raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}{instead}')
     if plain(column.kind) in _NOT_NULL:
         _require_no_null(column)
-        return of_kind
     if column.low and column.high:
         if not _FAR[0] <= column.low <= column.high <= _FAR[1]:
             where = column.place("low" if column.low < _FAR[0] else "high")
@@ -97,8 +96,10 @@ def _described(column: Column) -> str:
                 f"{where}: expected days from {_FAR[0]} to {_FAR[1]}, which is what ClickHouse holds, "
                 "found others; leave them or the column out"
             )
-        if column.kind == "date" and not _DATE[0] <= column.low <= column.high <= _DATE[1]:
-            of_kind = "Date32"
+        if not _DATE[0] <= column.low <= column.high <= _DATE[1]:
+            of_kind = column_type(column.kind, "Date32") or of_kind
+    if plain(column.kind) in _NOT_NULL:
+        return of_kind
     made = f"Nullable({of_kind})" if column.nullable else of_kind
     return f"LowCardinality({made})" if column.kind == "category" else made
 
