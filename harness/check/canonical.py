@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical_values import canonical_value
-from harness.check.kinds import FLOATS, INTEGERS, OF_BENCHMARKS, pandas_dtype, plain, polars_dtype, polars_name
+from harness.check.kinds import (
+    FLOATS,
+    INTEGERS,
+    NANOSECONDS,
+    OF_BENCHMARKS,
+    pandas_dtype,
+    plain,
+    polars_dtype,
+    polars_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
 
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
 _WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean", "timestamp", "timestamp_tz"})  # numpy holds these where none is null
+_WITH_NAT = frozenset({*NANOSECONDS, "duration"})  # numpy has a null of these; Python itself has no nanoseconds
 _OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}
 
 
@@ -76,8 +86,8 @@ def _as_pandas_column(series: pl.Series, kind: str) -> Any:
         dates = np.array(["NaT" if day is None else day for day in days], "datetime64[D]")
         return pd.Series(dates.astype("datetime64[us]"))
     dtype = pandas_dtype(kind, series.null_count() > 0)
-    if kind in FLOATS or (kind in _WHOLE and series.null_count() == 0):
-        zone = "UTC" if kind == "timestamp_tz" else None
+    if kind in FLOATS or kind in _WITH_NAT or (kind in _WHOLE and series.null_count() == 0):
+        zone = "UTC" if kind.startswith("timestamp_tz") else None
         made = pd.Series((series.dt.replace_time_zone(None) if zone else series).to_numpy(writable=True))
         return made.dt.tz_localize(zone) if zone else made
     if dtype == "str":
@@ -160,9 +170,14 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             return _uuid_text(series)
         if kind == "date" and series.dtype == pl.String:
             return series.str.to_date("%Y-%m-%d", strict=True)
+        if kind in NANOSECONDS and series.dtype == pl.String:  # of which Python would keep microseconds
+            moments = series.str.to_datetime(time_unit="ns", strict=True)
+            return moments.dt.replace_time_zone("UTC") if kind == "timestamp_tz_ns" else moments
         if kind == "json" or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
         target = polars_dtype(kind)
+        if plain(kind) in ("array", "nested") and _shape(series.dtype) != _shape(target):
+            return _without_items(series, kind)
         cast = series.cast(target, strict=True)
         if kind == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
             return cast
@@ -173,6 +188,28 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
     if not survived:
         raise NotConvertible(f"{series.name}: {series.dtype} changes values when converted to {kind}")
     return cast
+
+
+def _shape(dtype: Any) -> Any:
+    """Return what lists and structs a dtype is made of, whatever is in them."""
+    import polars as pl
+
+    if isinstance(dtype, pl.Struct):
+        return [(field.name, _shape(field.dtype)) for field in dtype.fields]
+    return (_shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
+
+
+def _without_items(series: pl.Series, kind: str) -> pl.Series:
+    """Return lists of another shape, which says nothing where all are empty. Raises ValueError where one is not.
+
+    A cast would make a list of each item, and a null of each field that is missing.
+    """
+    import polars as pl
+
+    lists = series.to_list()
+    if any(lists):
+        raise ValueError("it is nested in another way")
+    return pl.Series(series.name, lists, polars_dtype(kind))
 
 
 def _from_objects(series: pl.Series, kind: str) -> pl.Series:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from harness.check.kinds import FLOATS, INTEGERS, items, plain
+from harness.check.kinds import FLOATS, INTEGERS, fields, items, plain
 
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}
 
@@ -33,9 +33,15 @@ def _binary(value: Any, kind: str) -> bytes:
 
 def _moment(value: Any, kind: str) -> dt.datetime:
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-    if kind == "timestamp":
+    if not kind.startswith("timestamp_tz"):
         return moment.replace(tzinfo=None)
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+
+
+def _span(value: Any, kind: str) -> dt.timedelta:
+    if not isinstance(value, dt.timedelta):
+        raise TypeError(f"a duration came as {type(value).__name__}")
+    return value
 
 
 def _array(value: Any, kind: str) -> list[Any]:
@@ -51,6 +57,14 @@ def _item(item: Any, kind: str) -> Any:
     if kind in INTEGERS:  # numpy has no null among integers: it makes all of them floats and the null a NaN
         return None if item != item else int(item) if item == int(item) else item
     return item if kind in ("text", "date") else canonical_value(item, kind)
+
+
+def _struct(value: Any, kind: str) -> dict[str, Any]:
+    of = fields(kind)
+    found = dict(zip(of, value, strict=True)) if isinstance(value, tuple) else dict(value)
+    if found.keys() != of.keys():
+        raise ValueError("fields are missing, or others are there")
+    return {name: _item(found[name], of[name]) for name in of}
 
 
 def _document(document: Any) -> str:
@@ -73,9 +87,9 @@ _MADE: dict[str, Callable[[Any, str], Any]] = {
     "json": lambda value, kind: _document(json.loads(value) if isinstance(value, str | bytes) else value),
     "category": lambda value, kind: value,
     "binary": _binary,
+    "duration": _span,
     "time": lambda value, kind: dt.time.fromisoformat(value) if isinstance(value, str) else value,
-    "nested": lambda value, kind: dict(zip("ab", value, strict=True)) if isinstance(value, tuple) else dict(value),
+    "nested": _struct,
     "array": _array,
-    "timestamp": _moment,
-    "timestamp_tz": _moment,
+    **dict.fromkeys(("timestamp", "timestamp_tz", "timestamp_ns", "timestamp_tz_ns"), _moment),
 }

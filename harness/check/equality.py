@@ -3,7 +3,7 @@
 Floats are compared bit by bit, except that any NaN equals any NaN: -0.0 is not 0.0. Null equals only null.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -100,7 +100,9 @@ def _different_rows(expected: Columns, actual: pl.DataFrame, one_missing: bool) 
 
 def _shown(series: pl.Series, place: int) -> str:
     """Return a value as Python prints it, also one that Python has not: its dates are those of the years 1 to 9999."""
-    if series.dtype.is_temporal():
+    if getattr(series.dtype, "time_unit", "") == "ns" and (count := series.to_physical()[place]) is not None:
+        return f"nanosecond {count} since 1970"
+    if series.dtype in (pl.Date, pl.Datetime):
         unit, a_day = ("day", 1) if series.dtype == pl.Date else ("microsecond", 86_400_000_000)
         count = series.to_physical()[place]
         if count is not None and not _FIRST_DAY * a_day <= count < (_LAST_DAY + 1) * a_day:
@@ -113,11 +115,37 @@ def _bits(series: pl.Series, one_missing: bool = False) -> pl.Series:
     """Return a column that is equal exactly where the values are: floats by their bits, categories by their texts."""
     if isinstance(series.dtype, pl.Categorical):
         return series.cast(pl.String)
+    if series.dtype.is_nested() and _has_floats(series.dtype):
+        return series.alias("").to_frame().select(_bits_inside(pl.first(), series.dtype)).to_series().alias(series.name)
     if not series.dtype.is_float():
         return series
+    return series.fill_nan(None if one_missing else float("nan")).reinterpret(dtype=_as_integer(series.dtype))
+
+
+def _as_integer(dtype: pl.DataType) -> Any:
     # By dtype: with `signed` alone polars 2.1 leaves a float a float, and 0.0 would equal -0.0.
-    bits = pl.UInt32 if series.dtype == pl.Float32 else pl.UInt64
-    return series.fill_nan(None if one_missing else float("nan")).reinterpret(dtype=bits)
+    return pl.UInt32 if dtype == pl.Float32 else pl.UInt64
+
+
+def _has_floats(dtype: Any) -> bool:
+    if isinstance(dtype, pl.List):
+        return _has_floats(dtype.inner)
+    if isinstance(dtype, pl.Struct):
+        return any(_has_floats(field.dtype) for field in dtype.fields)
+    return bool(dtype.is_float())
+
+
+def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """Return values with the bits of floats in their place, in lists and structs of any depth; fields are numbered."""
+    if isinstance(dtype, pl.List):
+        return values.list.eval(_bits_inside(pl.element(), dtype.inner))
+    if isinstance(dtype, pl.Struct):
+        numbers = [str(number) for number in range(len(dtype.fields))]  # polars takes a name such as * for a pattern
+        numbered = values.struct.rename_fields(numbers).struct
+        parts = zip(numbers, dtype.fields, strict=True)
+        made = pl.struct(_bits_inside(numbered.field(number), of.dtype).alias(number) for number, of in parts)
+        return pl.when(values.is_not_null()).then(made)
+    return values.fill_nan(float("nan")).reinterpret(dtype=_as_integer(dtype)) if dtype.is_float() else values
 
 
 def nulls_for_nans(expected: pl.DataFrame, actual: pl.DataFrame, row_key: tuple[str, ...]) -> pl.DataFrame:

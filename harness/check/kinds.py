@@ -1,12 +1,15 @@
 """The kinds of columns: what each is in the canonical frame of polars and of pandas.
 
 A kind may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
-`array(text)` is a list of texts (`array` is `array(int32)`).
+`array(text)` is a list of texts (`array` is `array(int32)`), `array(array(text))` a list of lists.
+`nested({"a": "int32"})` is a struct of these fields.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 # Kind of a column -> canonical dtype as each library prints it.
@@ -22,6 +25,9 @@ POLARS_DTYPES = {
     "boolean": "Boolean",
     "timestamp": "Datetime(time_unit='us', time_zone=None)",
     "timestamp_tz": "Datetime(time_unit='us', time_zone='UTC')",
+    "timestamp_ns": "Datetime(time_unit='ns', time_zone=None)",
+    "timestamp_tz_ns": "Datetime(time_unit='ns', time_zone='UTC')",
+    "duration": "Duration(time_unit='us')",
     "time": "Time",
     "decimal": "Decimal(precision=38, scale=10)",
     "array": "List(Int32)",
@@ -47,6 +53,9 @@ PANDAS_DTYPES = {
     "boolean": "bool",
     "timestamp": "datetime64[us]",
     "timestamp_tz": "datetime64[us, UTC]",
+    "timestamp_ns": "datetime64[ns]",
+    "timestamp_tz_ns": "datetime64[ns, UTC]",
+    "duration": "timedelta64[us]",
     "time": "object",
     "decimal": "object",
     "array": "object",
@@ -62,6 +71,7 @@ PANDAS_DTYPES = {
 }
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = frozenset({"float32", "float64"})
+NANOSECONDS = frozenset({"timestamp_ns", "timestamp_tz_ns"})  # moments that microseconds do not count
 OF_BENCHMARKS = frozenset({"uuid", "date", "int32", "int64", "text", "float64"})
 _PANDAS_WITH_NULLS = {"boolean": "boolean"} | {
     name: name.replace("i", "I", 1).replace("u", "U", 1) for name in INTEGERS
@@ -80,6 +90,23 @@ def digits(kind: str) -> tuple[int, int]:
         precision, scale = form[2].split(",")
         return int(precision), int(scale)
     return 38, 10
+
+
+def fields(kind: str) -> dict[str, str]:
+    """Return the names of a struct of this kind with the kinds of what stands there."""
+    form = _FORM.fullmatch(kind)
+    found: dict[str, str] = json.loads(form[2]) if form else {"a": "int32", "b": "text"}
+    return found
+
+
+def nested(of: Mapping[str, str]) -> str:
+    """Return the kind of structs of these fields."""
+    return f"nested({json.dumps(of, ensure_ascii=False)})"
+
+
+def depth(kind: str) -> int:
+    """Return how deep the lists of a kind are: 2 of lists of lists, 0 of what is none."""
+    return 1 + depth(items(kind)) if plain(kind) == "array" else 0
 
 
 def items(kind: str) -> str:
@@ -102,10 +129,14 @@ def polars_dtype(kind: str) -> Any:
         return pl.Decimal(*digits(kind))
     if plain(kind) == "array":
         return pl.List(polars_dtype(items(kind)))
+    if plain(kind) == "nested":
+        return pl.Struct({name: polars_dtype(of) for name, of in fields(kind).items()})
     others = {
         "timestamp": pl.Datetime("us"),
         "timestamp_tz": pl.Datetime("us", "UTC"),
-        "nested": pl.Struct({"a": pl.Int32, "b": pl.String}),
+        "timestamp_ns": pl.Datetime("ns"),
+        "timestamp_tz_ns": pl.Datetime("ns", "UTC"),
+        "duration": pl.Duration("us"),
         "category": pl.Categorical(),
     }
     return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])

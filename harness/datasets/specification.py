@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ class Column:
 
     `name` is what it is called, `kind` what it is (see `harness.check.kinds`), `nullable` whether a value is missing.
     `low` and `high` are the first and last day of dates and moments, None where there are none. `odd` are kinds of
-    values in it that a database may not hold (see `harness.datasets.hostile`).
+    values in it that a database may not hold (see `harness.datasets.hostile`), `rows` in which
+    rows (from 0) the first of what it may not hold stands: see `harness.datasets.own.values` and `nested`.
     """
 
     name: str
@@ -28,6 +29,12 @@ class Column:
     low: dt.date | None = None
     high: dt.date | None = None
     odd: frozenset[str] = frozenset()
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+    def place(self, what: str) -> str:
+        """Name the column, and the row of what is refused where it is known."""
+        row = self.rows.get(what)
+        return f'column "{self.name}"' + ("" if row is None else f", row {row}")
 
 
 @dataclass(frozen=True)

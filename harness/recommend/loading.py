@@ -76,6 +76,9 @@ def _cast(name: str, data: OwnData) -> str:
 def _source(dtype: pl.DataType) -> str:
     if isinstance(dtype, pl.List):
         return f"polars.List({_source(dtype.inner)})"  # type: ignore[arg-type]
+    if isinstance(dtype, pl.Struct):
+        fields = ", ".join(f"{field.name!r}: {_source(field.dtype)}" for field in dtype.fields)  # type: ignore[arg-type]
+        return f"polars.Struct({{{fields}}})"
     return f"polars.{dtype!r}"
 
 

@@ -7,9 +7,10 @@ such data; a column may be named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from harness.model import Status
+from harness.run.blame import no_space
 
 _OURS = {Status.OK, Status.TIMEOUT, Status.KILLED, Status.UNAVAILABLE, Status.UNSUPPORTED, Status.AGAIN}
 _COUNTED = re.compile(
@@ -18,6 +19,7 @@ _COUNTED = re.compile(
     r"|\d+ of \d+ rows are not there as they should be: .+"
 )
 _CONVERTED = re.compile(r"(.+?: .+? (?:does not convert to|changes values when converted to) [\w(), ]+)")
+_CAME = re.compile(r"(.+?): (.+?) does not convert to ")
 _EXCEPTION = re.compile(r"(?:after the run: )?([A-Za-z_][\w.]*): ")
 _KEPT_BACK = "its words may have values in them, and are not kept"
 
@@ -28,7 +30,27 @@ def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
         return error
     if status is Status.MISMATCH and (known := _CONVERTED.match(error)):
         return known[1].rstrip(": ")
-    named = [name for name in columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error)]
+    named = _named(error, columns)
     about = f', about column "{named[0]}"' if len(named) == 1 else ""
     exception = _EXCEPTION.match(error)
     return f"{exception[1] if exception else 'an error'}{about} ({_KEPT_BACK})"
+
+
+def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple[Status, str]:
+    """Return how a call failed: one that raised on types for which it declares nothing, or gave others, is unsupported.
+
+    `undeclared` are columns of such types with their kinds. Of an exception the name is told, and none of its words.
+    """
+    came = _CAME.match(error) if status is Status.MISMATCH else None
+    if came and came[1] in undeclared:
+        return Status.UNSUPPORTED, f'{undeclared[came[1]]} (column "{came[1]}"): it came as {came[2]}'
+    exception = _EXCEPTION.match(error) if status is Status.ERROR and not no_space(error) else None
+    if not undeclared or not exception:
+        return status, error
+    first, *more = _named(error, undeclared) or list(undeclared)
+    others = f" and {len(more)} more" if more else ""
+    return Status.UNSUPPORTED, f'{undeclared[first]} (column "{first}"{others}): {exception[1]}'
+
+
+def _named(error: str, columns: Iterable[str]) -> list[str]:
+    return [name for name in columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error)]

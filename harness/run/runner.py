@@ -27,7 +27,7 @@ from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, OF_TRANSPORT, Row
 from harness.run import blame
 from harness.run.ahead import Ahead
-from harness.run.discretion import without_values
+from harness.run.discretion import of_types, without_values
 from harness.run.execution import Execution, Worker, execute, measurement
 from harness.run.rigs.rig import LIMIT, NotNow, Rig, Stop, Unavailable
 from harness.run.together import execute_together
@@ -46,7 +46,8 @@ class SuiteSession:
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
     that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
-    value may get into the results, `ruled_out` the datasets and transports that do not go together, with the reasons.
+    value may get into the results, `ruled_out` the datasets and transports that do not go together, with the reasons,
+    `undeclared` its columns of types of which no transport declares anything, with their kinds.
     With `ahead` the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run
     ends that is under way: it is to be done again.
     """
@@ -63,6 +64,7 @@ class SuiteSession:
     starved: frozenset[tuple[Any, ...]] = frozenset()
     own_columns: tuple[str, ...] = ()
     ruled_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    undeclared: Mapping[str, str] = field(default_factory=dict)
     ahead: Ahead | None = None
     deadline: float = math.inf
 
@@ -216,7 +218,7 @@ def _measured(session: SuiteSession, run: Run) -> Outcome:
         if answer.status is Status.TIMEOUT and left < session.time_limit:
             return Outcome(Status.AGAIN, "the time for all runs was up before it ended")
         if isinstance(answer, Failed):
-            return Outcome(answer.status, answer.error, details=rig.left(case, job))
+            return Outcome(*of_types(answer.status, answer.error, session.undeclared), details=rig.left(case, job))
         checked = rig.check(case, job, answer)
         if wrong := checked.wrong:
             more = f" (and {len(wrong) - 1} more columns)" if len(wrong) > 1 else ""

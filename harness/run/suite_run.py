@@ -16,7 +16,7 @@ from typing import Any
 from harness import registry
 from harness.datasets.own import data
 from harness.datasets.own.data import OwnData
-from harness.datasets.own.losses import ruled_out
+from harness.datasets.own.losses import ruled_out, undeclared
 from harness.lab.packages import not_installed
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
@@ -118,6 +118,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             frozenset(row.key for row in earlier if row.error.startswith(blame.STARVED)),
             tuple(request.own.kinds) if request.own else (),
             ruled_out({**rig.described(), **({data.NAME: request.own} if request.own else {})}, chosen),
+            undeclared(request.own.kinds) if request.own else {},
             Ahead() if settings.ahead else None,
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))

@@ -25,6 +25,7 @@ def in_pandas(*values, dtype=None):
 
 ZONED = dt.datetime(2025, 3, 4, 5, 6, 7, 8, tzinfo=dt.UTC)
 NAIVE = ZONED.replace(tzinfo=None)
+SPAN = dt.timedelta(days=-3, microseconds=1)
 OTHERS = {
     "boolean: polars": ("boolean", in_polars(True, None), [True, None], None),
     "boolean: pandas": ("boolean", in_pandas(True, None, dtype="boolean"), [True, None], None),
@@ -37,6 +38,18 @@ OTHERS = {
     "timestamp: pandas": ("timestamp", in_pandas(NAIVE, None, dtype="datetime64[us]"), [NAIVE, None], None),
     "timestamp: nanoseconds": ("timestamp", in_pandas(NAIVE, dtype="datetime64[ns]"), [NAIVE], "datetime64[ns]"),
     "timestamp: text": ("timestamp", in_polars("2025-03-04 05:06:07.000008"), [NAIVE], "String"),
+    "timestamp_ns: pandas": (
+        "timestamp_ns",
+        in_pandas("2025-03-04 05:06:07.000008009", None, dtype="datetime64[ns]"),
+        [NAIVE, None],
+        None,
+    ),
+    "timestamp_ns: text": ("timestamp_ns", in_polars("2025-03-04 05:06:07.000008009"), [NAIVE], "String"),
+    "timestamp_tz_ns: text": ("timestamp_tz_ns", in_polars("2025-03-04 05:06:07.000008009"), [ZONED], "String"),
+    "duration: pandas": ("duration", in_pandas(SPAN, None, dtype="timedelta64[us]"), [SPAN, None], None),
+    "duration: nanoseconds": ("duration", in_pandas(SPAN, dtype="timedelta64[ns]"), [SPAN], "timedelta64[ns]"),
+    "duration: objects": ("duration", in_pandas(SPAN, None, dtype=object), [SPAN, None], "object"),
+    "duration: microseconds": ("duration", in_polars(-1), [dt.timedelta(microseconds=-1)], "Int64"),
     "timestamp: objects": ("timestamp", in_pandas(NAIVE, dtype=object), [NAIVE], "object"),
     "timestamp_tz: pandas": ("timestamp_tz", in_pandas(ZONED, dtype="datetime64[us, UTC]"), [ZONED], None),
     "timestamp_tz: text": ("timestamp_tz", in_polars("2025-03-04 05:06:07.000008+00"), [ZONED], "String"),
@@ -69,6 +82,18 @@ OTHERS = {
         [[1, None], []],
         "object of ndarray",
     ),
+    "array: lists of lists": (
+        "array(array(int32))",
+        in_pandas(np.array([np.array([1.0, math.nan]), np.array([])], dtype=object), [], dtype=object),
+        [[[1, None], []], []],
+        "object of ndarray",
+    ),
+    "array: no items at any level": (
+        "array(array(int32))",
+        in_polars([], None, dtype=pl.List(pl.Int32)),
+        [[], None],
+        "List(Int32)",
+    ),
     "nested: pandas": ("nested", in_pandas({"a": 1, "b": "x"}), [{"a": 1, "b": "x"}], None),
     "uint32: integers": ("uint32", in_polars(2**32 - 1), [2**32 - 1], "Int64"),
     "uint64: text": ("uint64", in_polars(str(2**64 - 1)), [2**64 - 1], "String"),
@@ -92,17 +117,36 @@ def test_other_types_and_nulls_become_canonical_and_are_named(kind, frame, value
     assert converted == ({} if dtype is None else {"c": dtype})
 
 
+@pytest.mark.parametrize("kind", ["timestamp_ns", "timestamp_tz_ns"])
+def test_texts_of_moments_keep_their_nanoseconds(kind):
+    canonical, _ = canonicalise(
+        in_polars("2025-03-04 05:06:07.000008009", "1969-12-31 23:59:59.999999999"), {"c": kind}
+    )
+    assert canonical["c"].to_physical().to_list() == [1741064767000008009, -1]
+
+
 @pytest.mark.parametrize(
     ("kind", "frame"),
     [
         ("boolean", in_polars("yes")),
         ("boolean", in_polars(2)),
         ("timestamp", in_polars("noon")),
+        ("duration", in_polars("1 day")),
+        ("duration", in_polars(0.5)),
+        ("duration", in_pandas(np.timedelta64(1, "ns"), dtype="timedelta64[ns]")),
         ("decimal", in_polars("1.23456789012")),
         ("decimal", in_polars(decimal.Decimal("0.00000000001"))),
         ("decimal", in_polars("1,5")),
         ("array", in_polars("{1,2}")),
         ("array", in_polars([1.5])),
+        ("array", in_polars([[1]])),
+        ("array(array(int32))", in_polars([1, 2])),
+        ('array(nested({"x": "int32"}))', in_polars([1])),
+        ('nested({"x": "int32", "y": "int32"})', in_polars({"x": 1})),
+        ('nested({"x": "array(int32)"})', in_polars({"x": 1})),
+        ('nested({"x": "int32"})', in_polars({"y": 1})),
+        ("array(array(int32))", in_pandas([1, 2])),
+        ("array(array(int32))", in_polars([[1.5]])),
         ("nested", in_polars("(1,x)")),
         ("uint32", in_polars(-1)),
         ("uint64", in_polars("1.5")),

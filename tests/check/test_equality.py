@@ -245,3 +245,29 @@ STANDING = pl.DataFrame({"x": [0.0, None, float("nan")], "t": ["a", None, "b"]})
 )
 def test_frames_are_equal_as_they_stand_only_where_each_value_is_the_one_at_its_place(other, one_missing, expected):
     assert equal_as_they_stand(STANDING, other, one_missing) is expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "one", "other"),
+    [
+        (pl.List(pl.Float64), [0.0], [-0.0]),
+        (pl.List(pl.Float32), [math.nan], [None]),
+        (pl.List(pl.List(pl.Float64)), [[1.0], [-0.0]], [[1.0], [0.0]]),
+        (pl.List(pl.List(pl.Int32)), [[1], [2]], [[1, 2]]),
+        (pl.List(pl.List(pl.Int32)), [[]], []),
+        (pl.List(pl.List(pl.Int32)), [[], [1]], [[1], []]),
+        (pl.List(pl.List(pl.String)), [[None]], [[""]]),
+        (pl.List(pl.List(pl.String)), [], None),
+        (pl.Struct({"x": pl.Float64}), {"x": 0.0}, {"x": -0.0}),
+        (pl.Struct({"*": pl.List(pl.Float64)}), {"*": [0.0]}, {"*": [-0.0]}),
+        (pl.Struct({"x": pl.Float64}), {"x": None}, None),
+        (pl.Struct({"x": pl.Int32}), {"x": None}, None),
+    ],
+)
+@pytest.mark.parametrize("row_key", [("id",), ()])
+def test_lists_and_structs_are_equal_where_every_item_is_and_floats_by_their_bits(dtype, one, other, row_key):
+    def made(value):
+        return pl.DataFrame({"id": [1, 2], "c": pl.Series([value, value], dtype=dtype)})
+
+    assert differences(made(one), made(one), row_key) == []
+    assert len(differences(made(one), made(other), row_key)) == 1

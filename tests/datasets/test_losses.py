@@ -11,7 +11,7 @@ import pytest
 from harness import registry
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import data
-from harness.datasets.own.losses import lost, why
+from harness.datasets.own.losses import lost, undeclared, why
 from harness.model import Fate
 
 ENTRY = registry.one("postgres.psycopg.write_polars_copy_text")
@@ -67,3 +67,14 @@ def test_a_kind_that_is_of_no_column_has_a_reason_without_one() -> None:
     own = data.from_frame(pl.DataFrame({"id": [1]}))
     assert lost(losing(one_row=Fate.CHANGED), own) == "one_row"
     assert why(losing(one_row=Fate.CHANGED), "one_row", own) == f"changed: {KINDS['one_row'].meaning}"
+
+
+def test_types_that_no_kind_of_values_is_about_are_undeclared() -> None:
+    kinds = {"a": "array(int32)", "b": "array(text)", "c": "array(array(int32))", "d": "duration", "e": "timestamp"}
+    assert undeclared({**kinds, "f": "timestamp_ns", "g": "int8", "h": "time"}) == {
+        "b": "array(text)",
+        "c": "array(array(int32))",
+        "d": "duration",
+        "f": "timestamp_ns",
+        "h": "time",
+    }

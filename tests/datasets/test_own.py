@@ -79,7 +79,7 @@ def test_dates_beyond_those_of_date_are_of_the_wider_type_and_beyond_that_refuse
 
     assert "`day` Date)" in str(made(dt.date(1970, 1, 1), dt.date(2149, 6, 6)))
     assert "`day` Date32)" in str(made(dt.date(1969, 12, 31)))
-    with pytest.raises(LabError, match='column "day": expected days from 1900-01-01 to 2299-12-31'):
+    with pytest.raises(LabError, match='column "day", row 0: expected days from 1900-01-01 to 2299-12-31'):
         made(dt.date(1899, 12, 31))
 
 
@@ -210,10 +210,22 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
         (pl.DataFrame({"a": []}), (), "expected at least one row, found none"),
         (pl.DataFrame(), (), "expected at least one column, found none"),
         (pl.DataFrame({"": [1]}), (), "expected every column to have a name"),
-        (pl.DataFrame({"a": [{"x": 1}]}), (), 'column "a": no table of both databases holds Struct.*unnest it'),
-        (pl.DataFrame({"a": [dt.timedelta(1)]}), (), 'column "a": no table of both databases holds Duration'),
-        (pl.DataFrame({"a": [[[1]]]}), (), 'column "a": no table of both databases holds List'),
-        (pl.DataFrame({"a": pl.Series([1], dtype=pl.Datetime("ns"))}), (), "found nanoseconds; round them"),
+        (
+            pl.DataFrame({"a": [{"x": dt.timedelta(1)}]}),
+            (),
+            'column "a": no table of a database holds Struct.*unnest it',
+        ),
+        (pl.DataFrame({"a": [[[dt.timedelta(1)]]]}), (), 'column "a": no table of a database holds List'),
+        (
+            pl.DataFrame({"a": pl.Series([None, 2_000, -1], dtype=pl.Duration("ns"))}),
+            (),
+            'column "a", row 2: expected durations to the microsecond, found nanoseconds; round them',
+        ),
+        (
+            pl.DataFrame({"a": pl.Series([0, 2**62], dtype=pl.Duration("ms"))}),
+            (),
+            'column "a", row 1: expected durations to the microsecond, found one beyond; leave it out',
+        ),
         (pl.DataFrame({"a": [1, 1]}), ("a",), "expected a key that is unique, found 1 rows that repeat"),
         (pl.DataFrame({"a": [1, None]}), ("a",), 'expected a key without nulls, found some in "a"'),
         (pl.DataFrame({"a": [1]}), ("b",), 'expected the key to be of columns, found "b"; there are: a'),

@@ -4,7 +4,7 @@ import datetime as dt
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +31,7 @@ from harness.results import runs_csv
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 from tests.scripts import Scripts
+from tests.typed import typed
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # some forty programs a test, and more
@@ -43,7 +44,7 @@ WISHES = [
     for frame in ("polars", "pandas")
 ]
 WRITES = [wish for wish in WISHES if wish.operation is Operation.WRITE]
-PLAIN_DATA, RICH_DATA = "plain", "rich"
+PLAIN_DATA, RICH_DATA, TYPED_DATA = "plain", "rich", "typed"
 MARK = "'7f7d6b93-ee91-42e2-8020-b13260e45499'"
 UUID = {"postgres": f"{MARK}::uuid", "clickhouse": f"toUUID({MARK})"}
 FEW = 3  # programs of a wish, where it is not the transport that is tried
@@ -181,6 +182,19 @@ def moved(
     client.drop(connection, TO_READ)
     assert len(written) - len(wrong) < 4
     return wrong
+
+
+@pytest.mark.parametrize("wish", [pytest.param(one, id=f"{one.system}-{one.operation}-{one.frame}") for one in WISHES])
+def test_a_program_moves_types_that_few_transports_know(
+    wish: Wish, made: Made, connection: Any, scripts: Scripts, tmp_path: Path
+) -> None:
+    path = tmp_path / "typed.parquet"
+    typed(wish.system, ROWS).write_parquet(path)
+    with_types = replace(made, data={TYPED_DATA: (data.from_file(path), path)})
+    tuned = {entry.id for entry in eligible.all_of(wish) if entry.function.__name__.endswith("_tuned")}
+    others = {entry.id for entry in eligible.all_of(wish)} - tuned
+    found = moved(wish, TYPED_DATA, with_types, connection, scripts, tmp_path, others)
+    assert found == {name: [] for name in tuned}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "arrow", "arrows"])

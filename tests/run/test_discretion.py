@@ -3,7 +3,7 @@
 import pytest
 
 from harness.model import Status
-from harness.run.discretion import without_values
+from harness.run.discretion import of_types, without_values
 
 COLUMNS = ["name", "amount paid"]
 KEPT_BACK = "(its words may have values in them, and are not kept)"
@@ -31,3 +31,42 @@ KEPT_BACK = "(its words may have values in them, and are not kept)"
 def test_only_the_labs_own_words_are_kept(status: Status, error: str, told: str) -> None:
     assert without_values(status, error, COLUMNS) == told
     assert "Smith" not in without_values(status, error, COLUMNS)
+
+
+UNDECLARED = {"waited": "duration", "opens": "time"}
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "undeclared", "told"),
+    [
+        (Status.ERROR, "TypeError: no waited of Smith", UNDECLARED, 'duration (column "waited"): TypeError'),
+        (Status.ERROR, "a.Error: Smith opens", UNDECLARED, 'time (column "opens"): a.Error'),
+        (Status.ERROR, "a.Error: Smith", UNDECLARED, 'duration (column "waited" and 1 more): a.Error'),
+        (
+            Status.MISMATCH,
+            "waited: String does not convert to duration: Smith",
+            UNDECLARED,
+            'duration (column "waited"): it came as String',
+        ),
+    ],
+)
+def test_a_client_that_fails_at_types_that_nobody_declares_is_unsupported_and_none_of_its_words_are_kept(
+    status: Status, error: str, undeclared: dict[str, str], told: str
+) -> None:
+    assert of_types(status, error, undeclared) == (Status.UNSUPPORTED, told)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "undeclared"),
+    [
+        (Status.ERROR, "TypeError: Smith", {}),
+        (Status.ERROR, "the worker ended with exit code 1 and no answer", UNDECLARED),
+        (Status.ERROR, "OSError: No space left on device", UNDECLARED),
+        (Status.KILLED, "the worker was killed by SIGSEGV", UNDECLARED),
+        (Status.MISMATCH, "name: String does not convert to int64", UNDECLARED),
+        (Status.MISMATCH, "waited: Float64 changes values when converted to duration", UNDECLARED),
+        (Status.MISMATCH, "waited: 1 of 2 values differ", UNDECLARED),
+    ],
+)
+def test_what_is_not_about_such_types_stays_as_it_is(status: Status, error: str, undeclared: dict[str, str]) -> None:
+    assert of_types(status, error, undeclared) == (status, error)

@@ -19,7 +19,9 @@ from harness.model import NAMESPACE, Case, Experiment, LabError, Status
 from harness.results import runs_csv
 from harness.run.plan import Plan
 from harness.run.suite_run import RunRequest, _chosen
+from harness.systems import SYSTEMS
 from tests.commands import refused
+from tests.typed import typed
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 WRITE, READ = "postgres.psycopg.write_polars_copy_text_format", "clickhouse.urllib.read_polars_parquet"
@@ -152,3 +154,20 @@ def test_a_run_on_own_data_is_not_planned_without_them() -> None:
     request = RunRequest(Plan("matrix", "default", "*", (part,), 1, 1, 5.0), "databases", "embedded", "an-id")
     with pytest.raises(LabError, match="run an-id is on data of its person's own: expected these again"):
         _chosen(request)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_transport_moves_types_that_few_know_or_says_that_it_does_not(
+    lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path, system: str
+) -> None:
+    file = tmp_path / "typed.parquet"
+    typed(system, 50).write_parquet(file)
+    done = lab(*asked(file, f"{system}.*"), env=on_embedded_lab, timeout=800)
+    assert "Traceback" not in done.stdout + done.stderr
+    rows = {row.transport: row for row in runs_csv.load(results(on_embedded_lab) / "runs.csv")}
+    assert {row.status for row in rows.values()} <= {Status.OK, Status.MISMATCH, Status.UNSUPPORTED, Status.UNAVAILABLE}
+    tuned = {name for name in rows if name.endswith(("polars_tuned", "pandas_tuned"))}
+    assert len(tuned) == 4
+    assert {rows[name].status for name in tuned} == {Status.OK}

@@ -8,11 +8,14 @@
 | the extension type of Arrow for UUIDs | `uuid` |
 | Date; Time; timestamps without a zone | `date`; `time`; `timestamp`, in microseconds |
 | timestamps with a zone | `timestamp_tz`: the instant, in UTC |
+| timestamps of which microseconds do not count all | `timestamp_ns`, `timestamp_tz_ns` |
+| Duration | `duration`, in microseconds |
 | Decimal(p, s) | `decimal(p, s)` |
-| lists of one of these | `array(...)` |
+| lists of one of these, of lists of any depth | `array(...)`, `array(array(...))` |
+| structs of such types | `nested({"name": "...", ...})` |
 | binary | `binary` |
 
-Whatever else there is (structs, durations, lists of lists) is refused: no table of both databases holds it.
+Whatever else there is is refused: no table of a database holds it. What one of them has no type for, its tables refuse.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.kinds import polars_dtype
+from harness.check.kinds import nested, polars_dtype
 from harness.model import LabError
 
 _NAMED: dict[Any, str] = {
@@ -42,12 +45,12 @@ _NAMED: dict[Any, str] = {
     pl.Enum: "category",
     pl.Date: "date",
     pl.Time: "time",
+    pl.Duration: "duration",
     pl.Binary: "binary",
 }
-_IN_ARRAYS = {"boolean", "int16", "int32", "int64", "float32", "float64", "text", "date"}
+_IN_NESTED = {"boolean", "int16", "int32", "int64", "float32", "float64", "text", "date"}
 _INSTEAD = {
-    pl.Struct: "unnest it into columns, or make it text",
-    pl.Duration: "make it a number of seconds",
+    pl.Struct: "unnest it into columns, cast its fields, or make it text",
     pl.Object: "make it text",
     pl.List: "make it text",
 }
@@ -62,7 +65,7 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     if "" in frame.columns:
         raise LabError("expected every column to have a name, found one without")
     plain = [_plain(series) for series in frame]
-    kinds = {series.name: _kind(series.name, series.dtype) for series in plain}
+    kinds = {series.name: _kind(series) for series in plain}
     return pl.DataFrame([_canonical(series, kinds[series.name]) for series in plain]), kinds
 
 
@@ -80,21 +83,34 @@ def _plain(series: pl.Series) -> pl.Series:
         raise LabError(f'column "{series.name}": expected decimals of 38 digits at most, found others') from None
 
 
-def _kind(name: str, dtype: pl.DataType) -> str:
+def _kind(series: pl.Series) -> str:
+    dtype = series.dtype
     if isinstance(dtype, pl.Datetime):
-        return "timestamp_tz" if dtype.time_zone else "timestamp"
+        finer = dtype.time_unit == "ns" and (series.to_physical() % 1_000 != 0).any()
+        return ("timestamp_tz" if dtype.time_zone else "timestamp") + ("_ns" if finer else "")
     if isinstance(dtype, pl.Decimal):
         return f"decimal({dtype.precision or 38}, {dtype.scale})"
     if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
         return "uuid"
-    if isinstance(dtype, pl.List | pl.Array) and not isinstance(dtype.inner, pl.List | pl.Array | pl.Datetime):
-        of_items = _NAMED.get(dtype.inner.base_type(), "")
-        if of_items in _IN_ARRAYS:
-            return f"array({of_items})"
-    if kind := _NAMED.get(dtype.base_type()):
+    if kind := _of_nested(dtype) or _NAMED.get(dtype.base_type(), ""):
         return kind
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
-    raise LabError(f'column "{name}": no table of both databases holds {dtype}; {instead}')
+    raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
+
+
+def _of_nested(dtype: Any) -> str:
+    """Return the kind of lists and structs of any depth; empty for all else, and for those that no table holds."""
+    if isinstance(dtype, pl.Struct):
+        kinds = {field.name: _inside(field.dtype) for field in dtype.fields}
+        return nested(kinds) if kinds and all(kinds) and all(kinds.values()) else ""
+    of_items = _inside(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else ""
+    return of_items and f"array({of_items})"
+
+
+def _inside(dtype: Any) -> str:
+    """Return the kind of what is in a list or a struct; empty for what no table holds there."""
+    kind = _of_nested(dtype) or _NAMED.get(dtype.base_type(), "")
+    return kind if kind in _IN_NESTED or kind.startswith(("array", "nested")) else ""
 
 
 def _canonical(series: pl.Series, kind: str) -> pl.Series:
@@ -105,11 +121,19 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
         return canonicalise(series.to_frame(), {series.name: kind})[0].to_series()
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
-    made = series.cast(polars_dtype(kind), strict=True)
-    nanoseconds = isinstance(series.dtype, pl.Datetime) and series.dtype.time_unit == "ns"
-    if nanoseconds and (series.to_physical() % 1_000 != 0).any():
-        raise LabError(
-            f'column "{series.name}": expected moments to the microsecond, which is what both databases keep, '
-            "found nanoseconds; round them"
-        )
+    counted = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit != "us"
+    made = series.cast(polars_dtype(kind), strict=not counted)
+    if counted:
+        _require_same(series, made)
     return made
+
+
+def _require_same(series: pl.Series, made: pl.Series) -> None:
+    """Raise LabError with the first row of moments or durations that microseconds do not count."""
+    changed = made.cast(series.dtype).ne_missing(series).arg_true()
+    if changed.is_empty():
+        return
+    what = "durations" if isinstance(series.dtype, pl.Duration) else "moments"
+    finer = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit == "ns"
+    found = "nanoseconds; round them" if finer else "one beyond; leave it out"
+    raise LabError(f'column "{series.name}", row {changed[0]}: expected {what} to the microsecond, found {found}')

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from harness.datasets.own import columns, mark, reading, values
+from harness.datasets.own import columns, mark, nested, reading, values
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.model import Dataset, LabError
@@ -71,7 +71,10 @@ class OwnData:
         return replace(self, frame=self.frame[chosen])
 
     def without_names(self) -> OwnData:
-        """Return the data with columns that are called column_1 and so on."""
+        """Return the data with columns that are called column_1 and so on. Raises LabError for a struct."""
+        structs = [name for name, kind in self.kinds.items() if "nested(" in kind]
+        if structs:
+            raise LabError(f'column "{structs[0]}": fields of a struct have names of their own; unnest it to hide them')
         numbered = {name: f"column_{place}" for place, name in enumerate(self.kinds, start=1)}
         return replace(self._renamed(numbered), hidden=tuple(self.kinds))
 
@@ -106,7 +109,10 @@ class OwnData:
 
     def _column(self, name: str, kind: str) -> Column:
         odd = frozenset(hostile for hostile, names in self.found.items() if name in names)
-        return Column(name, kind, self.has_nulls(name), *values.days(self.whole[name]), odd)
+        whole, inside = self.whole[name], nested.days(self.whole[name])
+        days = inside["value"] if inside.height else whole
+        rows = {what: inside["row"][row] if inside.height else row for what, row in values.rows(days).items()}
+        return Column(name, kind, self.has_nulls(name), *values.days(days), odd, rows | nested.rows(whole))
 
 
 def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
@@ -137,7 +143,7 @@ def _require_key(frame: pl.DataFrame, kinds: dict[str, str], key: Sequence[str])
             raise LabError(f'expected the key to be of columns, found "{name}"; there are: {", ".join(kinds)}')
         if frame[name].null_count():
             raise LabError(f'expected a key without nulls, found some in "{name}"')
-        if kinds[name].startswith(("array", "decimal", "float", "binary")):
+        if kinds[name].startswith(("array", "nested", "decimal", "float", "binary")):
             raise LabError(f'expected a key of texts, numbers or times, found "{name}" of the kind {kinds[name]}')
     if key and (repeated := frame.height - frame.select(key).n_unique()):
         raise LabError(

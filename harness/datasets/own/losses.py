@@ -11,12 +11,14 @@ from typing import Protocol
 
 import polars as pl
 
-from harness.check.kinds import plain
+from harness.check.kinds import NANOSECONDS, plain
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import values
 from harness.model import Case, Fate, Transport
 
 _LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has every kind of its values
+_UNDECLARED = {*NANOSECONDS, "time", "duration", "binary"}  # types of which there is no kind of values
+_DECLARED_ARRAY = "array(int32)"  # which the kind of arrays is about
 
 
 class Described(Protocol):
@@ -55,6 +57,15 @@ def ruled_out(described: Mapping[str, Described], cases: Iterable[Case]) -> dict
     pairs = {(case.dataset, case.transport.id): case.transport for case in cases if case.dataset in described}
     kinds = {pair: lost(entry, described[pair[0]]) for pair, entry in pairs.items()}
     return {pair: why(pairs[pair], kind, described[pair[0]]) for pair, kind in kinds.items() if kind}
+
+
+def undeclared(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of types of which no transport declares what becomes of them, with their kinds."""
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if kind in _UNDECLARED or (plain(kind) in ("array", "nested") and kind != _DECLARED_ARRAY)
+    }
 
 
 def lost(entry: Transport, data: Described) -> str:

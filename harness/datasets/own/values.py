@@ -22,9 +22,12 @@ OF_TYPES = {
     "boolean": "booleans",
     "timestamp": "timestamps",
     "timestamp_tz": "timestamps_tz",
+    "timestamp_ns": "timestamps",
+    "timestamp_tz_ns": "timestamps_tz",
     "date": "dates",
     "decimal": "decimals",
     "array": "arrays",
+    "nested": "nested",
     "category": "categories",
     "uint32": "uint32",
     "uint64": "uint64",
@@ -105,8 +108,22 @@ def days(series: pl.Series) -> tuple[dt.date | None, dt.date | None]:
     return first, last
 
 
+def rows(series: pl.Series) -> dict[str, int]:
+    """Return in which rows (from 0) stand what a database may not hold of a column of dates or moments.
+
+    `low` and `high` are the first and the last day, `finer` the first moment that microseconds do not count.
+    """
+    if series.dtype not in (pl.Date, pl.Datetime):
+        return {}
+    numbers = series.to_physical()
+    found = {"low": numbers.arg_min(), "high": numbers.arg_max()}
+    if getattr(series.dtype, "time_unit", "") == "ns":
+        found["finer"] = next(iter((numbers % 1_000 != 0).arg_true()), None)
+    return {what: row for what, row in found.items() if row is not None}
+
+
 def _day(numbers: pl.Series, dtype: pl.DataType, end: str) -> dt.date:
-    a_day = 1 if dtype == pl.Date else 86_400_000_000
+    a_day = {"us": 86_400_000_000, "ns": 86_400_000_000_000}.get(getattr(dtype, "time_unit", ""), 1)
     number: int = getattr(numbers, end)() // a_day
     first, last = dt.date.min.toordinal(), dt.date.max.toordinal()
     return dt.date.fromordinal(min(max(number + dt.date(1970, 1, 1).toordinal(), first), last))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from harness.check.kinds import digits, items, plain
+from harness.check.kinds import digits, fields, items, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier, identifiers
@@ -26,13 +26,18 @@ TYPES = {
     "boolean": "Bool",
     "timestamp": "DateTime64(6)",
     "timestamp_tz": "DateTime64(6, 'UTC')",
+    "timestamp_ns": "DateTime64(9)",
+    "timestamp_tz_ns": "DateTime64(9, 'UTC')",
     "category": "String",
     "binary": "String",
 }
 STORED = {"category": "text"}  # what a read gives
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
-_FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and of DateTime64 with six digits
+_FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and DateTime64, which with nine digits ends with 64 bits
+_NOT_NULL = {"array": "an Array", "nested": "a Tuple"}
+# What to do with a column that it has no type for.
+_INSTEAD = {"duration": " (Time64 ends at 999:59:59); make it a number of microseconds"}
 
 
 def definition(spec: Specification, profile: str) -> str | None:
@@ -50,14 +55,24 @@ def definition(spec: Specification, profile: str) -> str | None:
     return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engines[profile]}"
 
 
-def column_type(kind: str) -> str | None:
-    """Return the type of a column of this kind; None where there is none."""
+def column_type(kind: str, date: str = "Date") -> str | None:
+    """Return the type of a column of this kind, with the type of days in it; None where there is none."""
     if plain(kind) == "decimal":
         return f"Decimal({', '.join(map(str, digits(kind)))})"
     if plain(kind) == "array":
-        of_items = column_type(items(kind))
-        return of_items and f"Array(Nullable({of_items}))"
-    return TYPES.get(kind)
+        of_items = _inside(items(kind), date)
+        return of_items and f"Array({of_items})"
+    if plain(kind) == "nested":
+        parts = {name: _inside(of, date) for name, of in fields(kind).items()}
+        named = ", ".join(f"{identifier(name)} {of}" for name, of in parts.items())
+        return f"Tuple({named})" if all(parts.values()) else None
+    return date if kind == "date" else TYPES.get(kind)
+
+
+def _inside(kind: str, date: str) -> str | None:
+    """Return the type of what is in an Array or a Tuple: nullable, but for these themselves."""
+    of_kind = column_type(kind, date)
+    return of_kind if of_kind is None or plain(kind) in _NOT_NULL else f"Nullable({of_kind})"
 
 
 def _type(spec: Specification, name: str) -> str:
@@ -70,21 +85,33 @@ def _type(spec: Specification, name: str) -> str:
 def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
-        raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}; leave it out or cast it')
-    if plain(column.kind) == "array":
-        if column.nullable:
-            raise LabError(f'column "{column.name}": an Array of ClickHouse cannot be null; make its nulls empty lists')
-        return of_kind
+        instead = _INSTEAD.get(column.kind, "; leave it out or cast it")
+        raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}{instead}')
+    if plain(column.kind) in _NOT_NULL:
+        _require_no_null(column)
     if column.low and column.high:
         if not _FAR[0] <= column.low <= column.high <= _FAR[1]:
+            where = column.place("low" if column.low < _FAR[0] else "high")
             raise LabError(
-                f'column "{column.name}": expected days from {_FAR[0]} to {_FAR[1]}, which is what ClickHouse holds, '
+                f"{where}: expected days from {_FAR[0]} to {_FAR[1]}, which is what ClickHouse holds, "
                 "found others; leave them or the column out"
             )
-        if column.kind == "date" and not _DATE[0] <= column.low <= column.high <= _DATE[1]:
-            of_kind = "Date32"
+        if not _DATE[0] <= column.low <= column.high <= _DATE[1]:
+            of_kind = column_type(column.kind, "Date32") or of_kind
+    if plain(column.kind) in _NOT_NULL:
+        return of_kind
     made = f"Nullable({of_kind})" if column.nullable else of_kind
     return f"LowCardinality({made})" if column.kind == "category" else made
+
+
+def _require_no_null(column: Column) -> None:
+    """Raise LabError for lists and structs that are null, as values or inside others."""
+    for what in ("null", "missing"):
+        if what in column.rows:
+            raise LabError(
+                f"{column.place(what)}: {_NOT_NULL[plain(column.kind)]} of ClickHouse cannot be null, nor a list or a "
+                "struct in it; make it an empty list, or a struct of nulls"
+            )
 
 
 def _merge_tree(spec: Specification) -> str:

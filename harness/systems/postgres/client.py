@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from harness import address
-from harness.check.canonical import load_frame
 from harness.model import MARK, NAMESPACE, LabError, Server
-from harness.systems.postgres import SYSTEM
+from harness.systems.postgres import SYSTEM, carried
 from harness.transports.postgres.sql import identifier, literal
 
 if TYPE_CHECKING:
-    import polars as pl
     import pyarrow as pa
     from adbc_driver_manager.dbapi import Connection
 
@@ -126,40 +124,11 @@ def load(
 ) -> None:
     """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
     with connection.cursor() as cursor:
-        rows = _sorted(parquet, kinds, order) if order else _streamed(parquet, kinds)
-        cursor.adbc_ingest(table, rows, mode="append", db_schema_name=NAMESPACE)
-    _execute(connection, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
-
-
-def _sorted(parquet: str | Path, kinds: dict[str, str], order: Sequence[str]) -> pa.Table:
-    frame = load_frame(parquet, "polars", kinds)
-    return frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()]).sort(order).to_arrow()
-
-
-def _streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader:
-    """Return the rows of a file a piece at a time: it may be larger than memory."""
-    import polars as pl
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
-    def made(batch: pa.RecordBatch) -> pa.Table:
-        frame = pl.DataFrame(pl.from_arrow(batch))
-        return frame.select([_ingestible(frame[name], kind) for name, kind in kinds.items()]).to_arrow()
-
-    file = ParquetFile(parquet)
-    first = made(pa.RecordBatch.from_pylist([], file.schema_arrow))
-    pieces = (batch for piece in file.iter_batches() for batch in made(piece).cast(first.schema).to_batches())
-    return pa.RecordBatchReader.from_batches(first.schema, pieces)
-
-
-def _ingestible(series: pl.Series, kind: str) -> pl.Series:
-    """Return a column as ADBC ingests it: a UUID as 16 bytes, and what it has no type of Postgres for as the next."""
-    import polars as pl
-
-    if kind == "uuid":  # text is refused (SQLSTATE 22P03)
-        return series.str.replace_all("-", "", literal=True).str.decode("hex")
-    wider = {"category": pl.String, "int8": pl.Int16, "uint8": pl.Int16, "uint16": pl.Int32, "uint32": pl.Int64}
-    return series.cast(pl.Decimal(20, 0) if kind == "uint64" else wider.get(kind, series.dtype))
+        rows = carried.in_order(parquet, kinds, order) if order else carried.streamed(parquet, kinds)
+        beside, before, after = carried.by_texts(table, kinds)
+        _execute(connection, *before)
+        cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else NAMESPACE)
+    _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
 
 
 def fill(connection: Connection, table: str, insertion: str) -> None:
@@ -189,10 +158,11 @@ def drop_enum(connection: Connection, name: str) -> None:
 
 
 def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
-    """Return the whole table as Arrow."""
+    """Return the whole table as Arrow: all its columns, or what is selected."""
+    columns = query(connection, carried.question(table)) if selection == "*" else []
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {selection} FROM {identifier(table)}")
-        return cursor.fetch_arrow_table()
+        cursor.execute(f"SELECT {carried.selection(columns) if columns else selection} FROM {identifier(table)}")
+        return carried.brought(cursor.fetch_arrow_table(), columns)
 
 
 def select(connection: Connection, query: str) -> pa.Table:
@@ -202,8 +172,9 @@ def select(connection: Connection, query: str) -> pa.Table:
     try:
         _execute(connection, 'SET search_path TO "$user", public')  # the connection's own path is the lab's schema
         with connection.cursor() as cursor:
-            cursor.execute(query)
-            return cursor.fetch_arrow_table()
+            schema = cursor.adbc_execute_schema(query)
+            cursor.execute(carried.with_dimensions(query, schema))
+            return carried.require_kinds(cursor.fetch_arrow_table(), schema)
     except Error as error:
         raise LabError(f"postgres: expected a query that returns rows, found: {_first_line(error)}") from None
 

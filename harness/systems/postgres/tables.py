@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.check.kinds import digits, items, plain
+from harness.check.kinds import NANOSECONDS, depth, digits, items, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.postgres.sql import identifier, identifiers
@@ -25,6 +25,7 @@ TYPES = {
     "timestamp": "timestamp",
     "timestamp_tz": "timestamptz",
     "time": "time",
+    "duration": "interval",
     "category": "text",
     "binary": "bytea",
 }
@@ -39,6 +40,12 @@ _PROFILES = {
 }
 _LONGEST_NAME = 63  # bytes; the server cuts what is longer
 _MOST_COLUMNS = 1_600
+_DEEPEST = 6  # dimensions of an array
+# What to do with a column that it has no type for.
+_INSTEAD = {
+    **dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them"),
+    "nested": " (a composite type would have to be made beside the table); unnest it, or make it text of JSON",
+}
 
 
 def definition(spec: Specification, profile: str) -> str | None:
@@ -76,9 +83,24 @@ def column_type(kind: str) -> str | None:
 def _described(column: Column) -> str:
     of_kind = column_type(column.kind)
     if of_kind is None:
-        raise LabError(f'column "{column.name}": Postgres has no type for {column.kind}; leave it out or cast it')
+        instead = _INSTEAD.get(plain(column.kind), "; leave it out or cast it")
+        raise LabError(f"{column.place('finer')}: Postgres has no type for {column.kind}{instead}")
+    if depth(column.kind) > 1:
+        _require_rectangle(column)
     if len(column.name.encode()) > _LONGEST_NAME:
         raise LabError(f'column "{column.name}": Postgres cuts names of more than {_LONGEST_NAME} bytes; rename it')
     if "nul_character" in column.odd:
         raise LabError(f'column "{column.name}": text of Postgres has no U+0000; replace it or leave the column out')
     return f"{identifier(column.name)} {of_kind}" + ("" if column.nullable else " NOT NULL")
+
+
+def _require_rectangle(column: Column) -> None:
+    """Raise LabError for lists of lists that are no array: https://www.postgresql.org/docs/current/arrays.html"""
+    if depth(column.kind) > _DEEPEST:
+        raise LabError(f"{column.place('')}: an array of Postgres has at most {_DEEPEST} dimensions; make it text")
+    for what, found in {"missing": "a list that is null", "ragged": "lists of other lengths, or empty ones"}.items():
+        if what in column.rows:
+            raise LabError(
+                f"{column.place(what)}: expected lists in a list to be of one length, as in an array of Postgres, "
+                f"found {found}; make it text"
+            )

@@ -1,0 +1,198 @@
+"""Rows in the forms in which ADBC carries them into Postgres and back.
+
+A type that it has no form for goes as the next one. Two kinds of columns it would change without a word, or not take:
+
+- Of an interval it makes months, days and nanoseconds, which end at 292 years and are no duration. It comes as its
+  microseconds instead, by `extract`, which is exact since Postgres 14. A day of it counts 24 hours, as clients write a
+  duration of a day; one with months has no length and comes as a null, which is no value that was written.
+  https://www.postgresql.org/docs/current/functions-datetime.html
+- Of an array of several dimensions it makes a list of all items, and lists of lists it does not ingest. They go as the
+  texts of arrays, through a table beside the right one whose rows the server casts, and come back as JSON.
+  https://www.postgresql.org/docs/current/arrays.html
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.check.canonical import NotConvertible, load_frame
+from harness.check.kinds import depth
+from harness.model import LabError
+from harness.systems.postgres.tables import column_type
+from harness.transports.postgres.sql import identifier, identifiers, literal
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+Columns = Sequence[tuple[Any, ...]]  # name, type and declared dimensions of each
+_MICROSECONDS = (
+    "CASE WHEN extract(year FROM {0}) = 0 AND extract(month FROM {0}) = 0 "
+    "THEN (extract(epoch FROM {0}) * 1000000)::bigint END AS {0}"
+)
+_JSON = "array_to_json({0})::text AS {0}"
+# What stands in JSON for an item of an array, as Python takes it; NaN and infinity are texts there.
+_ITEMS: dict[str, Callable[[Any], Any]] = {
+    "real[]": float,
+    "double precision[]": float,
+    "date[]": dt.date.fromisoformat,
+}
+
+
+def in_order(parquet: str | Path, kinds: dict[str, str], order: Sequence[str]) -> pa.Table:
+    """Return the rows of a file sorted, as ADBC ingests them."""
+    frame = load_frame(parquet, "polars", kinds)
+    return frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()]).sort(order).to_arrow()
+
+
+def streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader:
+    """Return the rows of a file as ADBC ingests them, a piece at a time: it may be larger than memory."""
+    import polars as pl
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    def made(batch: pa.RecordBatch) -> pa.Table:
+        frame = pl.DataFrame(pl.from_arrow(batch))
+        return frame.select([_ingestible(frame[name], kind) for name, kind in kinds.items()]).to_arrow()
+
+    file = ParquetFile(parquet)
+    first = made(pa.RecordBatch.from_pylist([], file.schema_arrow))
+    pieces = (batch for piece in file.iter_batches() for batch in made(piece).cast(first.schema).to_batches())
+    return pa.RecordBatchReader.from_batches(first.schema, pieces)
+
+
+def _ingestible(series: pl.Series, kind: str) -> pl.Series:
+    """Return a column as ADBC ingests it: a UUID as 16 bytes, and what it has no type of Postgres for as the next."""
+    import polars as pl
+
+    if kind == "uuid":  # text is refused (SQLSTATE 22P03)
+        return series.str.replace_all("-", "", literal=True).str.decode("hex")
+    if depth(kind) > 1:
+        texts = [None if lists is None else _array(lists) for lists in series.to_list()]
+        return pl.Series(series.name, texts, pl.String)
+    wider = {"category": pl.String, "int8": pl.Int16, "uint8": pl.Int16, "uint16": pl.Int32, "uint32": pl.Int64}
+    return series.cast(pl.Decimal(20, 0) if kind == "uint64" else wider.get(kind, series.dtype))
+
+
+def _array(value: Any) -> str:
+    """Return lists as the text of an array, with every item in quotes."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, list):
+        return f"{{{','.join(map(_array, value))}}}"
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def by_texts(table: str, kinds: dict[str, str]) -> tuple[str, list[str], list[str]]:
+    """Return a table beside another one for what ADBC ingests of it as texts, and the statements before and after.
+
+    Empty and none where it ingests all as it is. The table is temporary, in the schema `pg_temp`.
+    """
+    texts = [name for name, kind in kinds.items() if depth(kind) > 1]
+    if not texts:
+        return "", [], []
+    beside = f"{table}_texts"[-60:]
+    full, into = f"pg_temp.{identifier(beside)}", identifier(table)
+    cast = (f"{identifier(name)}::{column_type(kinds[name])}" if name in texts else identifier(name) for name in kinds)
+    before = [
+        f"DROP TABLE IF EXISTS {full}",
+        f"CREATE TEMPORARY TABLE {identifier(beside)} (LIKE {into})",
+        f"ALTER TABLE {full} {', '.join(f'ALTER {identifier(name)} TYPE text' for name in texts)}",
+    ]
+    insertion = f"INSERT INTO {into} ({identifiers(kinds)}) SELECT {', '.join(cast)} FROM {full}"
+    return beside, before, [insertion, f"DROP TABLE {full}"]
+
+
+def question(table: str) -> str:
+    """Return the query for the columns of a table: their names, types and declared dimensions."""
+    return (
+        "SELECT attname, format_type(atttypid, NULL), attndims FROM pg_attribute "
+        f"WHERE attrelid = {literal(identifier(table))}::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+    )
+
+
+def selection(columns: Columns) -> str:
+    """Return what to select of a table so that ADBC brings every value; `columns` answer its `question`."""
+    forms = [_MICROSECONDS if of == "interval" else _JSON if dimensions > 1 else "" for _, of, dimensions in columns]
+    if not any(forms):
+        return "*"
+    names = [identifier(name) for name, *_ in columns]
+    return ", ".join(form.format(name) if form else name for name, form in zip(names, forms, strict=True))
+
+
+def brought(rows: pa.Table, columns: Columns) -> pa.Table:
+    """Return rows that were selected like this with lists in place of JSON.
+
+    Raises NotConvertible where there are not as many dimensions as the column has.
+    """
+    for place, (name, of, dimensions) in enumerate(columns):
+        if dimensions > 1:
+            rows = rows.set_column(place, name, _lists(name, rows.column(place), of, dimensions))
+    return rows
+
+
+def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:
+    import pyarrow as pa
+
+    item = _ITEMS.get(of, lambda found: found)
+    decoder = json.JSONDecoder(parse_int=item if item is float else int)  # -0 is no integer
+
+    def made(value: Any) -> Any:
+        if value is None:
+            return None
+        return [made(one) for one in value] if isinstance(value, list) else item(value)
+
+    kind = _arrow_type(of)
+    for _ in range(dimensions):
+        kind = pa.large_list(kind)
+    try:
+        return pa.array([None if text is None else made(decoder.decode(text)) for text in texts.to_pylist()], kind)
+    except (TypeError, ValueError):
+        raise NotConvertible(f"{name}: {of} does not convert to lists of {dimensions} levels") from None
+
+
+def _arrow_type(of: str) -> pa.DataType:
+    import pyarrow as pa
+
+    known = {"boolean": pa.bool_(), "smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
+    known |= {"real": pa.float32(), "double precision": pa.float64(), "date": pa.date32()}
+    return known.get(of.removesuffix("[]"), pa.large_string())
+
+
+def with_dimensions(query: str, schema: pa.Schema) -> str:
+    """Return a person's query, whose rows have this schema, with the dimensions of its arrays behind all columns."""
+    import pyarrow as pa
+
+    arrays = [identifier(field.name) for field in schema if pa.types.is_list(field.type)]
+    if not arrays:
+        return query
+    asked = ", ".join(f"array_ndims({name})" for name in arrays)
+    return f"SELECT *, {asked} FROM ({query.strip().removesuffix(';')}\n) AS asked"
+
+
+def require_kinds(answer: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a person's query, asked with their dimensions, without these.
+
+    Raises LabError for a column that does not come as it is.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    dimensions = iter(answer.columns[len(schema) :])
+    for field in schema:
+        if pa.types.is_interval(field.type):
+            raise LabError(
+                f'column "{field.name}": a query brings an interval as months, days and nanoseconds, which no frame '
+                "holds; ask for its extract(epoch FROM ...), or give the data as a file"
+            )
+        if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
+            raise LabError(
+                f'column "{field.name}": a query brings an array of several dimensions as one list of all items; ask '
+                "for its array_to_json(...)::text, or give the data as a file"
+            )
+    return answer.select(list(range(len(schema))))

@@ -1,0 +1,25 @@
+"""What the reference client of Postgres brings of a person's query."""
+
+import pytest
+
+from harness.lab.embedded import EmbeddedLab
+from harness.model import LabError
+from harness.systems.postgres import client
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT interval '1 day' AS d", 'column "d": a query brings an interval as months'),
+        ("SELECT 7 AS n, ARRAY[1] AS flat, ARRAY[[1], [2]] AS deep;", 'column "deep": .* array of several dimensions'),
+    ],
+)
+def test_a_query_whose_rows_would_come_as_others_is_refused(embedded_lab: EmbeddedLab, query: str, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        client.select(client.open_connection(embedded_lab.endpoints), query)
+
+
+def test_a_query_with_arrays_brings_its_rows_and_no_more(embedded_lab: EmbeddedLab) -> None:
+    query = "SELECT ARRAY[n, NULL] AS pairs, NULL::text[] AS words, n FROM generate_series(1, 2) n -- these"
+    found = client.select(client.open_connection(embedded_lab.endpoints), query)
+    assert found.to_pylist() == [{"pairs": [n, None], "words": None, "n": n} for n in (1, 2)]

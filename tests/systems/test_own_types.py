@@ -1,0 +1,156 @@
+"""Own data of hostile types: the reference client, the tuned transports and verification on real engines."""
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from harness import registry
+from harness.check.canonical import NotConvertible, as_pandas, canonicalise
+from harness.check.equality import differences
+from harness.datasets.own import data
+from harness.datasets.own.data import OwnData
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.references import References
+from harness.lab.tables import Tables
+from harness.model import NAMESPACE
+from tests.calls import call
+
+KEY = bytes(32)
+TUNED = {"postgres": "postgres.psycopg", "clickhouse": "clickhouse.http_client"}
+DURATIONS = pl.Series([0, None, 1, -1, -86_400_000_000, 2**63 - 1, 1 - 2**63], dtype=pl.Int64).cast(pl.Duration("us"))
+_1900 = -2_208_988_800 * 10**9
+MOMENTS = pl.Series([1, None, 0, -1, 1_748_000_000_123_456_789, _1900 + 1, 2**63 - 1], dtype=pl.Int64)
+PAIRS = pl.Series([[[1, 2], [3, None]], None, [], [[None]], [[2**31 - 1], [-1]]], dtype=pl.List(pl.List(pl.Int32)))
+WORDS = pl.Series([[["a", "NULL"], ['"', "\\,{}"]], [["", None]], [], [["é\n\t' "]]], dtype=pl.List(pl.List(pl.String)))
+FLOATS = pl.Series([[[-0.0, 0.1], [float("inf"), 5e-324]], []], dtype=pl.List(pl.List(pl.Float64)))
+CUBES = pl.Series([[[[1], [2]], [[3], [4]]], [], [[[-(2**63)]]]], dtype=pl.List(pl.List(pl.List(pl.Int64))))
+RAGGED = pl.Series([[[1, 2], [], [None]], [], [[]], [[2**31 - 1], [-(2**31), 0]]], dtype=pl.List(pl.List(pl.Int32)))
+DAYS = pl.Series([[dt.date(2000, 1, 1), None], [dt.date(1900, 1, 1)], [], [dt.date(2299, 12, 31)]])
+STRUCTS = pl.Series(
+    [
+        {"x": 1, 'a "b`': "é", "of": [{"in": -0.0}, {"in": None}]},
+        {"x": None, 'a "b`': None, "of": []},
+        {"x": -(2**63), 'a "b`': "", "of": [{"in": 5e-324}]},
+    ]
+)
+# The values that a column of each type holds at its worst, and an expression of SQL that changes one of them a little.
+HOSTILE = {
+    ("postgres", "duration"): (DURATIONS, "value + interval '1 microsecond'"),
+    ("postgres", "months are no days"): (DURATIONS[[0, 1]], "interval '1 month' - interval '30 days'"),
+    ("clickhouse", "timestamp_ns"): (
+        MOMENTS.cast(pl.Datetime("ns")),
+        "toDateTime64('1970-01-01 00:00:00.000000002', 9, 'UTC')",
+    ),
+    ("clickhouse", "timestamp_tz_ns"): (
+        MOMENTS.cast(pl.Datetime("ns", "UTC")),
+        "toDateTime64('1970-01-01 00:00:00.000000002', 9, 'UTC')",
+    ),
+    ("postgres", "array(array(int32))"): (PAIRS, "ARRAY[[1, 2], [3, 4]]"),
+    ("postgres", "items in another order"): (PAIRS, "ARRAY[[1], [2], [3], [NULL]]::integer[]"),
+    ("postgres", "other dimensions"): (PAIRS, "ARRAY[1, 2, 3, NULL]"),
+    ("postgres", "array(array(text))"): (WORDS, "ARRAY[['a', NULL], ['\"', '\\,{}']]"),
+    ("postgres", "array(array(float64))"): (FLOATS, "ARRAY[[0.0, 0.1], ['Infinity', 5e-324]]"),
+    ("postgres", "array(array(array(int64)))"): (CUBES, "ARRAY[[[1, 2]], [[3, 4]]]"),
+    ("clickhouse", "array(array(int32))"): (RAGGED, "[[1, 2], [], [0]]"),
+    ("clickhouse", "array(array(text))"): (WORDS, "[['a', NULL], ['\"', '\\\\,{}']]"),
+    ("clickhouse", "array(array(float64))"): (FLOATS, "[[0.0, 0.1], [inf, 5e-324]]"),
+    ("clickhouse", "array(array(array(int64)))"): (CUBES, "[[[1, 2]], [[3, 4]]]"),
+    ("clickhouse", "array(date)"): (DAYS, "[toDate32('1969-12-31'), NULL]"),
+    ("clickhouse", "nested"): (STRUCTS, "tuple(1, 'é', [tuple(0.0), tuple(NULL)])"),
+}
+EACH = pytest.mark.parametrize(("system", "name"), HOSTILE, ids=lambda part: part.replace(" ", "_"))
+MATCHED = {"by key": (1, ["id"]), "by a unique column": (1, []), "order-free": (2, [])}  # how often a row, and the key
+COMPARED = [(*one, how) for one in HOSTILE for how in MATCHED if how == "by key" or one[1] in ("duration", "nested")]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Data with the tables of one database."""
+
+    system: str
+    own: OwnData
+    tables: Tables
+    lab: EmbeddedLab
+
+    def change(self, table: str, value: str) -> None:
+        """Change the first value in a table."""
+        full = f"{NAMESPACE}.{table}"
+        statement = {
+            "postgres": f"UPDATE {full} SET value = {value} WHERE id = 0",
+            "clickhouse": f"ALTER TABLE {full} UPDATE value = {value} WHERE id = 0 SETTINGS mutations_sync = 1",
+        }
+        self.tables.say(self.system, statement[self.system])
+
+    def differences(self, found: Any, frame: str) -> list[str]:
+        """Compare what a transport returned with the data."""
+        canonical, converted = canonicalise(found, self.tables.read_kinds(self.system))
+        assert converted == {} or frame == "pandas"  # where a list may be an array of numpy
+        return self.tables.differences(canonical, frame)
+
+
+def numbered(values: pl.Series) -> pl.DataFrame:
+    """Return values as a frame of two columns, `id` from 0 and `value`."""
+    return pl.DataFrame({"id": pl.Series(range(len(values)), dtype=pl.Int64), "value": values})
+
+
+def wrong(one: Made, table: str) -> list[str]:
+    """Return what of a table is not as it should be."""
+    try:
+        return one.tables.differences_in_table(one.system, table)
+    except NotConvertible as error:  # which a run calls a mismatch
+        return [str(error)]
+
+
+@pytest.fixture
+def made(embedded_lab: EmbeddedLab, tmp_path: Path) -> Iterator[Callable[[str, pl.DataFrame, list[str]], Made]]:
+    opened: list[Tables] = []
+
+    def make(system: str, frame: pl.DataFrame, key: list[str]) -> Made:
+        own = data.from_frame(frame, key)
+        dataset = own.dataset(tmp_path, own.rows, KEY)
+        opened.append(Tables(References(embedded_lab.endpoints), own.specification, dataset, dataset))
+        return Made(system, own, opened[-1], embedded_lab)
+
+    yield make
+    for tables in opened:
+        tables.references.close(tables.drop)
+
+
+@pytest.mark.parametrize(("system", "name", "matched"), COMPARED, ids=lambda part: part.replace(" ", "_"))
+def test_the_reference_client_moves_every_value_and_one_that_changes_is_found(
+    system: str, name: str, matched: str, made: Callable[..., Made]
+) -> None:
+    values, changed = HOSTILE[system, name]
+    times, key = MATCHED[matched]
+    one = made(system, pl.concat([numbered(values)] * times), key)
+    table, _ = one.tables.for_read(system)  # which compares every value
+    assert one.tables.differences_in_table(system, table) == []
+    one.change(table, changed)
+    (line,) = wrong(one, table)
+    assert "value" in line
+
+
+@EACH
+def test_the_tuned_transports_move_every_value(system: str, name: str, made: Callable[..., Made]) -> None:
+    values, _ = HOSTILE[system, name]
+    one = made(system, numbered(values), ["id"])
+    for library in ("polars", "pandas"):
+        frame = one.own.frame if library == "polars" else as_pandas(one.own.frame, one.own.kinds)
+        table, _ = one.tables.for_write(system)
+        call(registry.one(f"{TUNED[system]}.write_{library}_tuned"), one.lab, frame, table)
+        assert one.tables.differences_in_table(system, table, library) == []
+        found = call(registry.one(f"{TUNED[system]}.read_{library}_tuned"), one.lab, table)
+        assert one.differences(found, library) == []
+
+
+@EACH
+def test_the_frames_of_both_libraries_hold_every_value(system: str, name: str) -> None:
+    own = data.from_frame(HOSTILE[system, name][0].to_frame("value"))
+    back, converted = canonicalise(as_pandas(own.frame, own.kinds), own.kinds)
+    assert differences(own.frame, back, ()) == []
+    assert converted == {}
