@@ -6,9 +6,11 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from harness import renamed
@@ -164,8 +166,12 @@ def select(pattern: str = "*", among: str = "*") -> list[Transport]:
 
 
 def _matches(name: str, patterns: str) -> bool:
-    ids = (name, *renamed.former(name))
-    return any(fnmatch.fnmatchcase(known, part.strip()) for part in patterns.split(",") for known in ids)
+    return any(map(_globs(patterns).match, (name, *renamed.former(name))))
+
+
+@cache
+def _globs(patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(part.strip()) for part in patterns.split(",")))
 
 
 def connect_of(entry: Transport) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 import csv
 import inspect
 import re
+from functools import cache
 from importlib import import_module
 from itertools import product
 
@@ -42,7 +43,12 @@ every_picture = pytest.mark.parametrize(
 
 
 def cases_of(suite, size="default", origins=None):
-    return plan.cases(plan.of_size(suite, size, "*", 1, origins=origins), registry.select)
+    return _cases(suite.name, size, origins)
+
+
+@cache
+def _cases(name, size, origins):
+    return plan.cases(plan.of_size(SUITES[name], size, "*", 1, origins=origins), registry.select)
 
 
 def published_by(suite):
