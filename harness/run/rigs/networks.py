@@ -21,8 +21,8 @@ from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Numbers
 
-PARAMETERS = frozenset({"rtt_ms", "mbit_per_s", "tls"})
-_OF_LINKS = frozenset({"rtt_ms", "mbit_per_s"})
+_OF_LINKS = ("rtt_ms", "mbit_per_s")
+PARAMETERS = frozenset({*_OF_LINKS, "tls"})
 _ON_THE_WIRE = ("sent_bytes", "received_bytes")
 
 
@@ -124,9 +124,9 @@ class Networks:
 
 def limits_of(case: Case) -> Limits | None:
     """Return the limits of a case's link; None over loopback. Raises LabError for values that no link can have."""
-    if not _OF_LINKS & case.parameters.keys():
+    if not case.parameters.keys() & {*_OF_LINKS}:
         return None
-    limits = [case.parameters.get(name, 0) for name in ("rtt_ms", "mbit_per_s")]
+    limits = [case.parameters.get(name, 0) for name in _OF_LINKS]
     if not all(type(one) is int and one >= 0 for one in limits):
         raise LabError(
             f"experiment {case.experiment}: expected rtt_ms and mbit_per_s in whole numbers (toxiproxy adds whole "
