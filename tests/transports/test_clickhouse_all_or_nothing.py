@@ -21,6 +21,7 @@ import pytest
 from harness.lab.embedded import EmbeddedLab
 from harness.systems.clickhouse import client as clickhouse
 from harness.transports.clickhouse.http_client import write as module
+from tests.transports.tuned_calls import WRITES, own_database, writing
 
 DATABASE = "dataframe_io_lab_whole"
 FEW, MANY = 5_000, 200_000
@@ -31,11 +32,8 @@ Write = Callable[[pl.DataFrame], None]
 
 @pytest.fixture(scope="module")
 def server(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
-    with clickhouse_driver.Client.from_url(embedded_lab.endpoints["clickhouse_native"]) as client:
-        client.execute(f"CREATE DATABASE {DATABASE}")
-        client.execute(f"USE {DATABASE}")
+    with own_database(embedded_lab, DATABASE) as client:
         yield client
-        client.execute(f"DROP DATABASE {DATABASE}")
 
 
 @pytest.fixture
@@ -45,19 +43,10 @@ def connection(embedded_lab: EmbeddedLab) -> Iterator[Any]:
         yield opened
 
 
-@pytest.fixture(params=["write_polars", "write_pandas", "load"])
+@pytest.fixture(params=WRITES)
 def write(request: pytest.FixtureRequest, connection: Any, tmp_path: Path) -> Write:
     """Each of the tuned writes, of a polars frame."""
-    function = getattr(module, f"{request.param}_tuned")
-
-    def call(frame: pl.DataFrame) -> None:
-        given: Any = frame.to_pandas() if request.param == "write_pandas" else frame
-        if request.param == "load":
-            given = tmp_path / "rows.parquet"
-            frame.write_parquet(given)
-        function(connection, given, "whole")
-
-    return call
+    return writing(request.param, module, connection, "whole", tmp_path)
 
 
 def make(server: clickhouse_driver.Client, engine: str = PLAIN, more: str = "") -> None:

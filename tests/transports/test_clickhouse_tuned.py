@@ -16,6 +16,7 @@ import pytest
 from harness import registry
 from harness.lab.embedded import EmbeddedLab
 from harness.systems.clickhouse import client as clickhouse
+from tests.transports.tuned_calls import own_database
 from tests.transports.tuned_frame import COLUMNS, UUIDS, hostile_frame, rows
 
 DATABASE = "dataframe_io_lab_tuned"
@@ -23,11 +24,8 @@ DATABASE = "dataframe_io_lab_tuned"
 
 @pytest.fixture(scope="module")
 def server(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
-    with clickhouse_driver.Client.from_url(embedded_lab.endpoints["clickhouse_native"]) as client:
-        client.execute(f"CREATE DATABASE {DATABASE}")
-        client.execute(f"USE {DATABASE}")
+    with own_database(embedded_lab, DATABASE) as client:
         yield client
-        client.execute(f"DROP DATABASE {DATABASE}")
 
 
 @pytest.fixture

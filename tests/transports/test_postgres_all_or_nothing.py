@@ -13,6 +13,7 @@ import pytest
 
 from harness.transports.postgres.psycopg import tuned, tuned_write
 from harness.transports.postgres.tables import TURN
+from tests.transports.tuned_calls import WRITES, writing
 
 ROWS, SLICE_ROWS = 6_000, 2_000  # enough for three connections
 Write = Callable[..., None]
@@ -47,19 +48,11 @@ def writers(uri: str) -> Iterator[list[psycopg.Connection]]:
         yield connections
 
 
-@pytest.fixture(params=["write_polars", "write_pandas", "load"])
+@pytest.fixture(params=WRITES)
 def write(request: pytest.FixtureRequest, writers: list[psycopg.Connection], tmp_path: Path) -> Write:
     """Each of the tuned writes, of a polars frame."""
-    function = getattr(tuned_write, f"{request.param}_tuned")
-
-    def call(frame: pl.DataFrame = FRAME) -> None:
-        given: Any = frame.to_pandas() if request.param == "write_pandas" else frame
-        if request.param == "load":
-            given = tmp_path / "rows.parquet"
-            frame.write_parquet(given)
-        function(writers, given, "together")
-
-    return call
+    call = writing(request.param, tuned_write, writers, "together", tmp_path)
+    return lambda frame=FRAME: call(frame)
 
 
 def left(server: psycopg.Connection) -> tuple[int, int]:

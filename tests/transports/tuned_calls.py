@@ -1,0 +1,37 @@
+"""What tests of the tuned transports share: a database of their own in ClickHouse, and each of the writes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import clickhouse_driver
+import polars as pl
+
+from harness.lab.embedded import EmbeddedLab
+
+WRITES = ("write_polars", "write_pandas", "load")
+
+
+@contextmanager
+def own_database(lab: EmbeddedLab, name: str) -> Iterator[clickhouse_driver.Client]:
+    """Yield a native connection to a new database of ClickHouse, which ends with the block."""
+    with clickhouse_driver.Client.from_url(lab.endpoints["clickhouse_native"]) as client:
+        client.execute(f"CREATE DATABASE {name}")
+        client.execute(f"USE {name}")
+        yield client
+        client.execute(f"DROP DATABASE {name}")
+
+
+def writing(name: str, module: ModuleType, connection: Any, table: str, folder: Path) -> Callable[[pl.DataFrame], None]:
+    """Return one of the writes of a module, given a polars frame; a load gets it as a file of the folder."""
+
+    def call(frame: pl.DataFrame) -> None:
+        given: Any = frame.to_pandas() if name == "write_pandas" else frame
+        if name == "load":
+            given = folder / "rows.parquet"
+            frame.write_parquet(given)
+        getattr(module, f"{name}_tuned")(connection, given, table)
+
+    return call
