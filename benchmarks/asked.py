@@ -1,6 +1,8 @@
 """What a read costs the server of Postgres, by how the rows are asked for: `python -m benchmarks.asked`.
 
-    .venv/bin/python -m benchmarks.asked [rows] [passes]
+    .venv/bin/python -m benchmarks.asked [rows] [passes] [dataset]
+
+Each way twice: by a process of the server as it is, and by one that has freed a large piece of memory before.
 
 Prints CPU seconds of the one process of the server that answers, medians with the least and the most, and the bytes of
 the answer, which is dropped as it comes. So other work beside it matters little. What it says: docs/native.md.
@@ -23,11 +25,12 @@ from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.systems import SYSTEMS
 from harness.transports.postgres.psycopg.tuned import columns_of
-from harness.transports.postgres.psycopg.tuned_read import _request
+from harness.transports.postgres.psycopg.tuned_read import _FREE_A_LARGE_PIECE, _request
 from harness.worker.meters import tree_cpu_seconds
 
-DATASET, SEED, SELECT = "analytics_metrics", 1, "SELECT * FROM asked"
-SENDS = {"uuid": "uuid_send", "date": "date_send", "int4": "int4send", "float8": "float8send", "text": "textsend"}
+SEED, SELECT = 1, "SELECT * FROM asked"
+SENDS = {"uuid": "uuid_send", "date": "date_send", "text": "textsend"}
+SENDS |= {f"{kind}{size}": f"{kind}{size}send" for kind, size in (("int", 2), ("int", 4), ("int", 8), ("float", 8))}
 
 
 def simple(query: str) -> bytes:
@@ -66,30 +69,41 @@ def dropped(connection: psycopg.Connection, message: bytes) -> int:
     return total
 
 
-def main(rows: int = 1_000_000, passes: int = 5) -> None:
-    """Ask in every way, in turns."""
-    spec, client = store.specification(DATASET), SYSTEMS["postgres"].client
+def took(address: str, what: str, before: str, passes: int) -> None:
+    """Ask one process of the server in one way, once more than is counted, and print what it took."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
+        connection.execute(before)
+        message, pid, seconds, size = messages(connection)[what], connection.info.backend_pid, list[float](), 0
+        for _ in range(passes + 1):
+            start = tree_cpu_seconds(pid) or 0.0
+            size = dropped(connection, message)
+            seconds.append((tree_cpu_seconds(pid) or 0.0) - start)
+    counted = seconds[1:]
+    spread = f"{min(counted):.3f} to {max(counted):.3f}"
+    print(f"{what:<64} {median(counted):6.3f} s   {spread}   {size / 1e6:6.1f} MB")
+
+
+def main(rows: int = 1_000_000, passes: int = 5, name: str = "analytics_metrics") -> None:
+    """Ask a server of its own for a dataset."""
+    spec, client = store.specification(name), SYSTEMS["postgres"].client
     with tempfile.TemporaryDirectory() as scratch, EmbeddedLab(Path(scratch) / "lab", services=("postgres",)) as lab:
-        dataset, opened = store.ensure(Path(scratch), DATASET, rows, SEED), client.open_connection(lab.endpoints)
+        dataset, opened = store.ensure(Path(scratch), name, rows, SEED), client.open_connection(lab.endpoints)
         client.ensure_namespace(opened)
         client.create(opened, "asked", SYSTEMS["postgres"].tables.definition(spec, "heap"))
         client.load(opened, "asked", dataset.path, spec.kinds)
         address = client.transport_uri("postgres", lab.endpoints["postgres"])
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
-            pid, taken, sizes = connection.info.backend_pid, dict[str, list[float]](), dict[str, int]()
-            for _ in range(passes + 1):
-                for what, message in messages(connection).items():
-                    before = tree_cpu_seconds(pid) or 0.0
-                    sizes[what] = dropped(connection, message)
-                    taken.setdefault(what, []).append((tree_cpu_seconds(pid) or 0.0) - before)
-            for what, (_, *counted) in taken.items():
-                spread = f"{min(counted):.3f} to {max(counted):.3f}"
-                print(f"{what:<64} {median(counted):6.3f} s   {spread}   {sizes[what] / 1e6:6.1f} MB")
+            ways = list(messages(connection))
+        for before in ("SELECT 1", _FREE_A_LARGE_PIECE):
+            print(f"after {before}")
+            for what in ways:
+                took(address, what, before, passes)
+        with psycopg.connect(address, autocommit=True) as connection:
             for form in ("NONE", "BINARY", "TEXT"):
                 plan = connection.execute(f"EXPLAIN (ANALYZE, SERIALIZE {form}, TIMING OFF, BUFFERS OFF) {SELECT}")
                 print(f"SERIALIZE {form}: {'; '.join(line.strip() for (line,) in plan.fetchall())}")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:])
