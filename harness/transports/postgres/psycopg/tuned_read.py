@@ -29,6 +29,11 @@ _ROWS, _BYTES = 1 << 19, 1 << 26  # of a chunk of a frame
 _STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
 _SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
 _POLARS_DIGITS = 38  # of a decimal of polars
+# For each binary value of a row the server takes 1 kB, and gives all of it back before the next row. Where that is more
+# than 128 kB, glibc in turn gives it back to the kernel, unless the process has once freed a larger piece (mallopt(3),
+# "dynamic mmap threshold"), which this statement sees to: a third of the time with 200 columns (docs/native.md).
+_WIDE = 64  # columns
+_FREE_A_LARGE_PIECE = "SELECT length(repeat('x', 1000000))"
 
 
 @contextmanager
@@ -178,6 +183,9 @@ def _slices(connections, table):
         asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int, pg_export_snapshot()"
         blocks, snapshot = first.execute(asked, [name]).fetchone()
         used = connections[: max(1, blocks // _SLICE_BLOCKS)]
+        if len(names) >= _WIDE:
+            for connection in used:
+                connection.execute(_FREE_A_LARGE_PIECE)
         for other in used[1:]:
             other.execute(f"{begin}; SET TRANSACTION SNAPSHOT '{snapshot}'")
         cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]  # no table has more blocks
