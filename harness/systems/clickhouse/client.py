@@ -5,11 +5,14 @@ clickhouse-connect is not published there. It speaks HTTP; the native address is
 
 from __future__ import annotations
 
+import io
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http.client import HTTPException
+from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import SplitResult, unquote, urlencode, urlunsplit
 from urllib.request import urlopen
 
@@ -27,6 +30,7 @@ _HTTP, _NATIVE = SYSTEM.addresses
 # The formats that transports of the lab use; a server without one of them is not the one we know.
 _FORMATS = ("ArrowStream", "CSV", "Native", "Parquet", "TabSeparated")
 _PATIENCE_SECONDS = 24 * 3600  # of the client itself: how long a call may take is for those who ask (lab/reference.py)
+_PIECE_BYTES = 1 << 28  # of a Parquet file that is loaded at once
 _MERGE_SECONDS = 20  # less than a call may take: how long to wait for background merges before going on
 
 
@@ -54,7 +58,7 @@ def open_connection(endpoints: dict[str, str]) -> Client:
             secure=parts.scheme == "https",
             username=unquote(parts.username or "default"),
             password=unquote(parts.password or ""),
-            connect_timeout=address.CONNECT_SECONDS,
+            connect_timeout=_PATIENCE_SECONDS,  # also how long a server may let us wait while we send a large table
             send_receive_timeout=_PATIENCE_SECONDS,
             autogenerate_session_id=False,
             dedicated_pool=True,  # connections that others opened would not be cut when this client waits
@@ -144,11 +148,29 @@ def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str],
         raise ValueError(f"expected no order for a ClickHouse table, found {order}")
     # clickhouse-connect leaves what is quoted already as it is; by itself it takes the name "a" for quoted, too.
     columns = list(map(identifier, kinds))
-    with open(parquet, "rb") as file:  # which may be larger than memory
-        client.raw_insert(_full(table), columns, insert_block=file, fmt="Parquet")
+    with open(parquet, "rb") as file:
+        for piece in _pieces(file):
+            client.raw_insert(_full(table), columns, insert_block=piece, fmt="Parquet")
     where = f"database = '{NAMESPACE}' AND name = {literal(table)}"
     if client.command(f"SELECT engine FROM system.tables WHERE {where}") != "Memory":
         client.command(f"OPTIMIZE TABLE {_full(table)} FINAL")
+
+
+def _pieces(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Yield a Parquet file, or several of its rows where it is large: a server may hold all of what it parses."""
+    if os.fstat(file.fileno()).st_size <= _PIECE_BYTES:
+        yield file
+        return
+    from pyarrow import parquet
+
+    whole = parquet.ParquetFile(file)
+    groups = [whole.metadata.row_group(number) for number in range(whole.num_row_groups)]
+    sizes = [sum(group.column(at).total_compressed_size for at in range(group.num_columns)) for group in groups]
+    ends = [end // _PIECE_BYTES for end in accumulate(sizes)]
+    for _, numbers in groupby(range(len(groups)), key=ends.__getitem__):
+        piece = io.BytesIO()
+        parquet.write_table(whole.read_row_groups(list(numbers)), piece, compression="lz4")
+        yield io.BytesIO(piece.getbuffer())
 
 
 def fill(client: Client, table: str, insertion: str) -> None:
@@ -157,8 +179,18 @@ def fill(client: Client, table: str, insertion: str) -> None:
 
 
 def fetch(client: Client, table: str, selection: str = "*") -> pa.Table:
-    """Return the whole table as Arrow."""
-    return client.query_arrow(f"SELECT {selection} FROM {_full(table)}")
+    """Return the whole table as Arrow, all its columns, or what is selected."""
+    selected = _with_labels(client, table) if selection == "*" else selection
+    return client.query_arrow(f"SELECT {selected} FROM {_full(table)}")
+
+
+def _with_labels(client: Client, table: str) -> str:
+    """Select all columns, of an Enum its label: in Arrow it is its number."""
+    of_table = f"database = '{NAMESPACE}' AND table = {literal(table)}"
+    enums = "(type LIKE 'Enum%' OR type LIKE 'Nullable(Enum%')"
+    found = client.query(f"SELECT name FROM system.columns WHERE {of_table} AND {enums}").result_rows
+    labels = ", ".join(f"toString({name}) AS {name}" for name in (identifier(row[0]) for row in found))
+    return f"* REPLACE ({labels})" if labels else "*"
 
 
 def _full(table: str) -> str:
