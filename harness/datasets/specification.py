@@ -20,7 +20,8 @@ class Column:
     `name` is what it is called, `kind` what it is (see `harness.check.kinds`), `nullable` whether a value is missing.
     `low` and `high` are the first and last day of dates and moments, None where there are none. `odd` are kinds of
     values in it that a database may not hold (see `harness.datasets.hostile`), `rows` in which
-    rows (from 0) the first of what it may not hold stands: see `harness.datasets.own.values` and `nested`.
+    rows (from 0) the first of what it may not hold stands: see `harness.datasets.own.values` and `nested`. `labels` are
+    the different texts of a category, where they are known.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Column:
     high: dt.date | None = None
     odd: frozenset[str] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
     def place(self, what: str) -> str:
         """Name the column, and the row of what is refused where it is known."""

@@ -1,4 +1,4 @@
-"""The answer table of README, between its two marks: what the reference run says, one row an answer."""
+"""The answers of README, between its two marks: what the reference run says, one row an answer, one line a crossing."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -9,13 +9,14 @@ from harness.report import markdown
 from harness.report.answer_tables import factor, route
 from harness.report.answers import Leaders, Rival, answers
 from harness.report.cells import LOSES, in_words, significant
+from harness.report.crossing_tables import Curves, curves, ends, many, subject
 from harness.report.summary import Summary
 from harness.results.folder import Facts
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
 
 BEGIN, END = "<!-- reference:begin -->\n", "<!-- reference:end -->\n"
-SUITE = "matrix"
+SUITE, CROSSINGS = "matrix", "crossings"
 _WIDTH = 80  # of a line of README; rows of a table are longer
 _HEAD = ("dataframe", "fastest exact transport", "s", "usual transport", "s", "times as long")
 
@@ -40,9 +41,31 @@ def _block() -> str:
         markdown.table(_HEAD, [_row(one, pages) for one in found], right={2, 4}),
         _filled(" ".join(_said(found))),
         _filled(" ".join([_made(run.environment), *_remarks(run.environment["lab"])])),
+        *_crossings(),
         "".join(f"[{number}]: {page}\n" for number, page in enumerate(pages, 1)),
     ]
     return "\n".join(parts)
+
+
+def _crossings() -> Iterator[str]:
+    """Yield where the winner changes with the rows, by the reference run of that suite; nothing without such a run."""
+    if not (ROOT / "results" / "reference" / CROSSINGS).is_dir():
+        return
+    suite, run, summaries = reference.of(CROSSINGS)
+    yield _filled(f"With fewer rows others win ([the report](results/reference/{CROSSINGS}/report.md)):")
+    yield "".join(map(_filled, crossing_lines(curves(suite, run.rows, summaries), summaries)))
+
+
+def crossing_lines(found: Curves, summaries: Sequence[Summary]) -> list[str]:
+    """Return a line for each crossing that the runs show: who is faster before it and from it on, and its interval."""
+    words = {case.transport: in_words(case) for case in summaries}
+    return [
+        f"- {subject(one.direction, found.directions)}: {words[each.before]}, from {many(each.rows, one)} on "
+        f"({ends(each.interval, one).removesuffix(' rows')}) {words[each.after]}"
+        for one in found.winners
+        for each in one.crossings
+        if each.shown and each.rows is not None and each.interval
+    ]
 
 
 def _cases(one: Leaders) -> list[Summary]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import threading
@@ -166,6 +167,18 @@ class EmbeddedLab:
             running.keeper.kill()
             running.keeper.wait()
             end_processes_in(Path(running.task.folder), _PROGRAMS, at_once=True)
+
+    def restart(self, name: str) -> None:
+        """Stop a service in an orderly way and start it again, see `revive`. Raises ServiceError."""
+        with self._one_at_a_time:
+            running = self._running[name]
+            how, _ = running.task.stop[0]
+            os.kill(running.pid, signal.Signals[how])  # not its keeper, which would remove its data
+            try:
+                running.keeper.wait(START_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.end(name)
+            self._revive([name])
 
     def stop(self) -> None:
         """Stop all services and remove the lab's folder; does nothing the second time."""

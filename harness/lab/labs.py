@@ -22,8 +22,8 @@ class Lab:
 
     `folder` holds the data of servers that are ours; None for others.
     `dead` names the services whose process is gone, cheaply; `revive` brings them (or only the given ones) back and
-    returns their names; `end` kills one that hangs, with all its processes. Nothing of that is done to servers that are
-    not ours, and they have no `pids`.
+    returns their names; `end` kills one that hangs, with all its processes; `restart` stops one in an orderly way and
+    starts it again. Nothing of that is done to servers that are not ours, and they have no `pids`.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Lab:
     revive: Callable[..., list[str]]
     pids: Callable[[], dict[str, int]] = dict
     end: Callable[[str], None] = lambda name: None
+    restart: Callable[[str], None] | None = None
 
     @property
     def systems(self) -> list[str]:
@@ -57,6 +58,7 @@ def embedded(settings: Settings) -> Iterator[Lab]:
                 servers.revive,
                 lambda: servers.pids,
                 servers.end,
+                servers.restart,
             )
     except ServiceError as error:
         raise LabError(str(error)) from None

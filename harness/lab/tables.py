@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from harness.check.sums import Sums
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import PLAIN, Specification
 from harness.lab.references import References
-from harness.model import Dataset, LabError
+from harness.model import Dataset, LabError, Value
 from harness.systems import SYSTEMS
 
 SUMMED_ROWS = 10_000_000
@@ -208,11 +208,11 @@ class Tables:
         """Have the server execute a statement that is about these tables."""
         self._ask(system, SYSTEMS[system].client.say, statement)
 
-    def left(self, system: str, table: str) -> dict[str, int]:
+    def left(self, system: str, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
         """Return facts of a table as a write has left it; none where the database's room does not tell them."""
         if SYSTEMS[system].lacks("settings"):
             return {}
-        found: dict[str, int] = self._ask(system, SYSTEMS[system].settings.left, table)
+        found: dict[str, int] = self._ask(system, SYSTEMS[system].settings.left, table, parameters)
         return found
 
     def empty(self, system: str, table: str) -> None:

@@ -107,10 +107,11 @@ def test_chunks_differ_from_one_another():
 
 
 @pytest.mark.parametrize(
-    ("system", "profiles"), [("postgres", {PLAIN, "heap", "unlogged"}), ("clickhouse", {PLAIN, "memory"})]
+    ("system", "profiles"),
+    [("postgres", {PLAIN, "heap", "unlogged"}), ("clickhouse", {PLAIN, "heap", "log", "memory"})],
 )
 def test_every_table_of_a_database_names_every_column_once(system, profiles):
-    names = (PLAIN, "heap", "unlogged", "memory")
+    names = (PLAIN, "heap", "unlogged", "log", "memory")
     statements = {name: SYSTEMS[system].tables.definition(SPECIFICATION, name) for name in names}
     assert {name for name, statement in statements.items() if statement} == profiles
     for statement in filter(None, statements.values()):

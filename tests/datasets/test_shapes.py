@@ -50,6 +50,15 @@ def test_every_database_has_a_table_of_every_shape(name: str, system: str) -> No
     assert all(column in definition for column in SHAPES[name].kinds)
 
 
+def test_the_categories_of_a_shape_have_enum_columns_of_their_labels_in_clickhouse_and_no_other_shape_has() -> None:
+    of = SYSTEMS["clickhouse"].tables.definition
+    made = of(SHAPES["repeated_texts"], "enum") or ""
+    assert "`country` Enum8('country_000' = 1, " in made or "country Enum8('country_000' = 1, " in made
+    assert "'campaign_999' = 1000)" in made
+    assert "country_text String" in made or "`country_text` String" in made
+    assert of(SHAPES["lists"], "enum") is None
+
+
 def test_every_second_value_is_missing_where_half_of_them_are_to_be(tmp_path: Path) -> None:
     frame = pl.read_parquet(store.ensure(tmp_path, "half_nulls", 2_000, 7).path)
     assert all(0.45 < series.null_count() / 2_000 < 0.55 for series in frame if series.name != "id")

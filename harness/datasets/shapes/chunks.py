@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,18 @@ Made = Callable[[np.ndarray, Words], dict[str, pa.Array]]  # columns beside `id`
 
 
 def specification(
-    name: str, kinds: dict[str, str], made: Made, bytes_a_row: int, nullable: bool = False
+    name: str,
+    kinds: dict[str, str],
+    made: Made,
+    bytes_a_row: int,
+    nullable: bool = False,
+    labels: Mapping[str, Sequence[str]] | None = None,
 ) -> Specification:
-    """Return a dataset of these columns behind a running `id`, by which rows are matched; `nullable` are all others."""
-    all_kinds = {"id": "int64", **kinds}
+    """Return a dataset of these columns behind a running `id`, by which rows are matched; `nullable` are all others.
+
+    `labels` are the texts of categories by their column.
+    """
+    all_kinds, of_categories = {"id": "int64", **kinds}, labels or {}
     return Specification(
         name=name,
         version=1,
@@ -27,7 +35,10 @@ def specification(
         bytes_a_row=bytes_a_row,
         build=lambda rows, seed: _batches(rows, seed, made),
         in_databases=True,
-        columns=tuple(Column(column, kind, nullable and column != "id") for column, kind in all_kinds.items()),
+        columns=tuple(
+            Column(column, kind, nullable and column != "id", labels=tuple(of_categories.get(column, ())))
+            for column, kind in all_kinds.items()
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """`repeated_texts`: short texts that repeat, three as categories and three as texts, some 65 bytes a row as Arrow.
 
-Categories are LowCardinality(String) in ClickHouse and text in Postgres.
+Categories are LowCardinality(String) in ClickHouse, with the profile `enum` Enum8 and Enum16, and text in Postgres.
 """
 
 import numpy as np
@@ -23,4 +23,4 @@ def _category(texts: list[str], words: np.ndarray) -> pa.Array:
 
 
 _KINDS = dict.fromkeys(_OF, "category") | {f"{name}_text": "text" for name in _OF}
-SPECIFICATION = specification("repeated_texts", _KINDS, _made, bytes_a_row=120)
+SPECIFICATION = specification("repeated_texts", _KINDS, _made, bytes_a_row=120, labels=_TEXTS)

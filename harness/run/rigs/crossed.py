@@ -4,7 +4,8 @@
 nine of the same, a write into the emptied table each time. `warmup` is the call after the usual warm-up, as in every
 other run. `clients`: how many workers write or read at once, each a process of its own. Of those who write each has a
 slice of the rows, and all write into one table; those who read all read the whole table. All others are settings of
-servers, for which every database has names of its own (`harness.systems.settings_of_server`).
+servers, for which every database has names of its own (`harness.systems.settings_of_server`); some are of the whole
+server, and set where it is the lab's own.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from harness.lab.labs import Lab
+from harness.lab.references import References
 from harness.lab.tables import Tables
-from harness.model import Case, LabError, Operation
+from harness.model import Case, LabError, Operation, Value
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Numbers
 
 AFTER_WARMUP = "warmup"
 _OF_WORKERS = frozenset({"call", "clients"})
-_NUMBERS = {"call": 1, "clients": 1, "indexes": 0, "insert_block_rows": 1}  # and the least of each
+_NUMBERS = {"call": 1, "clients": 1, "indexes": 0, "insert_block_rows": 1, "max_wal_mb": 32}  # and the least of each
 SETTINGS = {name: one.settings.NAMES for name, one in SYSTEMS.items() if not one.lacks("settings")}
+OF_WHOLE_SERVER = {name: SYSTEMS[name].settings.OF_WHOLE_SERVER for name in SETTINGS}
 PARAMETERS = _OF_WORKERS.union(*SETTINGS.values())
 
 
@@ -51,6 +55,38 @@ def clients(case: Case) -> int:
 def readers(case: Case) -> int:
     """Return how often the rows of a case's table are read at once."""
     return clients(case) if case.transport.operation is Operation.READ else 1
+
+
+def unavailable(case: Case, lab: Lab) -> str | None:
+    """Return why this lab cannot set what a case wants of the whole server, or None."""
+    asked = sorted(_of_whole_server(case))
+    if not asked or lab.restart:
+        return None
+    return f"{asked[0]} is of the whole server: it is set on servers of the embedded lab alone, which nobody else uses"
+
+
+def configure(case: Case, lab: Lab, references: References, configured: dict[str, dict[str, Value]]) -> None:
+    """Have the whole server set as a case wants it, where it is not; `configured` is what each is, but for the usual.
+
+    Raises LabError where the server does not take it.
+    """
+    system, asked = case.transport.system, _of_whole_server(case)
+    if asked == configured.get(system, {}):
+        return
+    settings = SYSTEMS[system].settings
+    if references.ask(system, settings.configure, asked):
+        assert lab.restart
+        lab.restart(system)
+        if references.ask(system, settings.configure, asked):
+            raise LabError(
+                f"{system}: expected {asked or 'its usual settings'} after it was started anew, found others"
+            )
+    configured[system] = asked
+
+
+def _of_whole_server(case: Case) -> dict[str, Value]:
+    names = OF_WHOLE_SERVER.get(case.transport.system, frozenset())
+    return {name: value for name, value in case.parameters.items() if name in names}
 
 
 def with_parameters(case: Case, job: DatabaseJob, tables: Tables, folder: Path) -> DatabaseJob:
@@ -81,8 +117,8 @@ def details(case: Case, job: DatabaseJob, tables: Tables) -> Numbers:
     found: Numbers = {}
     if tables.spec.columns and not tables.spec.private:
         found["frame_bytes"] = tables.frame_bytes
-    if case.transport.operation is Operation.WRITE and PARAMETERS & case.parameters.keys():
-        found |= tables.left(case.transport.system, job.table)
+    if case.transport.operation is Operation.WRITE and (PARAMETERS | {"profile"}) & case.parameters.keys():
+        found |= tables.left(case.transport.system, job.table, case.parameters)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from harness.lab.references import References
 from harness.lab.tables import SUMMED_ROWS, Tables, places
 from harness.machine import scratch
 from harness.machine.inventory import filesystem
-from harness.model import Bucket, Case, LabError, Operation, Server, Transport
+from harness.model import Bucket, Case, LabError, Operation, Server, Transport, Value
 from harness.run.lock import busy
 from harness.run.rigs import crossed, networks
 from harness.run.rigs.networks import Networks
@@ -49,7 +49,7 @@ OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS | networks.PARAMETERS  # 
 class DatabaseRig(NothingLeft):
     """Servers, the tables of each dataset by its name and rows, and the S3 server (or why there is none); see `Rig`.
 
-    `named` is the cluster that a person has named, in suites with workers.
+    `named` is the cluster that a person has named, in suites with workers; `configured` what whole servers are set to.
     """
 
     lab: Lab
@@ -61,6 +61,7 @@ class DatabaseRig(NothingLeft):
     folder: Path
     networks: Networks
     named: Cluster | None = None
+    configured: dict[str, dict[str, Value]] = field(default_factory=dict)
 
     @property
     def lab_name(self) -> str:
@@ -106,7 +107,7 @@ class DatabaseRig(NothingLeft):
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
         lacking = reason_unavailable(case.transport, self.lab, self.servers, no_s3, self.named)
-        return lacking or self.networks.unavailable(case)
+        return lacking or crossed.unavailable(case, self.lab) or self.networks.unavailable(case)
 
     def prepare(self, case: Case) -> DatabaseJob:
         entry, tables = case.transport, self._of(case)
@@ -114,6 +115,7 @@ class DatabaseRig(NothingLeft):
         if entry.operation is Operation.COPY:
             return job
         self._greet(entry)
+        crossed.configure(case, self.lab, self.references, self.configured)
         pids = [pid for name, pid in self.lab.pids().items() if name == entry.system]
         reached = addresses(entry, self.lab, self.objects, self.bucket)
         job = self._with_tables(case, replace(job, server_pids=pids, addresses=reached))

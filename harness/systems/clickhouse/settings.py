@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
 NAMES = frozenset({"insert_block_rows"})
+OF_WHOLE_SERVER: frozenset[str] = frozenset()
+
+
+def configure(client: Client, parameters: Mapping[str, Value]) -> bool:
+    """Have nothing set: no parameter is of the whole server."""
+    return False
 
 
 def address(uri: str, parameters: Mapping[str, Value]) -> str:
@@ -38,8 +44,14 @@ def statements(spec: Specification, table: str, parameters: Mapping[str, Value])
     return []
 
 
-def left(client: Client, table: str) -> dict[str, int]:
-    """Return `parts`: the active parts of a table, which are still to be merged; and `table_bytes`, what they take."""
+def left(client: Client, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
+    """Return `parts`: the active parts of a table, which are still to be merged; and `table_bytes`, what it takes.
+
+    An engine without parts has none; what it takes is the server's own word, 0 where that has none.
+    """
     where = f"database = '{NAMESPACE}' AND table = {literal(table)} AND active"
     ((parts, size),) = client.query(f"SELECT count(), sum(bytes_on_disk) FROM system.parts WHERE {where}").result_rows
+    if not parts:
+        whole = f"SELECT total_bytes FROM system.tables WHERE database = '{NAMESPACE}' AND name = {literal(table)}"
+        size = client.query(whole).result_rows[0][0] or 0
     return {"parts": int(parts), "table_bytes": int(size)}

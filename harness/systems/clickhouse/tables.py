@@ -7,7 +7,7 @@ import datetime as dt
 from harness.check.kinds import digits, fields, items, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
-from harness.transports.clickhouse.sql import identifier, identifiers
+from harness.transports.clickhouse.sql import identifier, identifiers, literal
 
 TYPES = {
     "text": "String",
@@ -44,12 +44,16 @@ def definition(spec: Specification, profile: str) -> str | None:
     """Return CREATE TABLE with `{table}` for the name; None where there is no such profile, or no table of it.
 
     As in the article, a text has the empty one as its default, and columns of few texts are LowCardinality; of
-    described columns those of categories are. Raises LabError for a column that cannot be held.
+    described columns those of categories are, or, with the profile `enum`, Enum where their labels are known. Raises
+    LabError for a column that cannot be held.
     """
-    engines = {PLAIN: _merge_tree(spec), "memory": "Memory"}
+    engines = {PLAIN: _merge_tree(spec), "heap": "MergeTree() ORDER BY tuple()", "log": "Log", "memory": "Memory"}
+    enums = {column.name: _enum(column) for column in spec.columns if column.labels} if profile == "enum" else {}
+    if enums:
+        engines["enum"] = engines[PLAIN]
     if profile not in engines or not spec.in_databases:
         return None
-    described = {column.name: _described(column) for column in spec.columns}
+    described = {column.name: _described(column) for column in spec.columns} | enums
     types = described or {name: _type(spec, name) for name in spec.kinds}
     columns = ", ".join(f"{identifier(name)} {of}" for name, of in types.items())
     return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engines[profile]}"
@@ -102,6 +106,14 @@ def _described(column: Column) -> str:
         return of_kind
     made = f"Nullable({of_kind})" if column.nullable else of_kind
     return f"LowCardinality({made})" if column.kind == "category" else made
+
+
+def _enum(column: Column) -> str:
+    """Return an Enum of the column's labels: https://clickhouse.com/docs/sql-reference/data-types/enum"""
+    bits = 8 if len(column.labels) < 128 else 16  # numbered from 1, with a sign
+    numbered = ", ".join(f"{literal(label)} = {number}" for number, label in enumerate(column.labels, 1))
+    made = f"Enum{bits}({numbered})"
+    return f"Nullable({made})" if column.nullable else made
 
 
 def _require_no_null(column: Column) -> None:

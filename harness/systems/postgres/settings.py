@@ -3,20 +3,72 @@
 `synchronous_commit` (on, off): whether a commit waits until its log is on the disk; of a session, by the options of its
 address (https://www.postgresql.org/docs/current/runtime-config-wal.html). `indexes`: how many further ones the table
 has while it is written, each on the next column behind the first.
+
+Of the whole server, by ALTER SYSTEM, with their usual values again for whoever comes next: `wal_level` (minimal,
+replica, logical): how much the log says; the server starts anew for it, and without senders of its log where it says
+least. `max_wal_mb`: how much log there may be before a checkpoint is written (max_wal_size; usual are 1,024, least are
+32). A write of more than half of that meets checkpoints.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from harness.datasets.specification import Specification
 from harness.model import NAMESPACE, LabError, Value
-from harness.systems.postgres.client import query
+from harness.systems.postgres.client import query, say
 from harness.transports.postgres.sql import identifier, literal
 
-NAMES = frozenset({"synchronous_commit", "indexes"})
+OF_WHOLE_SERVER = frozenset({"wal_level", "max_wal_mb"})
+NAMES = frozenset({"synchronous_commit", "indexes"}) | OF_WHOLE_SERVER
+_LEVELS = ("minimal", "replica", "logical")
+_RELOAD_SECONDS = 10.0
+# Kept in settings of the reference connection until `left` asks; no table and no statistics of others are touched.
+_WAL = ("lab.wal_began", "pg_current_wal_insert_lsn()")
+_CHECKPOINTS = ("lab.checkpoints_began", "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)")  # since 17
+
+
+def configure(connection: Any, parameters: Mapping[str, Value]) -> bool:
+    """Have the whole server set as these parameters want it, and what they do not name as usual.
+
+    Returns whether it has to be started anew for that. Raises LabError for a level that is none, and where the server
+    does not take a setting in time.
+    """
+    usual = dict(query(connection, "SELECT name, boot_val FROM pg_settings"))
+    wanted = {name: usual[name] for name in ("wal_level", "max_wal_senders", "max_wal_size")} | _asked(parameters)
+    for name, value in wanted.items():
+        asked = f"RESET {name}" if value == usual[name] else f"SET {name} = {literal(value)}"
+        say(connection, f"ALTER SYSTEM {asked}")
+    if _is(connection, "wal_level") != wanted["wal_level"]:
+        return True
+    say(connection, "SELECT pg_reload_conf()")
+    deadline = time.monotonic() + _RELOAD_SECONDS
+    while (found := _is(connection, "max_wal_size")) != wanted["max_wal_size"]:
+        if time.monotonic() > deadline:
+            raise LabError(f"postgres: expected max_wal_size to be {wanted['max_wal_size']} MB, found {found} MB")
+        time.sleep(0.01)
+    return False
+
+
+def _asked(parameters: Mapping[str, Value]) -> dict[str, str]:
+    """Return the settings that these parameters ask for, as pg_settings shows them."""
+    asked = {}
+    if "max_wal_mb" in parameters:
+        asked["max_wal_size"] = str(parameters["max_wal_mb"])  # which it counts in MB
+    if "wal_level" in parameters:
+        asked["wal_level"] = level = str(parameters["wal_level"])
+        if level not in _LEVELS:
+            raise LabError(f"expected wal_level to be one of {', '.join(_LEVELS)}, found {level}")
+        if level == "minimal":
+            asked["max_wal_senders"] = "0"
+    return asked
+
+
+def _is(connection: Any, name: str) -> str:
+    return str(query(connection, f"SELECT setting FROM pg_settings WHERE name = {literal(name)}")[0][0])
 
 
 def address(uri: str, parameters: Mapping[str, Value]) -> str:
@@ -37,10 +89,25 @@ def statements(spec: Specification, table: str, parameters: Mapping[str, Value])
     number, columns = int(parameters.get("indexes", 0)), list(spec.kinds)[1:]
     if number > len(columns):
         raise LabError(f"expected at most {len(columns)} indexes of {spec.name}, found {number}")
-    return [f"CREATE INDEX ON {identifier(table)} ({identifier(name)})" for name in columns[:number]]
+    made = [f"CREATE INDEX ON {identifier(table)} ({identifier(name)})" for name in columns[:number]]
+    if OF_WHOLE_SERVER & parameters.keys():
+        kept = ", ".join(f"set_config({literal(name)}, {now}::text, false)" for name, now in (_WAL, _CHECKPOINTS))
+        made.append(f"SELECT {kept}")
+    return made
 
 
-def left(connection: Any, table: str) -> dict[str, int]:
-    """Return `table_bytes`: what a table takes on disk with its indexes."""
+def left(connection: Any, table: str, parameters: Mapping[str, Value]) -> dict[str, int]:
+    """Return `table_bytes`: what a table takes on disk with its indexes.
+
+    With a parameter of the whole server also `wal_bytes` and `checkpoints`: the log that was written since the empty
+    table was made, the warm-up's included, and the checkpoints begun.
+    """
     full = literal(f"{identifier(NAMESPACE)}.{identifier(table)}")
-    return {"table_bytes": int(query(connection, f"SELECT pg_total_relation_size({full})")[0][0])}
+    found = {"table_bytes": int(query(connection, f"SELECT pg_total_relation_size({full})")[0][0])}
+    if not OF_WHOLE_SERVER & parameters.keys():
+        return found
+    (wal, wal_now), (checkpoints, checkpoints_now) = _WAL, _CHECKPOINTS
+    since = f"{wal_now} - current_setting({literal(wal)})::pg_lsn"
+    begun = f"{checkpoints_now} - current_setting({literal(checkpoints)})::bigint"
+    ((wal_bytes, count),) = query(connection, f"SELECT ({since})::bigint, ({begun})::bigint")
+    return found | {"wal_bytes": int(wal_bytes), "checkpoints": int(count)}

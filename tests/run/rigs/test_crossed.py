@@ -15,7 +15,7 @@ from harness.run.rigs import crossed
 
 WAYS = ("postgres.psycopg.{}_polars_tuned", "clickhouse.http_client.{}_polars_tuned")
 COMMITS, BLOCKS = 'synchronous_commit = ["off"], indexes = [2]', "clickhouse.httpx.write_polars_csv_with_names"
-ROWS = "rows = [2_001]"
+ROWS, LEVELS = "rows = [2_001]", 'wal_level = ["minimal", "replica"]'
 SUITE = f"""
 name = "tenth"
 title = "Calls and clients"
@@ -31,6 +31,8 @@ time_limit_seconds = 60
 experiments = [
     {{ name = "commits", select = "{WAYS[0].format("write")}", parameters = {{ {ROWS}, {COMMITS} }} }},
     {{ name = "blocks", select = "{BLOCKS}", parameters = {{ {ROWS}, insert_block_rows = [500, 5_000] }} }},
+    {{ name = "engines", select = "{BLOCKS}", parameters = {{ {ROWS}, profile = ["heap", "log", "memory"] }} }},
+    {{ name = "log", select = "{WAYS[0].format("write")}", parameters = {{ {ROWS}, {LEVELS} }} }},
     {{ name = "clients", parameters = {{ {ROWS}, clients = [2] }} }},
     {{ name = "processes", parameters = {{ {ROWS}, call = [3] }} }},
 ]
@@ -58,6 +60,10 @@ def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_
     assert sum(row.details["server_cpu_seconds"] for row in rows if row.experiment == "clients") > 0
     parts = {row.parameters["insert_block_rows"]: row.details["parts"] for row in rows if row.experiment == "blocks"}
     assert 0 < parts["5000"] < parts["500"]
+    left = {row.parameters["profile"]: row.details for row in rows if row.experiment == "engines"}
+    assert [left[name]["parts"] > 0 for name in ("heap", "log", "memory")] == [True, False, False]
+    assert min(one["table_bytes"] for one in left.values()) > 10_000
+    assert min(row.details["wal_bytes"] for row in rows if row.experiment == "log") > 100_000
     assert next(row for row in rows if row.experiment == "commits").details["table_bytes"] > 100_000
     assert not list(folder.glob("result*"))
     assert not list((folder / "logs").iterdir())
