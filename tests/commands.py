@@ -1,9 +1,11 @@
-"""What tests of the command line share: waiting for a run, and what a refusal must look like."""
+"""What tests of the command line share: its folders and servers, waiting for a run, what a refusal must look like."""
 
 import os
 import subprocess
 import time
 from pathlib import Path
+
+from harness.lab.embedded import EmbeddedLab
 
 
 def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
@@ -15,6 +17,15 @@ def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
         "LAB_STATE_DIR": str(folder / "state"),
         "LAB_LOCK_DIR": str(folder / "lock"),  # tests run beside one another
         "LAB_PICTURES": "0",  # tests/report draws them
+    }
+
+
+def addresses_of(lab: EmbeddedLab) -> dict[str, str]:
+    """Return the variables that name the servers of a lab, for `--external`."""
+    return {
+        "LAB_POSTGRES_URI": lab.endpoints["postgres"],
+        "LAB_CLICKHOUSE_HTTP_URL": lab.endpoints["clickhouse_http"],
+        "LAB_CLICKHOUSE_NATIVE_URI": lab.endpoints["clickhouse_native"],
     }
 
 

@@ -15,7 +15,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
-from tests.commands import environment_below
+from tests.commands import addresses_of, environment_below
 from tests.scripts import Scripts
 from tests.scripts import opened as running_scripts
 
@@ -109,12 +109,7 @@ def environment(tmp_path: Path, dataset_folder: Path) -> dict[str, str]:
 @pytest.fixture
 def on_embedded_lab(environment: dict[str, str], embedded_lab: EmbeddedLab) -> dict[str, str]:
     """The same environment, with the session's embedded lab as the servers for `--external`."""
-    endpoints = embedded_lab.endpoints
-    return environment | {
-        "LAB_POSTGRES_URI": endpoints["postgres"],
-        "LAB_CLICKHOUSE_HTTP_URL": endpoints["clickhouse_http"],
-        "LAB_CLICKHOUSE_NATIVE_URI": endpoints["clickhouse_native"],
-    }
+    return environment | addresses_of(embedded_lab)
 
 
 @pytest.fixture(scope="session")

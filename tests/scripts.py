@@ -1,20 +1,26 @@
 """Runs scripts as a person does who has nothing else, without starting Python and the frame libraries anew for each."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
+from tempfile import TemporaryDirectory
 from typing import Any
 
 LONGEST_SECONDS = 60
-# A process that has nothing of this project in its path, and has imported the frame libraries and no client. Each
-# script is the main program of a fork of it, with a folder, arguments and variables of its own.
+# These start threads where they are imported, which a fork is without.
+WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
+# A process that has nothing of this project in its path. Each script is the main program of a fork of it, with a
+# folder, arguments and variables of its own, and imports what it needs; that was imported before, once for all.
 _PARENT = """
-import json, os, pickle, runpy, signal, sys
+import importlib, json, os, pickle, runpy, signal, sys
+from contextlib import suppress
 import pandas, polars, pyarrow
 
 def keep(*what, **how):
@@ -22,8 +28,14 @@ def keep(*what, **how):
         with open(job["kept"], "wb") as file:
             pickle.dump(what[-1], file)
 
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # ParquetDB says something where it is imported
+
 for line in sys.stdin:
     job = json.loads(line)
+    for name in job["modules"]:
+        with suppress(ImportError):  # which the script meets, too
+            importlib.import_module(name)
     if (child := os.fork()) == 0:
         signal.alarm(job["seconds"])
         os.chdir(job["folder"])
@@ -34,7 +46,7 @@ for line in sys.stdin:
         runpy.run_path(job["script"], {"print": keep} if job["kept"] else {}, "__main__")
         break
     _, status = os.waitpid(child, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
+    print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
 """
 
 
@@ -53,23 +65,37 @@ class Scripts:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def run(self, script: Path, *arguments: object, variables: Mapping[str, str] | None = None) -> Ended:
-        """Run a script in its own folder, for a minute at most."""
-        return self._ended(script, arguments, variables or {}, "")
+    def run(
+        self,
+        script: Path,
+        *arguments: object,
+        variables: Mapping[str, str] | None = None,
+        modules: Sequence[str] = (),
+    ) -> Ended:
+        """Run a script, which needs these modules, in its own folder, for a minute at most."""
+        return self._ended(script, arguments, variables or {}, modules, "")
 
-    def printed(self, script: Path, variables: Mapping[str, str]) -> tuple[Ended, Any]:
+    def printed(self, script: Path, variables: Mapping[str, str], modules: Sequence[str]) -> tuple[Ended, Any]:
         """Run a script; return also the last object that it gave to print, or None."""
         kept = script.with_suffix(".pickle")
-        ended = self._ended(script, (), variables, str(kept))
+        ended = self._ended(script, (), variables, modules, str(kept))
         return ended, pickle.loads(kept.read_bytes()) if kept.exists() else None
 
-    def _ended(self, script: Path, arguments: tuple[object, ...], variables: Mapping[str, str], kept: str) -> Ended:
+    def _ended(
+        self,
+        script: Path,
+        arguments: tuple[object, ...],
+        variables: Mapping[str, str],
+        modules: Sequence[str],
+        kept: str,
+    ) -> Ended:
         out, err = (script.with_suffix(suffix) for suffix in (".out", ".err"))
         job = {
             "folder": str(script.parent),
             "script": str(script),
             "arguments": [*map(str, arguments)],
             "variables": dict(variables),
+            "modules": [name for name in modules if name.partition(".")[0] not in WITH_THREADS],
             "seconds": LONGEST_SECONDS,
             "kept": kept,
             "out": str(out),
@@ -87,5 +113,8 @@ class Scripts:
 def opened() -> Iterator[Scripts]:
     """Yield what runs scripts."""
     command = (sys.executable, "-I", "-c", _PARENT)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Scripts(process)
+    with TemporaryDirectory() as folder:
+        # ParquetDB makes files where it is imported, and in the folder of configurations.
+        own = os.environ | {"XDG_CONFIG_HOME": folder, "PYTHON_DOTENV_DISABLED": "1"}
+        with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, cwd=folder, env=own) as process:
+            yield Scripts(process)

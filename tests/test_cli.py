@@ -161,14 +161,6 @@ def test_a_results_folder_that_is_a_file_is_refused(lab: Command, environment: d
     assert "LAB_RESULTS_DIR" in line
 
 
-def test_a_damaged_runs_file_is_reported_not_guessed_at(lab: Command, environment: dict[str, str]) -> None:
-    lab("run", "--experiment", "matrix", "--rows", "100", "--passes", "1", "--only", ONE_WAY, env=environment)
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
-    with (folder / "runs.csv").open("a") as file:
-        file.write("only,three,cells\n")
-    assert "line 3" in refused(lab("report", folder.name, env=environment))
-
-
 def test_list_prints_a_part_of_the_catalogue(lab: Command, environment: dict[str, str]) -> None:
     done = lab("list", "clickhouse.*.write_*", env=environment)
     ids, summaries = zip(*(line.split("\t") for line in done.stdout.splitlines()), strict=True)
@@ -177,9 +169,12 @@ def test_list_prints_a_part_of_the_catalogue(lab: Command, environment: dict[str
     assert all(name.startswith("clickhouse.") and ".write_" in name for name in ids)
 
 
-def test_the_summary_is_written_again_from_results_alone(lab: Command, environment: dict[str, str]) -> None:
-    lab(
+def test_the_summary_is_written_again_from_results_alone_and_a_damaged_file_is_reported_not_guessed_at(
+    lab: Command, on_embedded_lab: dict[str, str]
+) -> None:
+    run = (
         "run",
+        "--external",
         *OF_THE_ARTICLE,
         "--rows",
         "100",
@@ -187,16 +182,19 @@ def test_the_summary_is_written_again_from_results_alone(lab: Command, environme
         "2",
         "--only",
         "*.psycopg.*_polars_copy_text",
-        env=environment,
     )
-    (folder,) = Path(environment["LAB_RESULTS_DIR"]).iterdir()
+    lab(*run, env=on_embedded_lab)
+    (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     first = (folder / "summary.csv").read_text()
     (folder / "summary.csv").unlink()
-    done = lab("report", folder.name, env=environment)
+    done = lab("report", folder.name, env=on_embedded_lab)
     assert done.returncode == 0
     assert (folder / "summary.csv").read_text() == first
     with (folder / "summary.csv").open(newline="") as file:
         assert {row["n"] for row in csv.DictReader(file)} == {"2"}
+    with (folder / "runs.csv").open("a") as damaged:
+        damaged.write("only,three,cells\n")
+    assert "line 6" in refused(lab("report", folder.name, env=on_embedded_lab))
 
 
 def _published_of_the_reference(folder: Path) -> Path:

@@ -77,8 +77,7 @@ def output(scripts: Scripts, tmp_path: Path) -> Output:
     def of(entry: Transport, *arguments: object) -> str:
         path = tmp_path / f"{entry.id}.py"
         path.write_text(script(entry))
-        own = {"XDG_CONFIG_HOME": str(tmp_path)}  # ParquetDB makes a file there
-        done = scripts.run(path, *arguments, variables=own)
+        done = scripts.run(path, *arguments, modules=entry.requires)
         if (last := (done.err.splitlines() or [""])[-1]).startswith("Unsupported: "):
             pytest.skip(last)
         assert done.status == 0, done.err

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def compose(flavour: str, variables: dict[str, str], *arguments: str) -> subproc
 
     Needs no engine.
     """
-    docker = shutil.which("docker")
-    if docker is None or subprocess.run((docker, "compose", "version"), capture_output=True).returncode:
+    docker = _docker_with_compose()
+    if docker is None:
         pytest.skip("docker compose is not installed here; .ci/compose runs it for real")
     files = [argument for name in FLAVOURS[flavour] for argument in ("--file", str(ROOT / name))]
     outside = {name: value for name, value in os.environ.items() if not name.startswith("LAB_") and name != "NO_PROXY"}
@@ -47,11 +48,24 @@ def compose(flavour: str, variables: dict[str, str], *arguments: str) -> subproc
     return subprocess.run(command, env=outside | variables, capture_output=True, text=True, cwd=ROOT)
 
 
+@cache
+def _docker_with_compose() -> str | None:
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run((docker, "compose", "version"), capture_output=True).returncode:
+        return None
+    return docker
+
+
 def configuration(flavour: str, variables: dict[str, str]) -> dict[str, Any]:
     """Return what Compose makes of a flavour's files."""
-    done = compose(flavour, variables, "config", "--format", "json")
+    return json.loads(_configuration(flavour, tuple(sorted(variables.items()))))
+
+
+@cache  # most tests ask about the same few, and Compose takes a quarter of a second for one
+def _configuration(flavour: str, variables: tuple[tuple[str, str], ...]) -> str:
+    done = compose(flavour, dict(variables), "config", "--format", "json")
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 def instructions(dockerfile: Path) -> list[Instruction]:

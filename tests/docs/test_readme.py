@@ -8,7 +8,11 @@ from harness.docs import readme, reference
 from harness.model import LabError
 from harness.report.answers import answers
 from harness.report.cells import significant
+from harness.report.crossing_tables import curves
+from harness.report.summarising import summarise
 from harness.settings import ROOT
+from harness.suites import suite_files
+from tests.report.curves import line, runs
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(
@@ -66,6 +70,19 @@ def test_a_readme_without_its_two_marks_is_refused(text, tmp_path, monkeypatch):
     monkeypatch.setattr(readme, "ROOT", tmp_path)
     with pytest.raises(LabError, match="expected the lines <!-- reference:begin --> and"):
         readme.page()
+
+
+def test_each_crossing_that_the_runs_show_has_a_line():
+    names = {"one": "postgres.psycopg.write_polars_rows", "other": "postgres.psycopg.write_polars_copy_text"}
+    few, many = line(0.01, 1e-4, (1, 100, 1_000)), line(0.05, 1e-6, (1, 100, 1_000))
+    rows = runs(names["one"], few) + runs(names["other"], many)
+    suite, summaries = suite_files.load(ROOT / "suites", "crossings"), summarise(rows, ())
+    (said,) = readme.crossing_lines(curves(suite, rows, summaries), summaries)
+    assert re.fullmatch(
+        r"- polars to Postgres: psycopg write_rows, from 4\d0 rows on \([\d ,to]+\) psycopg copy_text", said
+    )
+    always = runs(names["one"], few) + runs(names["other"], line(0.001, 1e-6, (1, 100, 1_000)))
+    assert readme.crossing_lines(curves(suite, always, summarise(always, ())), summaries) == []
 
 
 def test_it_fits_a_screen():

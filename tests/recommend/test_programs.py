@@ -241,7 +241,7 @@ def run(
     """Run programs; return by transport what is wrong, of those that do not say that they cannot, so cannot win."""
     wrong = {}
     for path, entry in written.items():
-        ended, found = scripts.printed(path, variables(written, wish, made))
+        ended, found = scripts.printed(path, variables(written, wish, made), entry.requires)
         if "Unsupported: " in ended.err:
             continue
         if not ended.status and wish.operation is Operation.WRITE:

@@ -50,7 +50,7 @@ def test_the_winner_of_a_real_race_is_within_a_tenth_of_the_best_of_the_recorded
 
 def test_the_screen_says_who_was_left_behind_by_the_budget_and_that_nothing_is_shown_of_them() -> None:
     (folder,) = (path for path in FOLDERS if path.name == "documents")
-    ended = race(record_of(folder), folder.name, 1, budget=80)
+    ended = race(record_of(folder), folder.name, 1, budget=60)
     found = recommendation(ended.racing, ended.seconds)
     assert ended.enough
     assert found.ended == ""

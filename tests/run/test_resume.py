@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.lab.embedded import EmbeddedLab
 from harness.model import Status
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT
 from harness.run import blame
 from harness.run.suite_run import open_run, resume_request
 from harness.settings import load
-from tests.commands import environment_below, refused, wait_for_rows
+from tests.commands import addresses_of, environment_below, refused, wait_for_rows
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
@@ -53,53 +54,58 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_row(lab: Command
 
 
 @pytest.fixture(scope="module")
-def made(lab: Command, tmp_path_factory: pytest.TempPathFactory, dataset_folder: Path) -> Path:
-    """The folder of a run of one way in three passes, made once."""
-    place = environment_below(tmp_path_factory.mktemp("made"), dataset_folder)
-    done = lab("run", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY, env=place)
+def made(
+    lab: Command, tmp_path_factory: pytest.TempPathFactory, dataset_folder: Path, embedded_lab: EmbeddedLab
+) -> Path:
+    """The folder of a run of one way in three passes on named servers, made once."""
+    place = environment_below(tmp_path_factory.mktemp("made"), dataset_folder) | addresses_of(embedded_lab)
+    run = ("run", "--external", "--experiment", "matrix", "--rows", "100", "--passes", "3", "--only", ONE_WAY)
+    done = lab(*run, env=place)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = Path(place["LAB_RESULTS_DIR"]).iterdir()
     return folder
 
 
 @pytest.fixture
-def folder(made: Path, environment: dict[str, str]) -> Path:
+def folder(made: Path, on_embedded_lab: dict[str, str]) -> Path:
     """A copy of that run among the results of a test."""
-    return Path(shutil.copytree(made, Path(environment["LAB_RESULTS_DIR"]) / made.name))
+    return Path(shutil.copytree(made, Path(on_embedded_lab["LAB_RESULTS_DIR"]) / made.name))
 
 
-def test_a_run_of_another_environment_is_not_resumed(lab: Command, environment: dict[str, str], folder: Path) -> None:
+def test_a_run_of_another_environment_is_not_resumed(
+    lab: Command, on_embedded_lab: dict[str, str], folder: Path
+) -> None:
     facts = json.loads((folder / "environment.json").read_text())
     facts["machine"]["cpu"] = "another"
     (folder / "environment.json").write_text(json.dumps(facts))
     assert "made in another environment (machine differ" in refused(
-        lab("run", "--resume", folder.name, env=environment)
+        lab("run", "--resume", folder.name, env=on_embedded_lab)
     )
 
 
 def test_a_run_that_is_to_be_done_again_is_and_counts_once(
-    lab: Command, environment: dict[str, str], folder: Path
+    lab: Command, on_embedded_lab: dict[str, str], folder: Path
 ) -> None:
     rows = (folder / "runs.csv").read_text().splitlines()
     (folder / "runs.csv").write_text("\n".join([*rows[:-1], rows[-1].replace(",ok,", ",again,"), ""]))
-    before = lab("report", folder.name, env=environment)
+    before = lab("report", folder.name, env=on_embedded_lab)
     assert "This run is not complete" in (folder / "report.html").read_text()
     assert f"1 runs were ended by the machine or a person: lab run --resume {folder}" in before.stdout
-    done = lab("run", "--resume", folder.name, env=environment)
+    done = lab("run", "--resume", folder.name, env=on_embedded_lab)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [str(row.status) for row in runs_csv.load(folder / "runs.csv")] == ["ok", "ok", "again", "ok"]
     assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
 
 
 def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
-    environment: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+    on_embedded_lab: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, *others = runs_csv.load(folder / "runs.csv")
     path, error = folder / "runs.csv", f"{blame.STARVED}; the worker was killed"
     path.unlink()
     for row in (replace(first, status=Status.AGAIN, error=error, **dict.fromkeys(OF_MEASUREMENT)), *others):
         runs_csv.append(path, row)
-    for name, value in environment.items():
+    for name, value in on_embedded_lab.items():
         monkeypatch.setenv(name, value)
     settings = load()
     with open_run(settings, resume_request(settings, folder.name, lambda suite: "databases"), print) as resumed:
@@ -109,12 +115,12 @@ def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
 
 
 def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
-    lab: Command, environment: dict[str, str], made: Path, tmp_path: Path
+    lab: Command, on_embedded_lab: dict[str, str], made: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "elsewhere" / "copy"
     shutil.copytree(made, copy)
     (copy / "runs.csv").write_text("".join((copy / "runs.csv").read_text().splitlines(keepends=True)[:2]))
-    done = lab("run", "--resume", str(copy), env=environment)
+    done = lab("run", "--resume", str(copy), env=on_embedded_lab)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {row.run_id for row in runs_csv.load(copy / "runs.csv")} == {made.name}
     assert len(runs_csv.load(copy / "runs.csv")) == len(runs_csv.load(made / "runs.csv")) == 3
