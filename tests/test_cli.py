@@ -3,6 +3,7 @@
 import csv
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -192,6 +193,10 @@ def test_the_summary_is_written_again_from_results_alone_and_a_damaged_file_is_r
     assert (folder / "summary.csv").read_text() == first
     with (folder / "summary.csv").open(newline="") as file:
         assert {row["n"] for row in csv.DictReader(file)} == {"2"}
+    kept = (folder / "runs.csv").read_text()
+    (folder / "runs.csv").write_text(kept.replace(",ok,,", ",error,it broke,", 1))
+    done = lab("report", folder.name, env=on_embedded_lab)
+    assert re.search(r"1 of 4 runs are not ok; see .+\n  postgres.psycopg.\w+, pass 1: error: it broke", done.stdout)
     with (folder / "runs.csv").open("a") as damaged:
         damaged.write("only,three,cells\n")
     assert "line 6" in refused(lab("report", folder.name, env=on_embedded_lab))

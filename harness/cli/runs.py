@@ -1,6 +1,7 @@
 """The commands run and report: perform a suite, say what is done, print what came out."""
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,14 @@ from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from harness.datasets.own.data import OwnData
+    from harness.results.row import Row
     from harness.run.plan import Plan
     from harness.run.suite_run import RunRequest
     from harness.suites.suite import Suite
 
 _BESIDE_RESUME = ("resume", "data", "query", "query_from", "key", "names")  # own data are not kept: they are read again
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
+_FIRST, _LONGEST = 3, 300  # runs that are not ok, and characters of each, below the answers
 
 
 @app.command()
@@ -174,7 +177,7 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
         for others in shown.tables(suite, report.rows, report.summaries, report.cores):
             console.print(tables.printable(others, console.width))
     bad = [row for row in report.rows if row.status not in _FINE]
-    last = _last(suite, folder, report, len(bad))
+    last = _last(suite, folder, report, bad)
     room = closing.LINES - closing.lines(last, console.width)
     ending = closing.closing(suite, report.rows, report.summaries, console.width, room, every_table, report.cores)
     for table in ending.tables:
@@ -184,7 +187,7 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
     return not bad and not report.again
 
 
-def _last(suite: Any, folder: Path, report: Any, bad: int) -> list[str]:
+def _last(suite: Any, folder: Path, report: Any, bad: "Sequence[Row]") -> list[str]:
     """Return what stands below the answers: whose benchmark it is, where the results are, what went wrong."""
     found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
@@ -193,7 +196,13 @@ def _last(suite: Any, folder: Path, report: Any, bad: int) -> list[str]:
         found.append(
             f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {folder}"
         )
-    return found + ([f"{bad} of {len(report.rows)} runs are not ok; see {folder}/logs"] if bad else [])
+    return found + (_not_ok(bad, len(report.rows), folder) if bad else [])
+
+
+def _not_ok(bad: "Sequence[Row]", runs: int, folder: Path) -> list[str]:
+    """Return how many runs are not ok, and the first of them with their reasons."""
+    lines = [f"{row.transport}, pass {row.pass_number}: {row.status}: {row.error}" for row in bad[:_FIRST]]
+    return [f"{len(bad)} of {runs} runs are not ok; see {folder}/logs", *(f"  {line[:_LONGEST]}" for line in lines)]
 
 
 @app.command()
