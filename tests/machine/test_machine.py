@@ -103,10 +103,24 @@ def test_a_machine_says_what_it_is():
 
 
 def test_the_filesystem_of_a_folder_is_that_of_its_nearest_mount(monkeypatch, tmp_path):
-    Part = namedtuple("Part", "mountpoint fstype")
+    Part = namedtuple("Part", "mountpoint fstype device", defaults=("none",))
     parts = [Part("/", "ext4"), Part(str(tmp_path), "xfs"), Part(str(tmp_path / "other"), "nfs")]
     monkeypatch.setattr(inventory.psutil, "disk_partitions", lambda all: parts)
     assert inventory.filesystem(tmp_path / "deep" / "er") == "xfs"
     assert inventory.filesystem(Path("/elsewhere")) == "ext4"
     monkeypatch.setattr(inventory.psutil, "disk_partitions", lambda all: [])
     assert inventory.filesystem(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [("rw\ndelalloc\ndata=ordered\n", "ext4"), ("rw\ndelalloc\n", "ext4 without a journal"), (None, "ext4")],
+    ids=["with a journal", "without", "not told"],
+)
+def test_an_ext4_without_a_journal_says_so(monkeypatch, tmp_path, options, expected):
+    Part = namedtuple("Part", "mountpoint fstype device")
+    monkeypatch.setattr(inventory.psutil, "disk_partitions", lambda all: [Part("/", "ext4", "/dev/vda7")])
+    if options is not None:
+        (tmp_path / "vda7").mkdir()
+        (tmp_path / "vda7" / "options").write_text(options)
+    assert inventory.filesystem(Path("/data"), tmp_path) == expected
