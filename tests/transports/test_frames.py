@@ -1,0 +1,55 @@
+"""What transports that take Arrow do with the pieces of a frame."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from harness.transports.frames import joined, require_names
+
+
+def address(array):
+    return array.buffers()[1].address + array.offset * array.type.byte_width
+
+
+def test_columns_that_record_batches_have_cut_are_put_together_without_a_copy():
+    numbers = pa.array([1, None, 3, 4, 5, 6])
+    table = pa.table({"number": numbers, "text": pa.chunked_array([["a", "b"], ["c"], ["d", "e", "f"]])})
+    cut = pa.Table.from_batches(table.to_batches())
+    assert cut["number"].num_chunks == 3
+    batch = joined(cut)
+    assert batch.to_pydict() == table.to_pydict()
+    assert batch["number"].null_count == 1
+    assert address(batch["number"]) == address(numbers)
+
+
+def slices(*bounds):
+    whole = pa.array(np.arange(10))
+    return pa.chunked_array([whole.slice(first, end - first) for first, end in bounds])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        slices((2, 4), (4, 4), (4, 9)),
+        slices((4, 9), (2, 4)),
+        slices((0, 4), (5, 9)),
+        slices((0, 4), (3, 9)),
+        pa.chunked_array([pa.array([1, 2]), pa.array([3, 4])]),
+        pa.chunked_array([pa.array([1, 2, None]).slice(1, 1), pa.array([1, 2, None]).slice(2, 1)]),
+        pa.chunked_array([pa.array([True, False, None]).slice(1, 1), pa.array([True, False, None]).slice(2)]),
+        pa.chunked_array([pa.array(["x", "y"]).dictionary_encode(), pa.array(["z", "x"]).dictionary_encode()]),
+        pa.chunked_array([pa.array([[1], None]), pa.array([[2, 3]])]),
+    ],
+    ids=["adjacent", "other order", "gap", "overlap", "others", "nulls", "booleans", "dictionaries", "lists"],
+)
+def test_every_column_of_several_pieces_keeps_its_values(column):
+    batch = joined(pa.table({"column": column}))
+    assert batch["column"].to_pylist() == column.to_pylist()
+    batch.validate(full=True)
+
+
+def test_names_are_texts_and_each_is_there_once():
+    require_names(["a", "b"])
+    for names, found in (([], "found none"), ([1], "found int"), (["a", "a"], "found 2")):
+        with pytest.raises(ValueError, match=found):
+            require_names(names)
