@@ -45,11 +45,11 @@ class Trips:
     connecting: Slope | None
 
 
-def slope(points: Sequence[tuple[float, float]]) -> Slope:
+def slope(pairs: Sequence[tuple[float, float]]) -> Slope:
     """Return how many round trips the seconds of some runs hold, each given as (seconds of a round trip, seconds)."""
     from scipy import stats  # not at the top: a second that a run without links need not wait
 
-    found = stats.theilslopes([taken for _, taken in points], [trip for trip, _ in points], CONFIDENCE)
+    found = stats.theilslopes([taken for _, taken in pairs], [trip for trip, _ in pairs], CONFIDENCE)
     return Slope(float(found.slope), float(found.low_slope), float(found.high_slope))
 
 
@@ -103,8 +103,8 @@ def tables(rows: Iterable[Row]) -> list[TextTable]:
 
 
 def _slope(runs: Sequence[Row], figure: Callable[[Row], float | None]) -> Slope | None:
-    points = [(float(row.parameters["rtt_ms"]) / _MILLI, taken) for row in runs if (taken := figure(row)) is not None]
-    return slope(points) if len({trip for trip, _ in points}) >= _FEWEST else None
+    pairs = [(float(row.parameters["rtt_ms"]) / _MILLI, taken) for row in runs if (taken := figure(row)) is not None]
+    return slope(pairs) if len({trip for trip, _ in pairs}) >= _FEWEST else None
 
 
 def _cells(one: Slope | None) -> tuple[str, str]:
