@@ -35,7 +35,7 @@ class _MachineFacts(BaseModel):
 
 class _ServerFacts(BaseModel):
     version: str
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
 
 
 class _CodeFacts(BaseModel):
@@ -52,12 +52,12 @@ class _AllFacts(BaseModel):
     python: str
     plan: _PlanFacts
     machine: _MachineFacts
-    data: list[dict[str, Any]] = []
+    data: list[dict[str, object]] = []
     servers: dict[str, _ServerFacts] = {}
     packages: dict[str, str] = {}
     uses: dict[str, list[str]] = {}
     code: _CodeFacts = _CodeFacts()
-    measurement: dict[str, Any] = {}
+    measurement: dict[str, object] = {}
     load_average_at_start: list[float] = []
 
 
