@@ -56,7 +56,7 @@ engine: ## Install an engine of the suite cluster beside Dask: ENGINE=ray|spark|
 
 $(VENV)/.engine-%: requirements-%.lock $(STAMP)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --no-deps --require-hashes --requirement $<
-	@# Its JDBC ways need jars: without a way to a Maven repository these are unsupported, and say so.
+	@# Its JDBC transports need jars: where no Maven repository is in reach these are unsupported, and say so.
 	@case '$*' in spark) $(VENV)/bin/python -m harness.lab.jars || echo "spark: not installed: its jars, see above" >&2 ;; esac
 	@touch $@
 

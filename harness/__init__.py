@@ -1,1 +1,1 @@
-"""The dataframe IO lab: every way to move a dataframe, measured on your machine."""
+"""The dataframe IO lab: every transport of a dataframe, measured on your machine."""

@@ -65,7 +65,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Transport:
-    """One way to move a dataframe: a plain function and what it declares about itself.
+    """What moves a dataframe: a plain function and what it declares about itself.
 
     `id` is `<system>.<client>.<function>`: the system's folder, in it the client's module or folder, and the function.
     `endpoint` names the address that `connect` is given where that is a database's (see `harness.address.Address`).

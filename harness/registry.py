@@ -42,7 +42,7 @@ def transport(
     lossy: dict[str, str] | None = None,
     control: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as one way to move a dataframe; the function itself is returned unchanged.
+    """Register a function as a transport of a dataframe; the function itself is returned unchanged.
 
     Its id is `<system>.<client>.<function>`: the folder of the system, and in it the module of the client, or the
     client's folder, whatever the module in that is called.

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,16 @@ from harness.lab import extras as known_extras
 from harness.lab import interpreters
 from harness.lab.packages import PROJECT, not_installed, package_of, remedy
 from harness.settings import ROOT
+from harness.suites import suite_files
 from tests.installed import LAB, base, files, hidden, run_in, unpack_wheel
 
 Lab = Callable[..., subprocess.CompletedProcess[str]]
-SUITES = ("scan", "elt", "stores", "tuning")
+# Those whose rig needs more than the base of the lab brings: the others run on databases.
+SUITES = [
+    path.stem
+    for path in sorted((ROOT / "suites").glob("*.toml"))
+    if import_module(f"harness.run.rigs.{suite_files.load(path.parent, path.stem).rig}").REQUIRES
+]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from harness.model import LabError
 
-_HELP = "Find out which way of moving a dataframe into and out of a database is fastest here, every value verified."
+_HELP = "Find out which transport moves a dataframe into and out of a database fastest here, every value verified."
 _CODES = (
     "Exit codes: 0 all well; 1 a run is not ok, or a transport loses other values than it declares; 2 the command "
     "could not be done, with one line that says why; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP."

@@ -192,6 +192,8 @@ def _last(suite: Any, folder: Path, report: Any, bad: "Sequence[Row]") -> list[s
     found = [f"published: {suite.citation}; {suite.conditions}"] if suite.citation else []
     found.append(f"results: {folder}/ (report.html, report.md, pictures/, runs.csv, summary.csv, environment.json)")
     found.append(f"all tables: {command_line()} report {folder} --tables")
+    if report.unread:
+        found.append(report.unread)
     if report.again:
         found.append(
             f"{report.again} runs were ended by the machine or a person: {command_line()} run --resume {folder}"
@@ -220,7 +222,8 @@ def report(
     chosen = settings.load()
     folder = folders.find(chosen.results_dir, run)
     suite, console = suite_files.load(chosen.suites_dir, folders.read(folder).suite), new_console()
-    if recommended := recommendation.read(folder):
+    recommended, _ = recommendation.kept(folder)
+    if recommended:
         writing.write(folder, suite)
         show(console, recommended)
     else:

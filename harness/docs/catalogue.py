@@ -17,7 +17,7 @@ from harness.report.markdown import table
 from harness.systems import SYSTEMS
 
 _INDEX = """\
-A transport is one way to move a dataframe: a function of a client. Each client has a page with all of its transports;
+A transport moves a dataframe, and is one function of a client. Each client has a page with all of its transports;
 `lab list 'GLOB'` prints a part of them, and `lab show ID` prints one as a complete script that runs.
 """
 _LOSES = """\

@@ -40,7 +40,7 @@ def _block() -> str:
     parts = [
         markdown.table(_HEAD, [_row(one, pages) for one in found], right={2, 4}),
         _filled(" ".join(_said(found))),
-        _filled(" ".join([_made(run.environment), *_remarks(run.environment["lab"])])),
+        _filled(" ".join([_made(run.environment), *_remarks(run.environment)])),
         *_crossings(),
         "".join(f"[{number}]: {page}\n" for number, page in enumerate(pages, 1)),
     ]
@@ -119,15 +119,17 @@ def _beside(one: Leaders, of: Rival) -> str:
 
 def _made(environment: Facts) -> str:
     """Say where the figures were made, as briefly as can be: the report has all of it."""
-    servers = ", ".join(f"{name} {environment['servers'][name]['version']}" for name in SYSTEMS)
+    ran = environment["servers"]
+    servers = ", ".join(f"{name} {ran[name]['version']}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
     return f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}."
 
 
-def _remarks(lab: str) -> Iterator[str]:
+def _remarks(environment: Facts) -> Iterator[str]:
     """Yield what is to be known of each database's figures, where its server was that of the embedded lab."""
-    if lab == "embedded":
-        yield from (system.embedded for system in SYSTEMS.values() if system.embedded)
+    if environment["lab"] == "embedded":
+        ran = (system for name, system in SYSTEMS.items() if name in environment["servers"])
+        yield from (system.embedded for system in ran if system.embedded)
 
 
 def _filled(text: str) -> str:

@@ -23,7 +23,7 @@ class Extra:
 
     @property
     def installed(self) -> bool:
-        """Whether it is installed, or all that it brings by other ways."""
+        """Whether it is installed, or what it brings is there without it."""
         return all(find_spec(module) for module in self.modules)
 
 

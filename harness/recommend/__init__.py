@@ -1,4 +1,4 @@
-"""`lab recommend`: the fastest exact way to move one frame, found by a race and said on one screen.
+"""`lab recommend`: the fastest exact transport of one frame, found by a race and said on one screen.
 
 From Python, also from a notebook:
 

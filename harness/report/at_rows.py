@@ -110,5 +110,5 @@ def _beside(one: AtRows) -> str:
 
 
 def _named(one: AtRows) -> str:
-    lossy = any(point.case.lossy for point in one.direction.curves[one.transport].values())
+    lossy = any(one_size.case.lossy for one_size in one.direction.curves[one.transport].values())
     return one.transport + (LOSES if lossy else "")

@@ -19,14 +19,14 @@ _PLACES = {name: system.place for name, system in SYSTEMS.items()}
 
 
 @dataclass(frozen=True)
-class CurvePoint:
+class Timings:
     """A transport at one number of rows: the summary of its runs, and the seconds of those that are ok."""
 
     case: Summary
     seconds: tuple[float, ...]
 
 
-Curve = Mapping[int, CurvePoint]  # by the number of rows, fewest first
+Curve = Mapping[int, Timings]  # by the number of rows, fewest first
 _Where = tuple[str, str, str, str, str]  # system, operation, frame, dataset, other parameters
 
 
@@ -64,7 +64,7 @@ def directions(rows: Iterable[Row], summaries: Sequence[Summary], experiments: I
     """
     wanted = set(experiments)
     runs = _runs(rows)
-    found: dict[_Where, dict[str, dict[int, CurvePoint]]] = defaultdict(lambda: defaultdict(dict))
+    found: dict[_Where, dict[str, dict[int, Timings]]] = defaultdict(lambda: defaultdict(dict))
     parameters: dict[_Where, dict[str, str]] = {}
     for case in summaries:
         if case.experiment in wanted and competes(case):
@@ -72,7 +72,7 @@ def directions(rows: Iterable[Row], summaries: Sequence[Summary], experiments: I
             rest = {name: value for name, value in case.parameters.items() if name != "rows"}
             where = (case.system, case.operation, case.frame, dataset, label(rest))
             parameters[where] = rest
-            found[where][case.transport][case.rows or 0] = CurvePoint(case, tuple(seconds))
+            found[where][case.transport][case.rows or 0] = Timings(case, tuple(seconds))
     ordered = sorted(found, key=lambda where: _place(where, parameters[where]))
     return [_direction(where, parameters[where], found[where]) for where in ordered]
 
@@ -85,9 +85,7 @@ def _runs(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[str, list[flo
     return found
 
 
-def _direction(
-    where: _Where, parameters: Mapping[str, str], found: Mapping[str, Mapping[int, CurvePoint]]
-) -> Direction:
+def _direction(where: _Where, parameters: Mapping[str, str], found: Mapping[str, Mapping[int, Timings]]) -> Direction:
     system, operation, frame, dataset, _ = where
     curves = {name: {rows: of[rows] for rows in sorted(of)} for name, of in sorted(found.items())}
     return Direction(system, operation, frame, dataset, parameters, curves)

@@ -44,7 +44,7 @@ class MergedRun:
 
     @property
     def name(self) -> str:
-        return str(self.environment["machine"]["host"])
+        return str(self.environment["machine"].get("host") or self.environment["run_id"])
 
 
 def merged(suite: Suite, runs: Sequence[StoredRun], anyway: bool) -> list[MergedRun]:
@@ -80,26 +80,28 @@ def packages(*runs: StoredRun) -> set[str]:
 
 def _used(facts: Facts, transports: set[str]) -> Iterable[str]:
     if "uses" not in facts:
-        return facts["packages"]
+        return facts.get("packages", {})
     uses = {renamed.current(transport): names for transport, names in facts["uses"].items()}
     return (name for transport in transports for name in uses.get(transport, ()))
 
 
 def differing(first: Facts, other: Facts, needed: set[str]) -> Iterator[str]:
     """Name the data and versions in which two environments differ; of packages only those needed count."""
-    if first["data"] != other["data"]:
+    if first.get("data") != other.get("data"):
         yield "data"
     for name in sorted(needed):
-        ours, theirs = (facts["packages"].get(name) for facts in (first, other))
+        ours, theirs = (facts.get("packages", {}).get(name) for facts in (first, other))
         if ours != theirs:
             yield f"{name} ({ours} and {theirs})"
-    for name in sorted(first["servers"].keys() | other["servers"].keys()):
-        ours, theirs = (facts["servers"].get(name, {}).get("version") for facts in (first, other))
+    servers = [facts.get("servers", {}) for facts in (first, other)]
+    for name in sorted(servers[0].keys() | servers[1].keys()):
+        ours, theirs = (of.get(name, {}).get("version") for of in servers)
         if ours != theirs:
             yield f"{name} server ({ours} and {theirs})"
-    if first["code"]["commit"] != other["code"]["commit"]:
+    made_by = [facts.get("code", {}) for facts in (first, other)]
+    if made_by[0].get("commit") != made_by[1].get("commit"):
         yield "commit of the lab"
-    elif first["code"].get("version") != other["code"].get("version"):
+    elif made_by[0].get("version") != made_by[1].get("version"):
         yield "version of the lab"
 
 

@@ -129,6 +129,17 @@ def read(folder: Path) -> Recommendation | None:
         raise LabError(f"{folder / FILE}: {place}: {first['msg']}; made by another version of the lab?") from None
 
 
+def kept(folder: Path) -> tuple[Recommendation | None, str]:
+    """Return the recommendation of a run, if there is one, and why it cannot be read where it cannot.
+
+    The rows of such a race are as those of any run.
+    """
+    try:
+        return read(folder), ""
+    except (LabError, OSError) as error:
+        return None, f"{error}; this report is made of the rows of the race alone"
+
+
 def screen(found: Recommendation) -> TextTable:
     """Return the whole screen as one table, with what else there is to say below it."""
     return replace(table(found), notes=tuple(sentences(found)))

@@ -9,7 +9,8 @@ not move it. Only runs without a limit of the rate count, for bytes that wait fo
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,11 +26,15 @@ _MILLI = 1e3
 
 @dataclass(frozen=True)
 class Slope:
-    """How many round trips: the slope, and the ends of its 95 % interval."""
+    """How many round trips: the slope, and the ends of its interval.
+
+    `holds`: of so many runs it holds the true slope in 95 % of all cases; of fewer in less.
+    """
 
     value: float
     low: float
     high: float
+    holds: bool = True
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,19 @@ class Trips:
     connecting: Slope | None
 
 
-def slope(points: Sequence[tuple[float, float]]) -> Slope:
+def slope(pairs: Sequence[tuple[float, float]]) -> Slope:
     """Return how many round trips the seconds of some runs hold, each given as (seconds of a round trip, seconds)."""
     from scipy import stats  # not at the top: a second that a run without links need not wait
 
-    found = stats.theilslopes([taken for _, taken in points], [trip for trip, _ in points], CONFIDENCE)
-    return Slope(float(found.slope), float(found.low_slope), float(found.high_slope))
+    found = stats.theilslopes([taken for _, taken in pairs], [trip for trip, _ in pairs], CONFIDENCE)
+    return Slope(float(found.slope), float(found.low_slope), float(found.high_slope), _holds(trip for trip, _ in pairs))
+
+
+def _holds(trips: Iterable[float]) -> bool:
+    """Say whether as many runs can tell 95 %: chance puts them in order, up or down, in 2 of all their orders."""
+    counts = Counter(trips)
+    orders = math.factorial(counts.total()) // math.prod(map(math.factorial, counts.values()))
+    return 2 / orders <= 1 - CONFIDENCE
 
 
 def counted(rows: Iterable[Row]) -> list[Trips]:
@@ -77,12 +89,14 @@ def tables(rows: Iterable[Row]) -> list[TextTable]:
     found = counted(rows)
     if not found:
         return []
+    sure = all(of.holds for one in found for of in (one.call, one.connecting) if of)
+    interval = "95 %" if sure else "interval"
     shared = in_common([one.parameters for one in found])
     varying = [name for name in found[0].parameters if len({one.parameters.get(name) for one in found}) > 1]
     return [
         TextTable(
             f"Round trips{f', {shared}' if shared else ''}",
-            ("transport", "operation", *varying, "of a call", "95 %", "of connecting", "95 %"),
+            ("transport", "operation", *varying, "of a call", interval, "of connecting", interval),
             tuple(
                 (
                     one.transport,
@@ -103,8 +117,8 @@ def tables(rows: Iterable[Row]) -> list[TextTable]:
 
 
 def _slope(runs: Sequence[Row], figure: Callable[[Row], float | None]) -> Slope | None:
-    points = [(float(row.parameters["rtt_ms"]) / _MILLI, taken) for row in runs if (taken := figure(row)) is not None]
-    return slope(points) if len({trip for trip, _ in points}) >= _FEWEST else None
+    pairs = [(float(row.parameters["rtt_ms"]) / _MILLI, taken) for row in runs if (taken := figure(row)) is not None]
+    return slope(pairs) if len({trip for trip, _ in pairs}) >= _FEWEST else None
 
 
 def _cells(one: Slope | None) -> tuple[str, str]:

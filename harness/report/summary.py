@@ -34,7 +34,7 @@ class Summary:
     bytes: int | None = _column(None, "bytes of the data on disk, empty where they are not in files of the lab")
     status: str = _column("", "ok when every run is; otherwise each status with its count")
     error: str = _column("", "reason of the runs that are not ok; different ones are joined by |")
-    fidelity: str = _column("", "how values came back; several ways are joined by |")
+    fidelity: str = _column("", "how values came back; where runs differ all are given, joined by |")
     lossy: dict[str, str] = _column(
         dict,
         "kinds of values the transport is declared not to bring through: kind=fate; kind=fate",

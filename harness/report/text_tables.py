@@ -284,7 +284,7 @@ def _unless_ok(case: Summary) -> str:
 
 
 def _conversions(group: list[Summary]) -> list[str]:
-    """Return one line for each way in which values came back that is not exact, with the transports it holds for."""
+    """Return one line for each fidelity that is not exact, with the transports it holds for."""
     found: dict[str, dict[str, None]] = {}
     for case in group:
         if case.fidelity not in ("", "exact"):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Report:
     """What was written: the files, and the rows and summaries they were made from.
 
-    `again` is the number of runs that are still to be run again, `cores` that of the machine.
+    `again` is the number of runs that are still to be run again, `cores` that of the machine. `unread` says why the
+    recommendation of a race is not in it.
     """
 
     folder: Path
@@ -30,6 +31,7 @@ class Report:
     summaries: list[Summary]
     again: int = 0
     cores: int | None = None
+    unread: str = ""
 
 
 def write(folder: Path, suite: Suite) -> Report:
@@ -41,7 +43,7 @@ def write(folder: Path, suite: Suite) -> Report:
 
     run = folders.read(folder)
     environment, rows = run.environment, run.rows
-    recommended = recommendation.read(folder)
+    recommended, unread = recommendation.kept(folder)
     if recommended:  # a race is not what the suite's pictures and comparisons are about
         suite = replace(suite, pictures=(), comparisons=())
     answers = [recommendation.screen(recommended)] if recommended else None
@@ -61,7 +63,7 @@ def write(folder: Path, suite: Suite) -> Report:
         raise LabError(f"cannot write the report to {folder}: {error.strerror or error}") from None
     names = [folder / name for name in ("summary.csv", "report.md", "report.html")]
     paths = (*names, *(path for one in drawn for path in (one.png, one.svg)))
-    return Report(folder, paths, rows, summaries, run.again, environment["machine"]["cores"])
+    return Report(folder, paths, rows, summaries, run.again, environment["machine"]["cores"], unread)
 
 
 def _drawn(suite: Suite, rows: list[Row], folder: Path) -> list[Drawn]:

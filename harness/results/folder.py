@@ -13,13 +13,12 @@ from typing import Any
 from harness import renamed
 from harness.model import LabError, Status
 from harness.results import runs_csv
+from harness.results.facts import Facts, require
 from harness.results.row import Row
 
+__all__ = ["Facts"]  # of which most who read a run ask here
+
 ENVIRONMENT, RUNS = "environment.json", "runs.csv"
-Facts = dict[str, Any]  # what stands in environment.json
-# What a report needs of them; all else may be missing in a run of an earlier version.
-_NEEDED = ("run_id", "fingerprint", "lab", "python", "plan.suite", "plan.passes")
-_OF_MACHINE = ("cores", "cpu", "architecture", "memory_bytes", "system", "kernel")
 
 
 @dataclass(frozen=True)
@@ -110,21 +109,10 @@ def interrupted(folder: Path) -> list[Row]:
 def read(folder: Path) -> StoredRun:
     """Read a run. Raises LabError: it cannot be read, says too little, or its rows are not its environment's."""
     facts = environment(folder)
-    _require(folder / ENVIRONMENT, facts)
+    require(folder / ENVIRONMENT, facts)
     rows = runs_csv.load(folder / RUNS)
     _refuse_mixed(folder, rows, facts)
     return StoredRun(folder, facts, rows)
-
-
-def _require(path: Path, facts: Facts) -> None:
-    for name in (*_NEEDED, *(f"machine.{part}" for part in _OF_MACHINE)):
-        found: Any = facts
-        for part in name.split("."):
-            if not isinstance(found, dict) or part not in found:
-                raise LabError(f"{path}: expected an entry '{part}', found none; was it made by another version?")
-            found = found[part]
-    if not facts["fingerprint"]:
-        raise LabError(f"{path}: expected an entry 'fingerprint', found none; was it made by another version?")
 
 
 def _refuse_mixed(folder: Path, rows: Iterable[Row], facts: Facts) -> None:

@@ -81,7 +81,7 @@ class System:
 
     @property
     def hostile(self) -> Hostile:
-        """The hostile values that it holds in its own way, or not at all."""
+        """The hostile values that it holds in a form of its own, or not at all."""
         return cast(Hostile, self._module("hostile"))
 
     @property

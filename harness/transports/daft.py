@@ -142,7 +142,7 @@ def read_by_parts(read, parts, schema):
                 columns = [getattr(column, "storage", column) for column in batch.columns]
                 yield RecordBatch.from_arrow_record_batches([pa.record_batch(columns, schema=stored)], stored)
 
-    class Source(DataSource):
+    class Parts(DataSource):
         name = "parts"
         schema = of_daft
 
@@ -150,4 +150,4 @@ def read_by_parts(read, parts, schema):
             for part in parts:
                 yield OnePart(part)
 
-    return Source().read()
+    return Parts().read()

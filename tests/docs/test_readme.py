@@ -1,6 +1,7 @@
 """README: the answers of the reference run, on a page that fits a screen and leads somewhere."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from harness.report.crossing_tables import curves
 from harness.report.summarising import summarise
 from harness.settings import ROOT
 from harness.suites import suite_files
+from harness.systems import SYSTEMS
 from tests.report.curves import line, runs
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,6 +64,13 @@ def test_it_says_where_the_figures_of_an_embedded_server_were_made():
     assert "lab: embedded" in said
     assert "Median seconds for 100,000 rows." in said
     assert "The figures of ClickHouse are those of its engine inside a Python process" in said
+
+
+def test_a_database_that_came_after_the_reference_run_is_not_in_it(monkeypatch):
+    as_it_is = readme.page()
+    third = replace(next(iter(SYSTEMS.values())), name="third", embedded="Something of a third one.")
+    monkeypatch.setattr(readme, "SYSTEMS", SYSTEMS | {"third": third})
+    assert readme.page() == as_it_is
 
 
 @pytest.mark.parametrize("text", ["no marks", f"{readme.BEGIN}{readme.END}{readme.BEGIN}{readme.END}"])

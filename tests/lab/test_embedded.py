@@ -13,7 +13,8 @@ import pytest
 
 from harness.embedded.service import Files
 from harness.lab import embedded
-from harness.lab.embedded import EmbeddedLab, ServiceError
+from harness.lab.embedded import SERVICES, EmbeddedLab, ServiceError
+from harness.systems import SYSTEMS
 from tests.lab.embedded_labs import clickhouse, labs_in, nothing_is_left_in, postgres, processes_in
 from tests.waiting import DEADLINE_SECONDS, until
 
@@ -76,8 +77,8 @@ def test_the_lab_is_up_within_seconds_and_gone_after_the_with_block(folder, reco
         print(f"the embedded lab was up after {seconds:.2f} s")  # noqa: T201 (the figure, under `pytest -s`)
         record_property("up_seconds", seconds)
         assert seconds < 10
-        assert lab.endpoints.keys() == {"postgres", "clickhouse_http", "clickhouse_native"}
-        assert lab.pids.keys() == {"postgres", "clickhouse"}
+        assert lab.endpoints.keys() == {name for system in SYSTEMS.values() for name in system.endpoints}
+        assert lab.pids.keys() == SERVICES.keys()
         assert lab.dead() == []
         assert postgres(lab, "SELECT 1") == [(1,)]
         assert clickhouse(lab, "SELECT 1") == "1\n"

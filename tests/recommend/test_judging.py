@@ -101,6 +101,15 @@ def test_the_leanest_has_the_lowest_peak_of_those_that_came_through() -> None:
     assert judging.recommendation(under_way, 1.0).leanest.transport == TEXT
 
 
+def test_a_usual_one_is_set_beside_who_is_fastest_by_all_runs_and_not_by_one() -> None:
+    under_way = racing([TUNED, TEXT, USUAL], usual=frozenset({USUAL}))
+    ran(under_way, TUNED, *[1.0] * 7)
+    ran(under_way, TEXT, 0.5, *[3.0] * 6)
+    ran(under_way, USUAL, *[8.0] * 7)
+    (usual,) = judging.recommendation(under_way, 1.0).usual
+    assert usual.factor == pytest.approx(8.0)
+
+
 def test_a_usual_one_is_set_beside_the_fastest_at_the_rows_it_had() -> None:
     under_way = racing([TUNED, USUAL], usual=frozenset({USUAL}))
     ran(under_way, TUNED, 1.0, 1.0)

@@ -125,12 +125,14 @@ def somebodys_table(system: str, environment: dict[str, str]) -> Iterator[Callab
     client.command(f"DROP TABLE {name}")
 
 
-@pytest.mark.parametrize("system", ["postgres", "clickhouse"])
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_a_table_that_somebody_else_has_is_not_touched(
     lab: Command, on_embedded_lab: dict[str, str], file: Path, system: str
 ) -> None:
     with somebodys_table(system, on_embedded_lab) as rows:
-        said = refused(lab(*asked(file, WRITE if system == "postgres" else READ), env=on_embedded_lab))
+        said = refused(
+            lab(*asked(file, next(name for name in (WRITE, READ) if name.startswith(system))), env=on_embedded_lab)
+        )
         assert 'table "dataframe_io_lab.own" exists and was not made by the lab' in said
         assert rows() == 1
     assert not list(Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*"))

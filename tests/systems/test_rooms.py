@@ -156,11 +156,11 @@ def own_of(path: Path) -> str:
     return below[0] if room in ("systems", "transports") and below[0] in SYSTEMS else ""
 
 
-OF_STORES = [ROOT / "harness" / name for name in ("check/stores.py", "run/rigs/stores.py")]
+OF_STORES = [ROOT / "harness" / name for name in ("check/stores.py", "run/rigs/stores.py", "lab/extras.py")]
 
 
 def names_engines(path: Path) -> bool:
-    """Say whether a file names engines by what they are: transports of files and stores, who runs and who reads those.
+    """Say whether a file names engines by what they are: transports of files and stores, who runs, reads, packs those.
 
     A database of the lab may be one of them, too.
     """

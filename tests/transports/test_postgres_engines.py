@@ -149,12 +149,16 @@ def test_a_malformed_uuid_is_refused_also_where_its_neighbour_makes_up_for_its_l
         uuid_bytes(pa.chunked_array([[text, neighbour]]))
 
 
-@pytest.mark.parametrize("name", ["pgpq.write_pandas_copy_binary", "pgpq.write_pandas_copy_binary_sorted_parallel"])
-def test_pgpq_refuses_a_time_of_day_where_the_table_has_a_date(name: str, uri: str, server: psycopg.Connection) -> None:
+@pytest.mark.parametrize(
+    "entry", [one for one in WRITES if one.frame == "pandas" and one.client == "pgpq"], ids=lambda entry: entry.id
+)
+def test_pgpq_refuses_a_time_of_day_where_the_table_has_a_date(
+    entry: Transport, uri: str, server: psycopg.Connection
+) -> None:
     frame = for_pandas(hostile(3))
     frame["Day"] = pd.Series(pd.Timestamp("2025-03-01 12:00"), index=frame.index).astype("datetime64[us]")
     with pytest.raises(ValueError, match='"Day" is a date in the table'):
-        run(one(f"postgres.{name}"), uri, frame, TABLE)
+        run(entry, uri, frame, TABLE)
     assert len(stored(server)) == 0
 
 

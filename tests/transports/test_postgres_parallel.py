@@ -18,12 +18,14 @@ PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__
 WRITES = [entry for entry in PARALLEL if entry.operation is Operation.WRITE]
 # Of each module the first; connectorx opens its connections itself.
 CONNECTED = {entry.client: entry for entry in reversed(PARALLEL) if entry.client != "connectorx"}
-CONSISTENT = (
-    "postgres.asyncpg.read_polars_copy_csv_parallel",
-    "postgres.adbc.read_polars_ctid_snapshot",
-    "postgres.connectorx.read_polars_ctid_snapshot",
-    "postgres.duckdb.read_polars_scan_small_tasks",
-)
+# Who says so in its line of the catalogue; connectorx starts its queries itself, see below.
+UNDER_ONE_SNAPSHOT = [
+    entry
+    for entry in PARALLEL
+    if entry.operation is Operation.READ and entry.frame == "polars" and "under one exported snapshot" in entry.summary
+]
+DIVIDED_HERE = [entry for entry in UNDER_ONE_SNAPSHOT if hasattr(inspect.getmodule(entry.function), "_queries")]
+CONSISTENT = [*UNDER_ONE_SNAPSHOT, one("postgres.duckdb.read_polars_scan_small_tasks")]  # DuckDB has a snapshot itself
 
 
 @pytest.mark.parametrize("client", CONNECTED)
@@ -67,12 +69,11 @@ def test_slices_with_the_same_key_fail_instead_of_waiting_for_each_other_for_eve
         assert len(stored(server)) == 0
 
 
-@pytest.mark.parametrize("name", ["asyncpg.read_polars_copy_csv_parallel", "adbc.read_polars_ctid_snapshot"])
+@pytest.mark.parametrize("entry", DIVIDED_HERE, ids=lambda entry: entry.id)
 def test_what_is_written_after_the_snapshot_is_in_no_part(
-    name: str, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+    entry: Transport, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(server, hostile())
-    entry = one(f"postgres.{name}")
     module = inspect.getmodule(entry.function)
     divide = module._queries  # the first that is done under the snapshot
     monkeypatch.setattr(module, "_queries", lambda *given: (write_more(server), divide(*given))[1])
@@ -94,14 +95,14 @@ def test_connectorx_starts_all_its_queries_under_the_exported_snapshot(
     assert len(stored(server)) == 2 * ROWS
 
 
-@pytest.mark.parametrize("name", CONSISTENT)
+@pytest.mark.parametrize("entry", CONSISTENT, ids=lambda entry: entry.id)
 def test_a_parallel_read_sees_one_moment_of_a_table_that_is_written_to(
-    name: str, uri: str, server: psycopg.Connection
+    entry: Transport, uri: str, server: psycopg.Connection
 ) -> None:
     fill(server, hostile(8_000).with_columns(pl.lit(0, pl.Int32).alias("number of")))
     server.execute(f'ALTER TABLE "{TABLE}" SET (autovacuum_enabled = false)')
     server.execute(f'ANALYZE "{TABLE}"')  # DuckDB divides by the number of pages that the catalogue knows
-    entry, done = one(name), threading.Event()
+    done = threading.Event()
 
     def keep_writing() -> None:
         with psycopg.connect(uri, autocommit=True) as connection:

@@ -18,10 +18,6 @@ MODULES = {
 }
 OF_TRANSPORTS = {entry.function.__module__ for entry in registry.catalogue().values()}
 OF_SYSTEMS = {f"harness.transports.{name}.sql" for name in SYSTEMS}  # the lab asks each for its SQL, which may be alike
-# What may stand in two modules all the same.
-AGAIN = {
-    "_swap",  # a part of compiled loops, of which numba's cache sees a change in one file only
-}
 
 
 def is_table(node: ast.stmt) -> bool:
@@ -55,7 +51,7 @@ def test_nothing_stands_twice_to_the_letter():
     for module in MODULES.keys() - OF_SYSTEMS:
         for name, text in definitions(MODULES[module]):
             places[name, text].append(module)
-    assert {name: modules for (name, _), modules in places.items() if len(modules) > 1 and name not in AGAIN} == {}
+    assert {name: modules for (name, _), modules in places.items() if len(modules) > 1} == {}
 
 
 def test_a_module_holds_transports_or_what_several_modules_share():

@@ -12,7 +12,7 @@ from typing import Any
 from harness.datasets.lineitem.layout import PARTIAL, Layout
 from harness.model import LabError
 
-GENERATOR = 1  # raise it when the rows, the known answers or the way of writing change: older files are built again
+GENERATOR = 1  # raise it when the rows, the known answers or how they are written change: older files are built again
 
 
 @dataclass(frozen=True)

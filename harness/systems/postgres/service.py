@@ -9,7 +9,7 @@ The server runs with its default settings, because they are what is measured. Th
 | listen_addresses        | 127.0.0.1 | nothing outside this machine may connect                                |
 | port                    | a free one| several labs stand side by side                                         |
 | unix_socket_directories | (none)    | the port is the only door                                               |
-| max_prepared_transactions | 16   | ways over several connections commit in two phases; 0 allows none       |
+| max_prepared_transactions | 16   | transports over several connections commit in two phases; 0 allows none |
 | initdb --auth           | scram-sha-256 | initdb's own default is trust                                       |
 | initdb --encoding, --locale-provider, --builtin-locale | UTF8, builtin, C.UTF-8 | same order of text on every system |
 | lc_*                    | C         | messages in English, whatever the caller's locale                       |

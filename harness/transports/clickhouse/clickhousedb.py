@@ -38,7 +38,7 @@ def connect(uri):
     lossy={"changed": "int64_beside_null decimals"},
 )
 def read_pandas_sql(connection, table):
-    """Fetch the table with pandas.read_sql, the first way most people try.
+    """Fetch the table with pandas.read_sql, which most people try first.
 
     Native columns cross the wire; the client makes rows of them, and pandas columns again. UUIDs and dates stay Python
     objects (uuid.UUID, datetime.date); integers become int64, with nulls float64, and a null among floats becomes NaN.
@@ -82,7 +82,7 @@ def read_polars_database(connection, table):
     },
 )
 def write_pandas_to_sql(connection, frame, table):
-    """Send the frame with pandas.to_sql, the first way most people try.
+    """Send the frame with pandas.to_sql, which most people try first.
 
     pandas makes one dictionary of Python objects per row; the dialect turns all of them into one insert of native
     columns. The table is looked up first. method="multi", which puts the values into the text of the query, took 70

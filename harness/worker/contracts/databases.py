@@ -156,7 +156,7 @@ def hand_over(entry: Transport, returned: Any, job: DatabaseJob, measured: Measu
         copied_bytes: dict[str, int | float] = {"copied_bytes": len(data)}
         return DatabaseAnswer(measured=measured, converted=None, returned=copied == data, details=copied_bytes)
     try:
-        if (found := library_of(returned)) != entry.frame:  # the way to the library it names was not timed
+        if (found := library_of(returned)) != entry.frame:  # the conversion to the library it names was not timed
             return Failed(Status.ERROR, f"expected a {entry.frame} DataFrame, found one of {found}")
         frame, converted = canonicalise(returned, job.kinds)
     except NotConvertible as error:

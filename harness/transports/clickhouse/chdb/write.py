@@ -1,6 +1,6 @@
 """chDB, the ClickHouse engine in this process, as a client of the server: https://clickhouse.com/docs/chdb
 
-What chDB writes into a table of its own crosses no wire, but nobody else sees it either: that is no way into a server.
+What chDB writes into a table of its own crosses no wire, but nobody else sees it either.
 Here it reads the frame in place and inserts into remote(): engine talks to engine over the native protocol.
 """
 

@@ -27,7 +27,7 @@ def _named(array):
     lossy={"changed": "zero_rows arrays"},
 )
 def read_pandas_query_df(connection, table):
-    """Fetch native blocks with query_df, the client's own way to pandas.
+    """Fetch native blocks with query_df, the client's own method for pandas.
 
     The client offers every compression it finds installed and ClickHouse prefers zstd. The server holds the whole
     answer back until the query has ended (wait_end_of_query=1). UUIDs become one Python object per value, texts pandas'

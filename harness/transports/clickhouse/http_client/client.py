@@ -1,4 +1,4 @@
-"""http.client of the standard library, for our own ways into and out of ClickHouse, in its Native format.
+"""http.client of the standard library, for our own transports into and out of ClickHouse, in its Native format.
 
 https://clickhouse.com/docs/interfaces/formats/Native; what encodes and decodes is `arrow_wire`, a library of this
 project that is compiled (native/).
@@ -73,7 +73,7 @@ def reading(uri):
         client.close()
 
 
-class Answer:
+class AnswerBytes:
     """The bytes of an answer. The status was sent before them, so that what fails later is said at their end."""
 
     def __init__(self, response):

@@ -4,11 +4,11 @@ No client can cost less that reads the same format: the server reads, encodes an
 """
 
 from harness.registry import transport
-from harness.transports.clickhouse.http_client.client import UNCOMPRESSED, Answer, reading, send
+from harness.transports.clickhouse.http_client.client import UNCOMPRESSED, AnswerBytes, reading, send
 from harness.transports.clickhouse.sql import identifier
 
 connect = reading
-BUFFER_BYTES = 1 << 19  # dropped at a time, as much as the way of this format decodes at a time
+BUFFER_BYTES = 1 << 19  # dropped at a time, as much as the transport of this format decodes at a time
 
 
 def _thrown_away(connection, table, format_name):
@@ -19,7 +19,7 @@ def _thrown_away(connection, table, format_name):
     client, user, parameters = connection
     count = f"SELECT count() FROM {identifier(table)}"
     rows = int(send(client, user, parameters, count).read())
-    answer = Answer(
+    answer = AnswerBytes(
         send(client, user, parameters | UNCOMPRESSED, f"SELECT * FROM {identifier(table)} FORMAT {format_name}")
     )
     room = memoryview(bytearray(BUFFER_BYTES))

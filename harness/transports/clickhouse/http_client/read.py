@@ -1,4 +1,4 @@
-"""Our own way out of ClickHouse: https://clickhouse.com/docs/interfaces/formats/Native"""
+"""Our own transports out of ClickHouse: https://clickhouse.com/docs/interfaces/formats/Native"""
 
 import sys
 
@@ -8,7 +8,7 @@ from harness.transports.clickhouse.http_client.client import (
     FOR_POLARS,
     PAYLOAD,
     UNCOMPRESSED,
-    Answer,
+    AnswerBytes,
     described,
     reading,
     send,
@@ -39,7 +39,7 @@ def _batches(connection, table, text, enough):
     yield result.schema
     done = False
     try:
-        answer = Answer(send(client, user, parameters | PINNED, f"{query} FORMAT Native"))
+        answer = AnswerBytes(send(client, user, parameters | PINNED, f"{query} FORMAT Native"))
         yield from clickhouse.batches(result, answer.readinto, enough)
         done = True
     finally:

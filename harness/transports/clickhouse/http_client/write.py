@@ -1,4 +1,4 @@
-"""Our own way into ClickHouse: https://clickhouse.com/docs/interfaces/formats/Native"""
+"""Our own transports into ClickHouse: https://clickhouse.com/docs/interfaces/formats/Native"""
 
 import json
 import os

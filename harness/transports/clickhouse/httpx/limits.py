@@ -1,4 +1,4 @@
-"""What ClickHouse alone can do: bounds for every way into it and out of it, measured in the same run.
+"""What ClickHouse alone can do: bounds for every transport into it and out of it, measured in the same run.
 
 Through httpx (https://www.python-httpx.org/), which asks and throws the answer away as it comes.
 """

@@ -1,4 +1,4 @@
-"""What Postgres alone can do: bounds for every way into it and out of it, measured in the same run.
+"""What Postgres alone can do: bounds for every transport into it and out of it, measured in the same run.
 
 Through asyncpg (https://magicstack.github.io/asyncpg/current/), which passes on what COPY sends in large pieces.
 """

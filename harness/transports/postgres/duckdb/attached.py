@@ -127,7 +127,7 @@ def read_polars_scan_text_protocol(connection, table):
 def read_polars_postgres_query(connection, table):
     """Have the server run a query as it is written, over DuckDB's postgres_query, and hand the rows on to polars.
 
-    The way for any SQL of the server's own. One binary COPY over one connection: DuckDB does not divide a query that
+    For any SQL of the server's own. One binary COPY over one connection: DuckDB does not divide a query that
     it does not understand.
     """
     query = f"SELECT * FROM {identifier(table)}"

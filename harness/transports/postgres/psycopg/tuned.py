@@ -1,4 +1,4 @@
-"""What the tuned ways share: names and types of columns, and transactions that end together.
+"""What the tuned transports share: names and types of columns, and transactions that end together.
 
 Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared
 ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one, so that

@@ -1,4 +1,4 @@
-"""Our own best way out of Postgres: every core gets a slice of the table, and `arrow_wire` decodes it as it arrives.
+"""Our own best read of Postgres: every core gets a slice of the table, and `arrow_wire` decodes it as it arrives.
 
 psycopg opens the connections and runs the transaction. The rows are asked for over its idle sockets, in the server's
 own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html): only there can text columns be

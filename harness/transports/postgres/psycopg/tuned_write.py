@@ -1,4 +1,4 @@
-"""Our own best way into Postgres: rows in the order of the primary key, encoded by `arrow_wire`, from every core.
+"""Our own best write into Postgres: rows in the order of the primary key, encoded by `arrow_wire`, from every core.
 
 With random keys every row touches another page of the index; in key order, most rows go where the last one went.
 """

@@ -1,0 +1,74 @@
+"""What environment.json has to say for a run to be read, and in which shape the rest of it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from harness.model import LabError
+
+Facts = dict[str, Any]  # what stands in environment.json
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _PartFacts(BaseModel):
+    name: str
+
+
+class _PlanFacts(BaseModel):
+    suite: _Text
+    passes: int
+    experiments: list[_PartFacts] = []
+    time_limit: float = 0.0
+
+
+class _MachineFacts(BaseModel):
+    cores: int
+    cpu: str
+    architecture: str
+    memory_bytes: int
+    system: str
+    kernel: str
+
+
+class _ServerFacts(BaseModel):
+    version: str
+    settings: dict[str, object] = {}
+
+
+class _CodeFacts(BaseModel):
+    commit: str | None = None
+    version: str | None = None
+
+
+class _AllFacts(BaseModel):
+    """What reports and comparisons need; what has a default may be missing in a run of an earlier version."""
+
+    run_id: _Text
+    fingerprint: _Text
+    lab: str
+    python: str
+    plan: _PlanFacts
+    machine: _MachineFacts
+    data: list[dict[str, object]] = []
+    servers: dict[str, _ServerFacts] = {}
+    packages: dict[str, str] = {}
+    uses: dict[str, list[str]] = {}
+    code: _CodeFacts = _CodeFacts()
+    measurement: dict[str, object] = {}
+    load_average_at_start: list[float] = []
+
+
+def require(path: Path, facts: Facts) -> None:
+    """Raise LabError for the first entry of an environment that is missing or of another shape."""
+    try:
+        _AllFacts.model_validate(facts)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        expected = first["msg"].removeprefix("Input should be ")
+        said = f"found {first['input']!r:.60}" if first["type"] != "missing" else "found none"
+        wanted = f"expected an entry '{place}'" + ("" if said == "found none" else f" that is {expected}")
+        raise LabError(f"{path}: {wanted}, {said}; was it made by another version?") from None

@@ -1,0 +1,80 @@
+"""Servers that the reference clients cannot reach, may not use, or wait for: said in one line, and in time."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.reference import NoAnswer, within
+from harness.model import LabError
+from harness.systems import SYSTEMS
+from harness.systems.postgres import client as postgres
+
+# Addresses that lead to a server, with their databases; files have none.
+SERVED = {address.name: name for name, of in SYSTEMS.items() for address in of.addresses if address.port}
+
+
+def test_a_wrong_password_is_reported_without_the_password(embedded_lab: EmbeddedLab) -> None:
+    for name, system in SERVED.items():
+        uri = embedded_lab.endpoints[name]
+        user, _, rest = uri.partition("://")[2].partition(":")
+        wrong = f"{uri.partition('://')[0]}://{user}:wr0ng-secret@{rest.partition('@')[2]}"
+        with pytest.raises(LabError, match=r"(?i)password|authentication") as caught:
+            SYSTEMS[system].client.check(embedded_lab.endpoints | {name: wrong})
+        assert "wr0ng-secret" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_an_unreachable_server_is_reported_at_once_with_host_and_port(name: str, embedded_lab: EmbeddedLab) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        port = taken.getsockname()[1]
+        scheme = embedded_lab.endpoints[name].partition("://")[0]
+        endpoints = embedded_lab.endpoints | {name: f"{scheme}://lab:secret@127.0.0.1:{port}/"}
+        with pytest.raises(LabError, match=f"cannot reach 127.0.0.1:{port}"):
+            SYSTEMS[SERVED[name]].client.check(endpoints)
+
+
+@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.alone
+def test_a_server_that_accepts_and_says_nothing_is_given_up_within_seconds(
+    name: str, embedded_lab: EmbeddedLab
+) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        scheme = embedded_lab.endpoints[name].partition("://")[0]
+        uri = f"{scheme}://lab:secret@127.0.0.1:{silent.getsockname()[1]}/"
+        started = time.monotonic()
+        with pytest.raises(LabError, match=f"127.0.0.1:{silent.getsockname()[1]}"):
+            SYSTEMS[SERVED[name]].client.check(embedded_lab.endpoints | {name: uri})
+        assert time.monotonic() - started < 8
+
+
+def test_the_servers_lock_names_the_run_that_holds_it(embedded_lab: EmbeddedLab) -> None:
+    first, second = (postgres.open_connection(embedded_lab.endpoints) for _ in range(2))
+    assert postgres.hold(first, "run-1") == ""
+    assert postgres.hold(second, "run-2") == "run-1"
+    first.close()
+    deadline = time.monotonic() + 30  # the server's process ends a moment after its client has said good-bye
+    while (holder := postgres.hold(second, "run-2")) == "run-1" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert holder == ""
+    second.close()
+
+
+def test_a_client_that_tries_again_over_another_connection_is_cut_again():
+    ends, used = [socket.socketpair() for _ in range(3)], []
+
+    def persistent():
+        for mine, _ in ends:
+            used.append(mine)
+            mine.recv(1)
+
+    with pytest.raises(NoAnswer):
+        within(0.2, "made up", "asking", persistent, lambda: used[-1].shutdown(socket.SHUT_RDWR))
+    assert len(used) == 3
+    assert not [thread for thread in threading.enumerate() if thread.name == "made up asking"]
