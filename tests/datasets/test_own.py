@@ -210,6 +210,7 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
         (pl.DataFrame({"a": []}), (), "expected at least one row, found none"),
         (pl.DataFrame(), (), "expected at least one column, found none"),
         (pl.DataFrame({"": [1]}), (), "expected every column to have a name"),
+        (pl.DataFrame({"a\0b": [1]}), (), r"found U\+0000 in 'a\\x00b'; rename the column"),
         (
             pl.DataFrame({"a": [{"x": dt.timedelta(1)}]}),
             (),
