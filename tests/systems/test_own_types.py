@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.lab.references import References
 from harness.lab.tables import Tables
 from harness.model import NAMESPACE
+from harness.registry import Unsupported
 from tests.calls import call
 
 KEY = bytes(32)
@@ -103,6 +105,7 @@ HOSTILE = {
     ("clickhouse", "array(date)"): (DAYS, "[toDate32('1969-12-31'), NULL]"),
     ("clickhouse", "nested"): (STRUCTS, "tuple(1, 'é', [tuple(0.0), tuple(NULL)])"),
 }
+BEYOND_ARROW = {"array(uint64)", "nested of numbers"}  # it takes objects for integers of 64 bits with a sign
 EACH = pytest.mark.parametrize(("system", "name"), HOSTILE, ids=lambda part: part.replace(" ", "_"))
 MATCHED = {"by key": (1, ["id"]), "by a unique column": (1, []), "order-free": (2, [])}  # how often a row, and the key
 COMPARED = [(*one, how) for one in HOSTILE for how in MATCHED if how == "by key" or one[1] in ("duration", "nested")]
@@ -182,8 +185,14 @@ def test_the_tuned_transports_move_every_value(system: str, name: str, made: Cal
     for library in ("polars", "pandas"):
         frame = one.own.frame if library == "polars" else as_pandas(one.own.frame, one.own.kinds)
         table, _ = one.tables.for_write(system)
-        call(registry.one(f"{TUNED[system]}.write_{library}_tuned"), one.lab, frame, table)
-        assert one.tables.differences_in_table(system, table, library) == []
+        write = partial(call, registry.one(f"{TUNED[system]}.write_{library}_tuned"), one.lab, frame, table)
+        if library == "pandas" and name in BEYOND_ARROW:
+            with pytest.raises(Unsupported, match=r'column "value": expected .* of one type'):
+                write()
+            table, _ = one.tables.for_read(system)
+        else:
+            write()
+            assert one.tables.differences_in_table(system, table, library) == []
         found = call(registry.one(f"{TUNED[system]}.read_{library}_tuned"), one.lab, table)
         assert one.differences(found, library) == []
 
