@@ -28,7 +28,9 @@ def _integer(value: Any) -> int:
 
 
 def _binary(value: Any, kind: str) -> bytes:
-    return bytes.fromhex(value.removeprefix("\\x")) if isinstance(value, str) else bytes(value)
+    if isinstance(value, str):
+        return bytes.fromhex(value[2:]) if value.startswith("\\x") else value.encode()
+    return bytes(value)
 
 
 def _moment(value: Any, kind: str) -> dt.datetime:

@@ -202,9 +202,21 @@ def select(client: Client, query: str) -> pa.Table:
     from clickhouse_connect.driver.exceptions import Error
 
     try:
-        return client.query_arrow(query)
+        return _with_bytes(client.query_arrow(query))
     except Error as error:
         raise LabError(f"clickhouse: expected a query that returns rows, found: {_first_line(str(error))}") from None
+
+
+def _with_bytes(answer: pa.Table) -> pa.Table:
+    """Return rows with columns of String that are no UTF-8 as bytes: a String may be either."""
+    import pyarrow as pa
+
+    for place, column in enumerate(answer.columns):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            answer = answer.set_column(place, answer.field(place).name, column.cast(pa.binary()))
+    return answer
 
 
 def end_sessions(client: Client) -> None:
