@@ -26,7 +26,7 @@ class OwnData:
 
     `found` are the kinds of hostile values in it with their columns, `extremes` those of a type's values that are no
     usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names and kinds where they are called
-    otherwise.
+    otherwise. `query` is what was asked, where they are the rows of a query.
     `whole` are all rows, of which `frame` may be a sample: a table must hold them all. `given` are the dtypes that the
     columns had before they were canonical.
     """
@@ -39,6 +39,7 @@ class OwnData:
     whole: pl.DataFrame = field(repr=False)
     given: dict[str, pl.DataType] = field(repr=False)
     hidden: dict[str, str] = field(default_factory=dict, repr=False)
+    query: str = field(default="", repr=False)
 
     @property
     def rows(self) -> int:

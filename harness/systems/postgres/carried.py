@@ -207,6 +207,12 @@ def require_kinds(answer: pa.Table, schema: pa.Schema) -> pa.Table:
                 f'column "{field.name}": a query brings an interval as months, days and nanoseconds, which no frame '
                 "holds; ask for its extract(epoch FROM ...), or give the data as a file"
             )
+        of = field.type.value_type if pa.types.is_list(field.type) else field.type
+        if isinstance(of, pa.OpaqueType) and (of != field.type or not pa.types.is_string(of.storage_type)):
+            raise LabError(
+                f'column "{field.name}": a query brings {of.type_name} as the driver has it; ask for its text, or give '
+                "the data as a file"
+            )
         if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
             raise LabError(
                 f'column "{field.name}": a query brings an array of several dimensions as one list of all items; ask '
