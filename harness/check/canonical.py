@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
-_WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean", "timestamp", "timestamp_tz"})  # numpy holds these where none is null
-_WITH_NAT = frozenset({*NANOSECONDS, "duration"})  # numpy has a null of these; Python itself has no nanoseconds
+_WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean"})  # numpy holds these where none is null
+# numpy has a null of these; Python itself has no nanoseconds and no year 10000, at which polars panics.
+_WITH_NAT = frozenset({*NANOSECONDS, "timestamp", "timestamp_tz", "duration"})
 _OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}
 
 
