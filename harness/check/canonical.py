@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] counts microseconds in 64 bits
-_WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean", "timestamp", "timestamp_tz"})  # numpy holds these where none is null
-_WITH_NAT = frozenset({*NANOSECONDS, "duration"})  # numpy has a null of these; Python itself has no nanoseconds
+_WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean"})  # numpy holds these where none is null
+# numpy has a null of these; Python itself has no nanoseconds and no year 10000, at which polars panics.
+_WITH_NAT = frozenset({*NANOSECONDS, "timestamp", "timestamp_tz", "duration"})
 _OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}
 
 
@@ -168,11 +169,8 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             series = series.cast(pl.String)
         if kind == "uuid" and series.dtype not in (pl.String, pl.Null):
             return _uuid_text(series)
-        if kind == "date" and series.dtype == pl.String:
-            return series.str.to_date("%Y-%m-%d", strict=True)
-        if kind in NANOSECONDS and series.dtype == pl.String:  # of which Python would keep microseconds
-            moments = series.str.to_datetime(time_unit="ns", strict=True)
-            return moments.dt.replace_time_zone("UTC") if kind == "timestamp_tz_ns" else moments
+        if series.dtype == pl.String and (made := _of_texts(series, kind)) is not None:
+            return made
         if kind == "json" or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
         target = polars_dtype(kind)
@@ -236,6 +234,29 @@ def _from_values(name: str, values: list[Any], kind: str) -> pl.Series:
     if plain(kind) == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
         raise ValueError("digits are lost")
     return series
+
+
+def _of_texts(series: pl.Series, kind: str) -> pl.Series | None:
+    """Return days, moments with nanoseconds and bytes that came as texts; None for other kinds."""
+    if kind == "date":
+        return series.str.to_date("%Y-%m-%d", strict=True)
+    if kind in NANOSECONDS:  # of which Python would keep microseconds
+        moments = series.str.to_datetime(time_unit="ns", strict=True)
+        return moments.dt.replace_time_zone("UTC") if kind == "timestamp_tz_ns" else moments
+    return _bytes(series) if kind == "binary" else None
+
+
+def _bytes(series: pl.Series) -> pl.Series:
+    """Turn texts into bytes: those of Postgres are hexadecimal with a mark, those of ClickHouse the bytes themselves.
+
+    The latter may be no UTF-8, at which polars panics where it makes texts of Python of them.
+    """
+    import polars as pl
+
+    raw = series.cast(pl.Binary)
+    if raw.null_count() < len(raw) and raw.bin.starts_with(b"\\x").all():
+        return series.str.slice(2).str.decode("hex", strict=True)
+    return raw
 
 
 def _uuid_text(series: pl.Series) -> pl.Series:

@@ -28,11 +28,15 @@ def _integer(value: Any) -> int:
 
 
 def _binary(value: Any, kind: str) -> bytes:
-    return bytes.fromhex(value.removeprefix("\\x")) if isinstance(value, str) else bytes(value)
+    if isinstance(value, str):
+        return bytes.fromhex(value[2:]) if value.startswith("\\x") else value.encode()
+    return bytes(value)
 
 
 def _moment(value: Any, kind: str) -> dt.datetime:
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(moment, dt.datetime):  # such as the nanoseconds that numpy makes of one
+        raise TypeError(f"a moment came as {type(value).__name__}")
     if not kind.startswith("timestamp_tz"):
         return moment.replace(tzinfo=None)
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
@@ -56,6 +60,8 @@ def _item(item: Any, kind: str) -> Any:
         return item
     if kind in INTEGERS:  # numpy has no null among integers: it makes all of them floats and the null a NaN
         return None if item != item else int(item) if item == int(item) else item
+    if kind.startswith("timestamp") and item != item:  # NaT of pandas
+        return None
     return item if kind in ("text", "date") else canonical_value(item, kind)
 
 

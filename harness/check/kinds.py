@@ -104,6 +104,22 @@ def nested(of: Mapping[str, str]) -> str:
     return f"nested({json.dumps(of, ensure_ascii=False)})"
 
 
+def stored(kind: str, instead: Mapping[str, str]) -> str:
+    """Return what stands in the table of a database that has for some kinds others `instead`, also within lists."""
+    if depth(kind) and "(" in kind:
+        return f"array({stored(items(kind), instead)})"
+    return instead.get(kind, kind)
+
+
+def without_fields(kind: str) -> str:
+    """Return a kind in which the fields of structs are called field_1 and so on, at any depth."""
+    if plain(kind) == "array":
+        return f"array({without_fields(items(kind))})"
+    if plain(kind) == "nested":
+        return nested({f"field_{place}": without_fields(of) for place, of in enumerate(fields(kind).values(), start=1)})
+    return kind
+
+
 def depth(kind: str) -> int:
     """Return how deep the lists of a kind are: 2 of lists of lists, 0 of what is none."""
     return 1 + depth(items(kind)) if plain(kind) == "array" else 0

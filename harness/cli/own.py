@@ -1,5 +1,6 @@
 """Somebody's own data on the command line: a file, or a query that is read once through the reference client."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from harness import settings
@@ -25,4 +26,5 @@ def own_data(
         return data.from_file(file, columns, rows, names)
     from harness.lab.asked import frame_of
 
-    return data.from_frame(frame_of(chosen, str(query), system), columns, rows, names)
+    frame, asked = frame_of(chosen, str(query), system)
+    return replace(data.from_frame(frame, columns, rows, names), query=asked)

@@ -69,7 +69,7 @@ def recommend(
         from harness.recommend.loading import Source
         from harness.recommend.script import write
 
-        write(script, found, own.with_names(), Source(data, query or ""), table)
+        write(script, found, own.with_names(), Source(data, own.query), table)
         last.insert(0, f"the winner as a program: {script}")
     show(console, found, last)
 

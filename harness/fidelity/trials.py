@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
@@ -36,9 +37,9 @@ from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
 from harness.worker.messages import Failed
 
 DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
-_CONTROL = KINDS[
-    "one_row"
-]  # a transport that does not support an ordinary row is unavailable here, whatever the values
+# A transport that does not support an ordinary row is unavailable here for its columns, whatever the values. In tables
+# of other columns it is tried, and unavailable where it says the same.
+_CONTROL = KINDS["one_row"]
 _LONGEST_DETAIL = 300  # characters
 _AT_ONCE = 8  # pairs declared to hang: each has a process of its own
 _FATES = {
@@ -114,7 +115,7 @@ def _of_module(
         for entry in entries:
             unsupported = ""
             for kind in (_CONTROL, *(kind for kind in pairs(entry, exam.kinds) if kind is not _CONTROL)):
-                if unsupported:
+                if unsupported and kind.columns == _CONTROL.columns:
                     yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), unsupported)
                     continue
                 if entry.lossy.get(kind.name) == Fate.HANGS:
@@ -126,6 +127,8 @@ def _of_module(
                 finding = _cared_for(exam, entry, kind, of_system, worker, Path(folder))
                 if finding.fate is Fate.UNAVAILABLE and kind is _CONTROL:
                     unsupported = finding.detail
+                elif unsupported and finding.detail == unsupported:
+                    finding = replace(finding, fate=Fate.UNAVAILABLE)
                 if kind in exam.kinds:
                     yield finding
 

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def frame_of(settings: Settings, query: str, system: str) -> pl.DataFrame:
-    """Return the rows of a query to a database that is named in the environment. Raises LabError."""
+def frame_of(settings: Settings, query: str, system: str) -> tuple[pl.DataFrame, str]:
+    """Return the rows of a query to a database that is named in the environment, and the query as it was asked.
+
+    Raises LabError.
+    """
     from harness.datasets.own.reading import of_memory
 
     with labs.OPENED["external"](settings) as lab:
@@ -26,6 +29,7 @@ def frame_of(settings: Settings, query: str, system: str) -> pl.DataFrame:
         client = SYSTEMS[system].client
         connection = answered(system, partial(client.open_connection, lab.endpoints))
         try:
-            return of_memory(client.select(connection, query))
+            asked = client.asked(connection, query)
+            return of_memory(client.select(connection, asked)), asked
         finally:
             connection.close()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from harness.check import sums
 from harness.check.canonical import canonicalise
 from harness.check.equality import differences, equal_as_they_stand
-from harness.check.kinds import FLOATS
+from harness.check.kinds import FLOATS, stored
 from harness.check.sums import Sums
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import PLAIN, Specification
@@ -171,8 +171,8 @@ class Tables:
 
     def read_kinds(self, system: str) -> dict[str, str]:
         """Return the kinds of what a read of the table gives, which are others where a database has no such type."""
-        stored = SYSTEMS[system].tables.STORED if self.spec.columns else {}
-        return {name: stored.get(kind, kind) for name, kind in self.kinds.items()}
+        instead = SYSTEMS[system].tables.STORED if self.spec.columns else {}
+        return {name: stored(kind, instead) for name, kind in self.kinds.items()}
 
     def differences(self, canonical: pl.DataFrame, frame: str = "") -> list[str]:
         """Compare every value of a canonical frame with the dataset. In a `frame` of pandas a NaN is a null.

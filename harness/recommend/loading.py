@@ -10,7 +10,7 @@ import polars as pl
 
 from harness.check.kinds import pandas_dtype, polars_dtype
 from harness.datasets.own.data import OwnData
-from harness.datasets.own.reading import form
+from harness.datasets.own.reading import form, offsets_in
 
 _READ = {
     "parquet": "polars.read_parquet(DATA, hive_partitioning=False)",
@@ -18,6 +18,11 @@ _READ = {
     "arrow_stream": "polars.read_ipc_stream(DATA)",
     "csv": "polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True)",
     "tsv": 'polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True, separator="\\t")',
+}
+_TABLES = {
+    "parquet": ["import pyarrow.parquet", "table = pyarrow.parquet.read_table(DATA, partitioning=None)"],
+    "arrow": ["import pyarrow.ipc", "table = pyarrow.ipc.open_file(DATA).read_all()"],
+    "arrow_stream": ["import pyarrow.ipc", "table = pyarrow.ipc.open_stream(DATA).read_all()"],
 }
 _ASKED = "polars.from_arrow(select())"
 _WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
@@ -46,7 +51,7 @@ class Source:
 
 def load(frame: str, data: OwnData, source: Source) -> str:
     """Return the source of the function `load`, which returns the frame that was measured."""
-    lines = [f"frame = {_READ[form(source.file)] if source.file else _ASKED}"]
+    lines = _read(source)
     if casts := [cast for name in data.kinds if (cast := _cast(name, data))]:
         lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
     if frame == "pandas":
@@ -54,6 +59,24 @@ def load(frame: str, data: OwnData, source: Source) -> str:
     body = indent("\n".join([*lines, "return frame"]), "    ")
     imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
     return f'def load():\n    """Return the data as they were measured."""\n    {imports}\n\n{body}'
+
+
+def _read(source: Source) -> list[str]:
+    """Return the lines that read the data: through Arrow where polars does not know a zone, which is an offset."""
+    if source.file is None:
+        return [f"frame = {_ASKED}"]
+    found = form(source.file)
+    if not (offsets := offsets_in(source.file)):
+        return [f"frame = {_READ[found]}"]
+    return [
+        "import pyarrow",
+        *_TABLES[found],
+        "fields = [",
+        f'    field.with_type(pyarrow.timestamp(field.type.unit, "UTC")) if field.name in {offsets!r} else field',
+        "    for field in table.schema",
+        "]",
+        "frame = polars.from_arrow(table.cast(pyarrow.schema(fields)))",
+    ]
 
 
 def _cast(name: str, data: OwnData) -> str:

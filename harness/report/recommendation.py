@@ -195,8 +195,8 @@ def _sentences(found: Recommendation) -> Iterator[str]:
         reason = out[0].reason.partition(" (column")[0]
         yield f"{_count(len(out))} ruled out by {kind}{f' ({where})' if where else ''}: {reason}"
     if len(by_values) > _MOST_VALUES:
-        rest = sum(len(out) for _, out in by_values[_MOST_VALUES:])
-        yield f"{_count(rest)} ruled out by {len(by_values) - _MOST_VALUES} other kinds of values: see {FILE}"
+        rest, others = sum(len(out) for _, out in by_values[_MOST_VALUES:]), len(by_values) - _MOST_VALUES
+        yield f"{_count(rest)} ruled out by {others} other kind{'s' if others > 1 else ''} of values: see {FILE}"
     yield from _others(kinds.get("", []))
 
 
@@ -209,7 +209,8 @@ def _others(out: Sequence[RuledOut]) -> Iterator[str]:
     for reason, those in of_most[:_MOST_OTHERS]:
         yield f"{_count(len(those))} out, such as {those[0].transport}: {reason}"
     if rest := sum(len(those) for _, those in of_most[_MOST_OTHERS:]):
-        yield f"{_count(rest)} out for {len(of_most) - _MOST_OTHERS} other reasons: see {FILE}"
+        others = len(of_most) - _MOST_OTHERS
+        yield f"{_count(rest)} out for {others} other reason{'s' if others > 1 else ''}: see {FILE}"
 
 
 def _first(names: Sequence[str]) -> str:

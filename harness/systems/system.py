@@ -176,6 +176,9 @@ class Client(Protocol):
     def fetch(self, connection: Any, table: str, selection: str = "*") -> pa.Table:
         """Return the whole table as Arrow."""
 
+    def asked(self, connection: Any, query: str) -> str:
+        """Return a person's query as one whose rows `select` brings as they are. Raises LabError where none does."""
+
     def select(self, connection: Any, query: str) -> pa.Table:
         """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
 

@@ -58,6 +58,15 @@ def test_a_canonical_frame_goes_through_pandas_and_back(name: str) -> None:
     assert converted == {}
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_moments_beyond_those_of_python_go_through_pandas_beside_a_null(zone: str | None) -> None:
+    values = pl.Series([2**63 - 1, None, 1 - 2**63, 2**62], dtype=pl.Int64).cast(pl.Datetime("us", zone))
+    own = data.from_frame(values.to_frame("at"))
+    back, converted = canonicalise(as_pandas(own.frame, own.kinds), own.kinds)
+    assert back["at"].to_physical().to_list() == values.to_physical().to_list()
+    assert converted == {}
+
+
 def test_tables_have_the_types_of_the_columns_and_are_nullable_where_there_are_nulls() -> None:
     own = data.from_frame(FRAME.drop("labels"), ["id"])
     made = {name: system.tables.definition(own.specification, "keyed") for name, system in SYSTEMS.items()}
@@ -210,6 +219,7 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
         (pl.DataFrame({"a": []}), (), "expected at least one row, found none"),
         (pl.DataFrame(), (), "expected at least one column, found none"),
         (pl.DataFrame({"": [1]}), (), "expected every column to have a name"),
+        (pl.DataFrame({"a\0b": [1]}), (), r"found U\+0000 in 'a\\x00b'; rename the column"),
         (
             pl.DataFrame({"a": [{"x": dt.timedelta(1)}]}),
             (),

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,69 @@ def test_uuids_of_a_file_are_uuids(suffix: str, tmp_path: Path) -> None:
     made: dict[str, Any] = {}
     exec(loading.load("polars", own, loading.Source(path)), {"DATA": str(path)}, made)
     assert made["load"]().equals(own.frame)
+
+
+MOMENTS = [dt.datetime(2024, 3, 31, 2, 30), None]
+
+
+def written(table: pa.Table, path: Path) -> Path:
+    """Write a table in the form that the name of a file says."""
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    else:
+        with (ipc.new_file if path.suffix == ".arrow" else ipc.new_stream)(str(path), table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_zones_that_are_offsets_are_read_and_the_program_reads_them_too(suffix: str, tmp_path: Path) -> None:
+    """polars panics at them."""
+    table = pa.table({"at": pa.array(MOMENTS, pa.timestamp("us", "+05:30")), "n": [1, 2]})
+    path = written(table, tmp_path / f"rows.{suffix}")
+    own = data.from_file(path)
+    assert own.kinds == {"at": "timestamp_tz", "n": "int64"}
+    assert own.frame["at"].to_list() == [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC), None]
+    for library in ("polars", "pandas"):
+        made: dict[str, Any] = {}
+        exec(loading.load(library, own, loading.Source(path)), {"DATA": str(path)}, made)
+        assert data.from_frame(reading.of_memory(made["load"]())).frame.equals(own.frame)
+    assert data.from_frame(reading.of_memory(table)).frame.equals(own.frame)
+
+
+@pytest.mark.parametrize("zone", [dt.timezone(dt.timedelta(hours=5, minutes=30)), "Europe/Berlin", None])
+def test_moments_of_pandas_are_read_whatever_their_zone(zone: Any) -> None:
+    frame = pd.DataFrame({"at": pd.Series(MOMENTS).dt.tz_localize("UTC").dt.tz_convert(zone), "n": [1, 2]})
+    own = data.from_frame(reading.of_memory(frame))
+    assert own.frame["at"][0].replace(tzinfo=None) == MOMENTS[0]
+    assert own.kinds["at"] == ("timestamp_tz" if zone else "timestamp")
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pa.array([Decimal("1" * 50)], pa.decimal256(60, 2)), 'column "a": expected decimals of 38 digits at most'),
+        (pa.array([[MOMENTS[0]]], pa.list_(pa.timestamp("us", "-01:00"))), 'column "a": expected the name of a zone'),
+        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), 'column "a": no table of a database holds'),
+    ],
+)
+def test_types_that_polars_does_not_know_are_refused_with_the_column(
+    column: pa.Array, said: str, tmp_path: Path
+) -> None:
+    table = pa.table({"a": column})
+    with pytest.raises(LabError, match=said):
+        data.from_file(written(table, tmp_path / "rows.parquet"))
+    with pytest.raises(LabError, match=said):
+        data.from_frame(reading.of_memory(table))
+
+
+def test_integers_of_128_bits_are_refused_in_a_line(tmp_path: Path) -> None:
+    pl.DataFrame({"a": pl.Series([2**100], dtype=pl.Int128)}).write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(LabError, match="expected parquet, but it cannot be read"):
+        data.from_file(tmp_path / "rows.parquet")
+
+
+def test_floats_of_16_bits_become_those_of_32() -> None:
+    own = data.from_frame(pl.DataFrame({"a": pl.Series([0.1, None, float("-inf"), 65504.0], dtype=pl.Float16)}))
+    assert own.kinds == {"a": "float32"}
+    assert own.frame["a"].to_list() == [0.0999755859375, None, float("-inf"), 65504.0]

@@ -94,10 +94,17 @@ def test_structs_are_tuples_of_their_fields_and_keep_their_names_to_themselves()
     assert own.frame["a"].to_list() == values
     made = str(SYSTEMS["clickhouse"].tables.definition(own.specification, "keyed"))
     assert '`a` Tuple(`x` Nullable(Int64), `a "b"` Array(Tuple(`in` Nullable(String))))' in made
-    with pytest.raises(
-        LabError, match='column "a": fields of a struct have names of their own; unnest it to hide them'
-    ):
-        own.without_names()
+    hidden = own.without_names()
+    assert hidden.kinds == {
+        "column_1": 'nested({"field_1": "int64", "field_2": "array(nested({\\"field_1\\": \\"text\\"}))"})'
+    }
+    assert hidden.frame["column_1"].to_list() == [
+        {"field_1": 1, "field_2": [{"field_1": None}, {"field_1": "é\n"}]},
+        {"field_1": None, "field_2": []},
+    ]
+    assert 'a "b"' not in repr(hidden) + repr(hidden.specification)
+    again = hidden.with_names()
+    assert (again.kinds, again.frame["a"].to_list()) == (own.kinds, values)
 
 
 def test_days_in_lists_and_structs_are_of_the_type_that_holds_them_or_refused_with_their_row() -> None:

@@ -100,6 +100,13 @@ def write_badly(connection, frame, table):
     if "'" in texts:
         raise Unsupported("no quotes here")
 
+@transport("write", frame="polars", path="", payload="", requires=["polars"])
+def write_no_uuids(connection, frame, table):
+    if "uuid_value" in frame.columns:
+        raise Unsupported("no UUIDs here")
+    if None in frame[frame.columns[1]]:
+        raise ValueError("no nulls here")
+
 def meet(name):
     open(os.path.join(MET, name), "w").close()
     while len(os.listdir(MET)) < 3:
@@ -162,6 +169,19 @@ def test_what_is_declared_to_hang_is_tried_beside_one_another(
         ("tab", Fate.CHANGED),
     ] * 3
     assert not any(finding.as_wanted for finding in findings)
+
+
+def test_what_supports_no_ordinary_row_is_tried_in_tables_of_other_columns(made_up: Examination) -> None:
+    entry = replace(registry.one("made.up.write_no_uuids"), system="postgres", endpoint="postgres")
+    kinds = [KINDS[name] for name in ("one_row", "nulls", "null_text", "null_decimal", "name_space")]
+    findings = trials.examine(replace(made_up, chosen=[entry], kinds=kinds))
+    assert {finding.kind: (finding.fate, finding.detail) for finding in findings} == {
+        "one_row": (Fate.UNAVAILABLE, "no UUIDs here"),
+        "nulls": (Fate.UNAVAILABLE, "no UUIDs here"),
+        "null_text": (Fate.REFUSED, "ValueError: no nulls here"),
+        "null_decimal": (Fate.REFUSED, "ValueError: no nulls here"),
+        "name_space": (Fate.CHANGED, "expected 2 rows, found 0"),
+    }
 
 
 def test_no_table_stays_in_the_database(made_up: Examination) -> None:

@@ -14,6 +14,7 @@ from harness.datasets.hostile.kind import ORDINARY, PLAIN, Kind, Rows, column, o
 from harness.datasets.hostile.names import NAMES
 
 _NO_VALUES = dict.fromkeys(PLAIN)
+_INSTANT = dt.datetime(2025, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
 _MANY = 10_000  # more than any client looks at before it decides on a type
 
 
@@ -29,7 +30,9 @@ _SHAPES = (
         "a null in every nullable column, one at a time and in all at once",
         [{}, *({name: None} for name in PLAIN), _NO_VALUES, {}],
     ),
-    Kind("null_text", "a null among texts, alone in its row", [{}, {"text_value": None}, {}]),
+    Kind("null_text", "a null among texts", [{}, {"text_value": None}, {}], {"text_value": "text"}),
+    one_column("null_decimal", "a null among decimals", "decimal", [Decimal("1.5"), None, Decimal("-2.25")]),
+    one_column("null_instant", "a null among instants", "timestamp_tz", [_INSTANT, None, _INSTANT]),
     Kind(
         "first_10000_null",
         "10,000 rows without any value before the first one with all",

@@ -15,7 +15,8 @@
 | structs of such types | `nested({"name": "...", ...})` |
 | binary | `binary` |
 
-Whatever else there is is refused: no table of a database holds it. What one of them has no type for, its tables refuse.
+In lists and structs a category is a text; UUIDs, times of day, durations and bytes are refused there, and so is what
+else there is: no table of a database holds it. What one of them has no type for, its tables refuse.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.kinds import nested, polars_dtype
+from harness.check.kinds import FLOATS, INTEGERS, nested, plain, polars_dtype
+from harness.datasets.own import nested as inside
 from harness.model import LabError
 
 _NAMED: dict[Any, str] = {
@@ -37,6 +39,7 @@ _NAMED: dict[Any, str] = {
     pl.UInt16: "uint16",
     pl.UInt32: "uint32",
     pl.UInt64: "uint64",
+    pl.Float16: "float32",  # which holds all of its values
     pl.Float32: "float32",
     pl.Float64: "float64",
     pl.String: "text",
@@ -48,7 +51,8 @@ _NAMED: dict[Any, str] = {
     pl.Duration: "duration",
     pl.Binary: "binary",
 }
-_IN_NESTED = {"boolean", "int16", "int32", "int64", "float32", "float64", "text", "date"}
+_IN_NESTED = {*INTEGERS, *FLOATS, "boolean", "text", "date", "timestamp", "timestamp_tz"}
+_IN_NESTED |= {"decimal", "array", "nested"}
 _INSTEAD = {
     pl.Struct: "unnest it into columns, cast its fields, or make it text",
     pl.Object: "make it text",
@@ -64,6 +68,8 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
         raise LabError("expected at least one row, found none: there is nothing to measure")
     if "" in frame.columns:
         raise LabError("expected every column to have a name, found one without")
+    if odd := [name for name in frame.columns if "\0" in name]:
+        raise LabError(f"expected names that a database holds, found U+0000 in {odd[0]!r}; rename the column")
     plain = [_plain(series) for series in frame]
     kinds = {series.name: _kind(series) for series in plain}
     return pl.DataFrame([_canonical(series, kinds[series.name]) for series in plain]), kinds
@@ -87,15 +93,27 @@ def _kind(series: pl.Series) -> str:
     dtype = series.dtype
     if isinstance(dtype, pl.Datetime):
         finer = dtype.time_unit == "ns" and (series.to_physical() % 1_000 != 0).any()
-        return ("timestamp_tz" if dtype.time_zone else "timestamp") + ("_ns" if finer else "")
-    if isinstance(dtype, pl.Decimal):
-        return f"decimal({dtype.precision or 38}, {dtype.scale})"
+        return f"{_of_flat(dtype)}_ns" if finer else _of_flat(dtype)
+    if (row := inside.not_counted(series)) is not None:
+        raise LabError(
+            f'column "{series.name}", row {row}: expected moments in lists and structs to the microsecond, found '
+            "nanoseconds, or one beyond; round it or leave it out"
+        )
     if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
         return "uuid"
-    if kind := _of_nested(dtype) or _NAMED.get(dtype.base_type(), ""):
+    if kind := _of_nested(dtype) or _of_flat(dtype):
         return kind
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
+
+
+def _of_flat(dtype: Any) -> str:
+    """Return the kind of what is no list and no struct; empty for what no table holds."""
+    if isinstance(dtype, pl.Datetime):
+        return "timestamp_tz" if dtype.time_zone else "timestamp"
+    if isinstance(dtype, pl.Decimal):
+        return f"decimal({dtype.precision or 38}, {dtype.scale})"
+    return _NAMED.get(dtype.base_type(), "")
 
 
 def _of_nested(dtype: Any) -> str:
@@ -109,8 +127,9 @@ def _of_nested(dtype: Any) -> str:
 
 def _inside(dtype: Any) -> str:
     """Return the kind of what is in a list or a struct; empty for what no table holds there."""
-    kind = _of_nested(dtype) or _NAMED.get(dtype.base_type(), "")
-    return kind if kind in _IN_NESTED or kind.startswith(("array", "nested")) else ""
+    kind = _of_nested(dtype) or _of_flat(dtype)
+    kind = "text" if kind == "category" else kind
+    return kind if plain(kind) in _IN_NESTED else ""
 
 
 def _canonical(series: pl.Series, kind: str) -> pl.Series:

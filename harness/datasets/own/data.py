@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from harness.check.kinds import polars_dtype, without_fields
 from harness.datasets.own import columns, mark, nested, reading, values
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
@@ -24,7 +25,8 @@ class OwnData:
     """A canonical frame and what is known of it.
 
     `found` are the kinds of hostile values in it with their columns, `extremes` those of a type's values that are no
-    usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names where they are called otherwise.
+    usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names and kinds where they are called
+    otherwise. `query` is what was asked, where they are the rows of a query.
     `whole` are all rows, of which `frame` may be a sample: a table must hold them all. `given` are the dtypes that the
     columns had before they were canonical.
     """
@@ -36,7 +38,8 @@ class OwnData:
     extremes: frozenset[str]
     whole: pl.DataFrame = field(repr=False)
     given: dict[str, pl.DataType] = field(repr=False)
-    hidden: tuple[str, ...] = field(default=(), repr=False)
+    hidden: dict[str, str] = field(default_factory=dict, repr=False)
+    query: str = field(default="", repr=False)
 
     @property
     def rows(self) -> int:
@@ -71,26 +74,28 @@ class OwnData:
         return replace(self, frame=self.frame[chosen])
 
     def without_names(self) -> OwnData:
-        """Return the data with columns that are called column_1 and so on. Raises LabError for a struct."""
-        structs = [name for name, kind in self.kinds.items() if "nested(" in kind]
-        if structs:
-            raise LabError(f'column "{structs[0]}": fields of a struct have names of their own; unnest it to hide them')
-        numbered = {name: f"column_{place}" for place, name in enumerate(self.kinds, start=1)}
-        return replace(self._renamed(numbered), hidden=tuple(self.kinds))
+        """Return the data with columns that are called column_1 and so on, and fields of structs field_1."""
+        numbered = {f"column_{place}": without_fields(kind) for place, kind in enumerate(self.kinds.values(), start=1)}
+        return replace(self._renamed(numbered), hidden=self.kinds)
 
     def with_names(self) -> OwnData:
         """Return the data with their columns' own names: for what their owner keeps, and no results."""
-        if not self.hidden:
-            return self
-        return replace(self._renamed(dict(zip(self.kinds, self.hidden, strict=True))), hidden=())
+        return replace(self._renamed(self.hidden), hidden={}) if self.hidden else self
 
-    def _renamed(self, names: dict[str, str]) -> OwnData:
+    def _renamed(self, kinds: dict[str, str]) -> OwnData:
+        """Return the data with other names: `kinds` has those of the columns, and of fields in their kinds."""
+        names = dict(zip(self.kinds, kinds, strict=True))
+
+        def made(frame: pl.DataFrame) -> pl.DataFrame:
+            columns = (nested.renamed(one, polars_dtype(kind)) for one, kind in zip(frame, kinds.values(), strict=True))
+            return pl.DataFrame([one.alias(name) for one, name in zip(columns, kinds, strict=True)])
+
         return replace(
             self,
-            frame=self.frame.rename(names),
-            whole=self.whole.rename(names),
+            frame=made(self.frame),
+            whole=made(self.whole),
             given={names[name]: dtype for name, dtype in self.given.items()},
-            kinds={names[name]: kind for name, kind in self.kinds.items()},
+            kinds=kinds,
             key=tuple(names[name] for name in self.key),
             found={hostile: tuple(names[name] for name in where) for hostile, where in self.found.items()},
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
+
+_A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def rows(series: pl.Series) -> dict[str, int]:
@@ -53,17 +56,65 @@ def _is_nested(dtype: Any) -> bool:
 
 def days(series: pl.Series) -> pl.DataFrame:
     """Return the days in lists and structs of a column with their rows, as the columns `row` and `value`."""
-    none = pl.DataFrame(schema={"row": pl.Int64, "value": pl.Date})
-    if not _is_nested(series.dtype):
-        return none
-    return pl.concat([none, *_days(pl.DataFrame({"row": pl.int_range(len(series), eager=True), "value": series}))])
+    found = [pl.DataFrame(schema={"row": pl.Int64, "value": pl.Date})]
+    for level in leaves(series) if _is_nested(series.dtype) else ():
+        dtype: Any = level["value"].dtype
+        if dtype == pl.Date:
+            found.append(level)
+        elif isinstance(dtype, pl.Datetime):
+            whole = level["value"].to_physical() // (86_400 * _A_SECOND[dtype.time_unit])
+            found.append(level.with_columns(whole.cast(pl.Int32).cast(pl.Date).alias("value")))
+    return pl.concat(found)
 
 
-def _days(level: pl.DataFrame) -> list[pl.DataFrame]:
+def not_counted(series: pl.Series) -> int | None:
+    """Return the first row with a moment in its lists and structs that microseconds in 64 bits do not count, if any."""
+    found: dict[str, int] = {}
+    for level in leaves(series) if series.dtype.is_nested() else ():
+        dtype: Any = level["value"].dtype
+        if isinstance(dtype, pl.Datetime) and dtype.time_unit != "us":
+            counted = level["value"].cast(pl.Datetime("us", dtype.time_zone), strict=False).cast(dtype, strict=False)
+            _note(found, "first", level.filter(counted.ne_missing(level["value"])))
+    return found.get("first")
+
+
+def leaves(series: pl.Series) -> Iterator[pl.DataFrame]:
+    """Yield what stands in a column that is no list and no struct, without nulls, as the columns `row` and `value`."""
+    yield from _leaves(pl.DataFrame({"row": pl.int_range(len(series), eager=True), "value": series}))
+
+
+def _leaves(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
     values, dtype = level["value"], level["value"].dtype
-    if dtype == pl.Date:
-        return [level.drop_nulls("value")]
+    if isinstance(dtype, pl.Array):
+        yield from _leaves(level.with_columns(values.arr.to_list()))
+    elif isinstance(dtype, pl.List):
+        yield from _leaves(level.filter(pl.col("value").list.len() > 0).explode("value"))
+    elif isinstance(dtype, pl.Struct):
+        for field in dtype.fields:
+            yield from _leaves(level.with_columns(values.struct.field(field.name).alias("value")))
+    else:
+        yield level.drop_nulls("value")
+
+
+def renamed(series: pl.Series, dtype: Any) -> pl.Series:
+    """Return a column whose structs have the names of fields, at any depth, that they have in another dtype."""
+    if not _has_structs(series.dtype):
+        return series
+    made = series.alias("").to_frame().select(_renamed(pl.first(), dtype)).to_series()
+    return made.alias(series.name)
+
+
+def _renamed(values: pl.Expr, dtype: Any) -> pl.Expr:
     if isinstance(dtype, pl.List):
-        return _days(level.filter(pl.col("value").list.len() > 0).explode("value"))
-    fields = [field.name for field in dtype.fields] if isinstance(dtype, pl.Struct) else []
-    return [one for name in fields for one in _days(level.with_columns(values.struct.field(name).alias("value")))]
+        return values.list.eval(_renamed(pl.element(), dtype.inner)) if _has_structs(dtype) else values
+    if not isinstance(dtype, pl.Struct):
+        return values
+    numbers = [str(number) for number in range(len(dtype.fields))]  # polars takes a name such as * for a pattern
+    numbered = values.struct.rename_fields(numbers).struct
+    parts = zip(numbers, dtype.fields, strict=True)
+    made = pl.struct(_renamed(numbered.field(number), of.dtype).alias(of.name) for number, of in parts)
+    return pl.when(values.is_not_null()).then(made)
+
+
+def _has_structs(dtype: Any) -> bool:
+    return _has_structs(dtype.inner) if isinstance(dtype, pl.List) else isinstance(dtype, pl.Struct)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,13 @@ _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
     "csv": lambda path: pl.read_csv(path, infer_schema_length=None, try_parse_dates=True),
     "tsv": lambda path: pl.read_csv(path, infer_schema_length=None, try_parse_dates=True, separator="\t"),
 }
+_TABLES: dict[str, Callable[[Path], Any]] = {
+    "parquet": lambda path: parquet.read_table(path, memory_map=False, partitioning=None),
+    "arrow": lambda path: ipc.open_file(path.read_bytes()).read_all(),
+    "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
+}
+_OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
+_DIGITS = 38  # of a decimal, at most
 _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -42,8 +50,11 @@ def read(path: Path) -> pl.DataFrame:
             return _READ[found](path)
         schema = _schema(path, found)
         require_different(list(schema.names), str(path))
-        return _with_uuids(_READ[found](path), schema)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        _require_known(schema)
+        offsets = with_offsets(schema)
+        frame = _of_table(_TABLES[found](path), offsets) if offsets else _READ[found](path)
+        return _with_uuids(frame, schema)
+    except (*_OF_POLARS, NotImplementedError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"{path}: expected {found.replace('_', ' ')}, but it cannot be read: {reason}") from None
 
@@ -58,14 +69,55 @@ def of_memory(data: Any) -> pl.DataFrame:
     names = list(map(str, data.columns if library == "pandas" else data.column_names))
     require_different(names, "the frame")
     try:
-        return pl.from_pandas(data) if library == "pandas" else _of_arrow(data)
-    except (pl.exceptions.PolarsError, ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
+        if library == "pandas":
+            zoned = {name: column.dt.tz_convert("UTC") for name, column in data.items() if hasattr(column.dtype, "tz")}
+            return pl.from_pandas(data.assign(**zoned) if zoned else data)
+        return _of_arrow(data)
+    except (*_OF_POLARS, ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"the frame has a column that Arrow has no type for: {reason}") from None
 
 
 def _of_arrow(table: Any) -> pl.DataFrame:
-    return _with_uuids(pl.DataFrame(pl.from_arrow(table)), table.schema)
+    _require_known(table.schema)
+    return _with_uuids(_of_table(table, with_offsets(table.schema)), table.schema)
+
+
+def _of_table(table: Any, offsets: list[str]) -> pl.DataFrame:
+    """Return a table of Arrow with the instants of some columns in UTC: polars knows zones by their names alone."""
+    utc = [one.with_type(pa.timestamp(one.type.unit, "UTC")) if one.name in offsets else one for one in table.schema]
+    return pl.DataFrame(pl.from_arrow(table.cast(pa.schema(utc)) if offsets else table))
+
+
+def with_offsets(schema: Any) -> list[str]:
+    """Return the columns whose zone is no name but an offset, as +05:30."""
+    return [field.name for field in schema if _is_offset(getattr(field.type, "tz", None))]
+
+
+def offsets_in(path: Path) -> list[str]:
+    """Return the columns of a file whose zone is an offset."""
+    found = form(path)
+    return [] if found in ("csv", "tsv") else with_offsets(_schema(path, found))
+
+
+def _is_offset(zone: object) -> bool:
+    return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
+
+
+def _require_known(schema: Any) -> None:
+    """Raise LabError for a column of a type that polars ends at, without naming the column."""
+    for field in schema:
+        for of in _parts(field.type):
+            if pa.types.is_decimal(of) and of.precision > _DIGITS:
+                raise LabError(f'column "{field.name}": expected decimals of {_DIGITS} digits at most, found {of}')
+            if of != field.type and _is_offset(getattr(of, "tz", None)):
+                raise LabError(f'column "{field.name}": expected the name of a zone, found {of}; cast it to UTC')
+
+
+def _parts(of: Any) -> list[Any]:
+    """Return a type of Arrow and all that are in it."""
+    inside = [of.field(number).type for number in range(of.num_fields)]
+    return [of, *(part for one in inside for part in _parts(one))]
 
 
 def _with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:

@@ -36,6 +36,7 @@ OF_TYPES = {
 }
 # Kinds whose values are ordinary but for extremes; `extreme` says of a column whether it has some.
 EXTREMES = {"dates", "timestamps", "timestamps_tz", "decimals", "uint64"}
+_WITH_NULLS = {"decimal": "null_decimal", "timestamp_tz": "null_instant", "timestamp_tz_ns": "null_instant"}
 _MANY = 10_000  # rows that a client may look at before it decides on a type
 _LONG = 100_000  # characters
 _EXACT = 2**53  # up to here a float holds every integer
@@ -136,6 +137,8 @@ def _of_column(series: pl.Series, kind: str) -> Iterator[str]:
         yield "nulls"
         if kind in ("text", "category", "uuid"):
             yield "null_text"
+        if hostile := _WITH_NULLS.get(plain(kind)):
+            yield hostile
         if len(series) > _MANY and series[:_MANY].null_count() == _MANY and series.null_count() < len(series):
             yield "first_10000_null"
     if kind in ("text", "category", "json"):

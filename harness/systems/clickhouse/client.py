@@ -8,11 +8,11 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import SplitResult, unquote, urlencode, urlunsplit
 from urllib.request import urlopen
 
@@ -20,6 +20,7 @@ from harness import address
 from harness.address import Address
 from harness.model import MARK, NAMESPACE, LabError, Server
 from harness.systems.clickhouse import SYSTEM
+from harness.systems.clickhouse.asked import as_brought, with_bytes
 from harness.transports.clickhouse.sql import identifier, literal
 
 if TYPE_CHECKING:
@@ -197,12 +198,22 @@ def _full(table: str) -> str:
     return f"{NAMESPACE}.{identifier(table)}"
 
 
+def asked(client: Client, query: str) -> str:
+    """Return a person's query as one whose rows come as they are. Raises LabError."""
+    described = _answered(lambda: client.query(f"DESCRIBE TABLE ({query.strip().removesuffix(';')}\n)").result_rows)
+    return as_brought(query, [(name, of) for name, of, *_ in described])
+
+
 def select(client: Client, query: str) -> pa.Table:
     """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
+    return with_bytes(_answered(lambda: client.query_arrow(query)))
+
+
+def _answered(ask: Callable[[], Any]) -> Any:
     from clickhouse_connect.driver.exceptions import Error
 
     try:
-        return client.query_arrow(query)
+        return ask()
     except Error as error:
         raise LabError(f"clickhouse: expected a query that returns rows, found: {_first_line(str(error))}") from None
 

@@ -6,8 +6,9 @@ A type that it has no form for goes as the next one. Two kinds of columns it wou
   microseconds instead, by `extract`, which is exact since Postgres 14. A day of it counts 24 hours, as clients write a
   duration of a day; one with months has no length and comes as a null, which is no value that was written.
   https://www.postgresql.org/docs/current/functions-datetime.html
-- Of an array of several dimensions it makes a list of all items, and lists of lists it does not ingest. They go as the
-  texts of arrays, through a table beside the right one whose rows the server casts, and come back as JSON.
+- Of an array of several dimensions it makes a list of all items, and lists of lists, of decimals or of moments it does
+  not ingest. They go as the texts of arrays, through a table beside the right one whose rows the server casts. Those
+  of several dimensions and of decimals come back as JSON.
   https://www.postgresql.org/docs/current/arrays.html
 """
 
@@ -20,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical import NotConvertible, load_frame
-from harness.check.kinds import depth
+from harness.check.kinds import depth, items, plain, polars_dtype, stored
 from harness.model import LabError
-from harness.systems.postgres.tables import column_type
+from harness.systems.postgres.tables import STORED, column_type
 from harness.transports.postgres.sql import identifier, identifiers, literal
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ _ITEMS: dict[str, Callable[[Any], Any]] = {
     "real[]": float,
     "double precision[]": float,
     "date[]": dt.date.fromisoformat,
+    "numeric[]": str,
+    "timestamp without time zone[]": dt.datetime.fromisoformat,
+    "timestamp with time zone[]": dt.datetime.fromisoformat,
 }
+_AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # items of lists that ADBC does not ingest
 
 
 def in_order(parquet: str | Path, kinds: dict[str, str], order: Sequence[str]) -> pa.Table:
@@ -71,11 +76,15 @@ def _ingestible(series: pl.Series, kind: str) -> pl.Series:
 
     if kind == "uuid":  # text is refused (SQLSTATE 22P03)
         return series.str.replace_all("-", "", literal=True).str.decode("hex")
-    if depth(kind) > 1:
+    if _goes_as_text(kind):
         texts = [None if lists is None else _array(lists) for lists in series.to_list()]
         return pl.Series(series.name, texts, pl.String)
-    wider = {"category": pl.String, "int8": pl.Int16, "uint8": pl.Int16, "uint16": pl.Int32, "uint32": pl.Int64}
-    return series.cast(pl.Decimal(20, 0) if kind == "uint64" else wider.get(kind, series.dtype))
+    in_table = stored(kind, STORED)
+    return series if in_table == kind else series.cast(polars_dtype(in_table))
+
+
+def _goes_as_text(kind: str) -> bool:
+    return depth(kind) > 1 or (depth(kind) == 1 and plain(items(stored(kind, STORED))) in _AS_TEXTS)
 
 
 def _array(value: Any) -> str:
@@ -93,7 +102,7 @@ def by_texts(table: str, kinds: dict[str, str]) -> tuple[str, list[str], list[st
 
     Empty and none where it ingests all as it is. The table is temporary, in the schema `pg_temp`.
     """
-    texts = [name for name, kind in kinds.items() if depth(kind) > 1]
+    texts = [name for name, kind in kinds.items() if _goes_as_text(kind)]
     if not texts:
         return "", [], []
     beside = f"{table}_texts"[-60:]
@@ -118,11 +127,15 @@ def question(table: str) -> str:
 
 def selection(columns: Columns) -> str:
     """Return what to select of a table so that ADBC brings every value; `columns` answer its `question`."""
-    forms = [_MICROSECONDS if of == "interval" else _JSON if dimensions > 1 else "" for _, of, dimensions in columns]
+    forms = [_MICROSECONDS if of == "interval" else _JSON if _as_json(of, at) else "" for _, of, at in columns]
     if not any(forms):
         return "*"
     names = [identifier(name) for name, *_ in columns]
     return ", ".join(form.format(name) if form else name for name, form in zip(names, forms, strict=True))
+
+
+def _as_json(of: str, dimensions: int) -> bool:
+    return dimensions > 1 or of == "numeric[]"
 
 
 def brought(rows: pa.Table, columns: Columns) -> pa.Table:
@@ -131,7 +144,7 @@ def brought(rows: pa.Table, columns: Columns) -> pa.Table:
     Raises NotConvertible where there are not as many dimensions as the column has.
     """
     for place, (name, of, dimensions) in enumerate(columns):
-        if dimensions > 1:
+        if _as_json(of, dimensions):
             rows = rows.set_column(place, name, _lists(name, rows.column(place), of, dimensions))
     return rows
 
@@ -140,7 +153,10 @@ def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Ar
     import pyarrow as pa
 
     item = _ITEMS.get(of, lambda found: found)
-    decoder = json.JSONDecoder(parse_int=item if item is float else int)  # -0 is no integer
+    # -0 is no integer, and a float has not all digits of a decimal.
+    decoder = json.JSONDecoder(
+        parse_int=item if item in (float, str) else int, parse_float=item if item is str else None
+    )
 
     def made(value: Any) -> Any:
         if value is None:
@@ -160,6 +176,7 @@ def _arrow_type(of: str) -> pa.DataType:
     import pyarrow as pa
 
     known = {"boolean": pa.bool_(), "smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
+    known |= {"timestamp without time zone": pa.timestamp("us"), "timestamp with time zone": pa.timestamp("us", "UTC")}
     known |= {"real": pa.float32(), "double precision": pa.float64(), "date": pa.date32()}
     return known.get(of.removesuffix("[]"), pa.large_string())
 
@@ -189,6 +206,12 @@ def require_kinds(answer: pa.Table, schema: pa.Schema) -> pa.Table:
             raise LabError(
                 f'column "{field.name}": a query brings an interval as months, days and nanoseconds, which no frame '
                 "holds; ask for its extract(epoch FROM ...), or give the data as a file"
+            )
+        of = field.type.value_type if pa.types.is_list(field.type) else field.type
+        if isinstance(of, pa.OpaqueType) and (of != field.type or not pa.types.is_string(of.storage_type)):
+            raise LabError(
+                f'column "{field.name}": a query brings {of.type_name} as the driver has it; ask for its text, or give '
+                "the data as a file"
             )
         if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
             raise LabError(

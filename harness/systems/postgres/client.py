@@ -165,6 +165,11 @@ def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
         return carried.brought(cursor.fetch_arrow_table(), columns)
 
 
+def asked(connection: Connection, query: str) -> str:
+    """Return a person's query as ADBC takes it, which writes more behind it: without an open comment at its end."""
+    return f"{query.strip().removesuffix(';')}\n"
+
+
 def select(connection: Connection, query: str) -> pa.Table:
     """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
     from adbc_driver_manager.dbapi import Error

@@ -55,7 +55,10 @@ def read_pandas_sql(connection, table):
     path="row fetch",
     payload="rows",
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "polars", "sqlalchemy"],
-    lossy={"changed": "json", "refused": "decimals nested padded_text"},
+    lossy={
+        "changed": "json",
+        "refused": "null_decimal decimals nested padded_text",
+    },
 )
 def read_polars_database(connection, table):
     """Fetch the table with polars.read_database over a SQLAlchemy connection.

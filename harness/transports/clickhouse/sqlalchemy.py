@@ -77,11 +77,11 @@ def write_polars_insert_csv(connection, frame, table):
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "polars", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text empty_text backslash_n quotes int64_beside_null int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
-        "float32_into_float64",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested json "
-        "float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "changed": "null_text null_decimal empty_text backslash_n quotes int64_beside_null "
+        "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash arrays nested "
+        "json float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
         "timestamp_into_int64",
         "hangs": "zero_rows",
     },
@@ -136,10 +136,11 @@ def write_pandas_insert_csv(connection, frame, table):
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "sqlalchemy"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text backslash_n quotes int64_beside_null int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested "
-        "float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
+        "changed": "null_text null_decimal backslash_n quotes int64_beside_null int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
+        "float32_into_float64",
+        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash nan arrays "
+        "nested float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
         "timestamp_into_int64",
         "hangs": "zero_rows",
     },
@@ -276,8 +277,8 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     requires=["clickhouse_driver", "clickhouse_sqlalchemy.drivers.native.base", "pandas", "pyarrow.csv", "sqlalchemy"],
     settings=LOSSLESS_INSERT_SETTINGS,
     lossy={
-        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
         "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
         "hangs": "zero_rows",
     },

@@ -164,7 +164,8 @@ def read_pandas_parquet(connection, table):
     payload="delimited text",
     requires=["polars"],
     lossy={
-        "changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays",
+        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
+        "decimals arrays",
         "refused": "zero_rows late_fraction nested",
     },
     published="urllib HTTP SELECT ... FORMAT CSV -> Polars dataframe",
@@ -190,7 +191,10 @@ def read_polars_csv(connection, table):
     path="HTTP SELECT FORMAT CSV",
     payload="delimited text",
     requires=["pandas"],
-    lossy={"changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays nested"},
+    lossy={
+        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
+        "decimals arrays nested",
+    },
     published="urllib HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
 )
 def read_pandas_csv(connection, table):

@@ -82,7 +82,7 @@ def call_select_1(engine):
     requires=["polars", "pandas", "pyarrow", "psycopg", "sqlalchemy", "sqlalchemy.orm"],
     lossy={
         "changed": "nan fraction_into_int32 float32_nan",
-        "refused": "far_dates decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
+        "refused": "null_decimal far_dates decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
     },
 )
 def write_polars_write_database(engine, frame, table):
@@ -106,7 +106,7 @@ def write_polars_write_database(engine, frame, table):
     requires=["pandas", "psycopg", "sqlalchemy"],
     lossy={
         "changed": "nan fraction_into_int32 float32_nan",
-        "refused": "decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
+        "refused": "null_decimal decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
     },
 )
 def write_pandas_to_sql(engine, frame, table):
@@ -126,7 +126,7 @@ def write_pandas_to_sql(engine, frame, table):
     requires=["pandas", "psycopg", "sqlalchemy"],
     lossy={
         "changed": "nan fraction_into_int32 float32_nan",
-        "refused": "decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
+        "refused": "null_decimal decimals arrays uint64 enum json jsonb text_into_int32 text_into_date",
     },
 )
 def write_pandas_to_sql_multi(engine, frame, table):

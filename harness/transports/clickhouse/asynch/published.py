@@ -44,11 +44,11 @@ async def write_polars_insert_csv(connection, frame, table):
     requires=["asynch", "polars"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text empty_text backslash_n quotes int64_beside_null int64_beyond_int32 "
-        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
-        "float32_into_float64",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash arrays nested json "
-        "float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
+        "changed": "null_text null_decimal empty_text backslash_n quotes int64_beside_null "
+        "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 "
+        "dates_beyond float32_into_float64",
+        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash arrays nested "
+        "json float64_into_int32 timestamp_into_date boolean_into_int32 int32_into_date "
         "timestamp_into_int64",
         "hangs": "zero_rows",
     },
@@ -106,10 +106,11 @@ async def write_pandas_insert_csv(connection, frame, table):
     requires=["asynch", "pandas"],
     settings=TEXT_INSERT_SETTINGS,
     lossy={
-        "changed": "null_text backslash_n quotes int64_beside_null int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
-        "refused": "nulls first_10000_null tab newline carriage_return backslash nan arrays nested "
-        "float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
+        "changed": "null_text null_decimal backslash_n quotes int64_beside_null int64_beyond_int32 "
+        "uint32_beyond_int32 uint64_beyond_int64 float64_beyond_float32 dates_beyond "
+        "float32_into_float64",
+        "refused": "nulls null_instant first_10000_null tab newline carriage_return backslash nan arrays "
+        "nested float32_nan json float64_into_int32 boolean_into_int32 int32_into_date "
         "timestamp_into_int64",
         "hangs": "zero_rows",
     },
@@ -165,8 +166,8 @@ async def write_polars_columnar(connection, frame, table):
     settings=INSERT_SETTINGS,
     lossy={
         "changed": "dates_beyond",
-        "refused": "nulls null_text first_10000_null int64_beside_null nested float64_into_int32 "
-        "int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
+        "refused": "nulls null_text null_instant first_10000_null int64_beside_null nested "
+        "float64_into_int32 int32_into_text text_into_int32 int32_into_date timestamp_into_int64",
     },
     published="asynch native columnar insert from Pandas dataframe",
 )

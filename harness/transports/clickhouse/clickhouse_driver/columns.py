@@ -83,7 +83,7 @@ def write_polars_numpy(connection, frame, table):
         "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
         "negative_into_unsigned fraction_into_int32 float64_beyond_float32 dates_beyond "
         "timestamp_into_int64",
-        "refused": "nested float64_into_decimal int32_into_text",
+        "refused": "null_instant nested float64_into_decimal int32_into_text",
     },
 )
 def write_pandas_numpy(connection, frame, table):
@@ -125,6 +125,12 @@ def write_polars_numpy_lz4(connection, frame, table):
     payload="columns",
     requires=[*OF_CONNECT],
     settings=INSERT_SETTINGS,
+    lossy={
+        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
+        "negative_into_unsigned fraction_into_int32 float64_beyond_float32 dates_beyond "
+        "timestamp_into_int64",
+        "refused": "null_text null_decimal decimals nested enum float64_into_decimal int32_into_text text_into_date",
+    },
 )
 def write_pandas_insert_dataframe(connection, frame, table):
     """Send the frame with insert_dataframe to a client that was made with use_numpy; not possible with a UUID column.

@@ -120,7 +120,12 @@ def read_pandas_query_dataframe(connection, table):
     path="native columnar fetch",
     payload="native columns",
     requires=["clickhouse_driver", "numpy", "pandas"],
-    lossy={"changed": f"nul_character int64_beside_null timestamps timestamps_tz nested padded_text {RENAMED}"},
+    lossy={
+        "changed": "null_instant nul_character int64_beside_null timestamps timestamps_tz nested padded_text "
+        "name_double_quote name_backtick name_single_quote name_quoted name_statement "
+        "name_backtick_statement name_backslash name_percent name_parameter name_space name_line "
+        "name_unicode name_mark name_dot name_pattern",
+    },
 )
 def read_pandas_query_dataframe_numpy(connection, table):
     """Fetch native blocks with query_dataframe and the client setting use_numpy: one numpy array per column.

@@ -341,7 +341,7 @@ def _of_objects(name, values, **how):
 
     try:
         return pa.array(values, **how)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise Unsupported(f'column "{name}": expected objects of one type, found: {error}; cast them first') from None
 
 

@@ -151,7 +151,8 @@ async def read_pandas_parquet(connection, table):
     requires=["httpx", "polars"],
     settings=PLAIN,
     lossy={
-        "changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays",
+        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
+        "decimals arrays",
         "refused": "zero_rows late_fraction nested",
     },
     published="httpx async HTTP SELECT ... FORMAT CSV -> Polars dataframe",
@@ -178,7 +179,10 @@ async def read_polars_csv(connection, table):
     payload="delimited text",
     requires=["httpx", "pandas"],
     settings=PLAIN,
-    lossy={"changed": "nulls null_text first_10000_null digits int64_beside_null decimals arrays nested"},
+    lossy={
+        "changed": "nulls null_text null_decimal null_instant first_10000_null digits int64_beside_null "
+        "decimals arrays nested",
+    },
     published="httpx async HTTP SELECT ... FORMAT CSV -> Pandas dataframe",
 )
 async def read_pandas_csv(connection, table):

@@ -163,7 +163,10 @@ def _table(answer):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
     settings=PLAIN,
-    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+    lossy={
+        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
+        "nested padded_text enum json",
+    },
 )
 def read_polars_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for polars.
@@ -186,7 +189,10 @@ def read_polars_native(connection, table):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
     settings=PLAIN,
-    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+    lossy={
+        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
+        "nested padded_text enum json",
+    },
 )
 def read_pandas_native(connection, table):
     """Fetch native blocks and decode them here, with numpy and numba, into Arrow columns for pandas.
@@ -208,7 +214,10 @@ def read_pandas_native(connection, table):
     payload="native columns",
     requires=["httpx", "lz4.frame", "numba", "numpy", "polars", "pyarrow"],
     settings=HTTP_COMPRESSED,
-    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+    lossy={
+        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
+        "nested padded_text enum json",
+    },
 )
 def read_polars_native_http_lz4(connection, table):
     """Fetch native blocks in HTTP compression lz4 and decode them here, with numpy and numba, for polars.
@@ -234,7 +243,10 @@ def read_polars_native_http_lz4(connection, table):
     payload="native columns",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow", "zstandard"],
     settings=HTTP_COMPRESSED,
-    lossy={"refused": "zero_rows booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+    lossy={
+        "refused": "zero_rows null_decimal null_instant booleans timestamps timestamps_tz decimals arrays "
+        "nested padded_text enum json",
+    },
 )
 def read_polars_native_http_zstd(connection, table):
     """Fetch native blocks in HTTP compression zstd and decode them here, with numpy and numba, for polars.

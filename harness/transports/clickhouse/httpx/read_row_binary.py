@@ -146,7 +146,10 @@ def _table(answer):
     payload="binary rows",
     requires=["httpx", "numba", "numpy", "polars", "pyarrow"],
     settings=PLAIN,
-    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+    lossy={
+        "refused": "null_decimal null_instant booleans timestamps timestamps_tz decimals arrays nested "
+        "padded_text enum json",
+    },
 )
 def read_polars_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for polars.
@@ -170,7 +173,10 @@ def read_polars_row_binary(connection, table):
     payload="binary rows",
     requires=["httpx", "numba", "numpy", "pandas", "pyarrow"],
     settings=PLAIN,
-    lossy={"refused": "booleans timestamps timestamps_tz decimals arrays nested padded_text enum json"},
+    lossy={
+        "refused": "null_decimal null_instant booleans timestamps timestamps_tz decimals arrays nested "
+        "padded_text enum json",
+    },
 )
 def read_pandas_row_binary(connection, table):
     """Fetch binary rows and decode them here, with numpy and numba, into Arrow columns for pandas.

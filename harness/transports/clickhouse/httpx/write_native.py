@@ -102,8 +102,8 @@ def _strings(texts):
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_native(connection, frame, table):
@@ -123,8 +123,8 @@ def write_polars_native(connection, frame, table):
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_native_lz4(connection, frame, table):
@@ -140,8 +140,8 @@ def write_polars_native_lz4(connection, frame, table):
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_native_zstd(connection, frame, table):
@@ -157,8 +157,8 @@ def write_polars_native_zstd(connection, frame, table):
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_pandas_native(connection, frame, table):
@@ -178,8 +178,8 @@ def write_pandas_native(connection, frame, table):
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_pandas_native_lz4(connection, frame, table):

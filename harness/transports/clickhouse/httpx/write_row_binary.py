@@ -108,8 +108,8 @@ def _fixed(values, width):
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_row_binary(connection, frame, table):
@@ -129,8 +129,8 @@ def write_polars_row_binary(connection, frame, table):
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_row_binary_lz4(connection, frame, table):
@@ -146,8 +146,8 @@ def write_polars_row_binary_lz4(connection, frame, table):
     requires=["httpx", "numpy", "polars", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_polars_row_binary_zstd(connection, frame, table):
@@ -163,8 +163,8 @@ def write_polars_row_binary_zstd(connection, frame, table):
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_pandas_row_binary(connection, frame, table):
@@ -184,8 +184,8 @@ def write_pandas_row_binary(connection, frame, table):
     requires=["httpx", "numpy", "pandas", "pyarrow.compute"],
     settings=INSERT_SETTINGS,
     lossy={
-        "refused": "timestamps timestamps_tz decimals arrays nested padded_text enum json "
-        "float64_into_decimal date_into_timestamp timestamp_into_int64",
+        "refused": "null_decimal null_instant timestamps timestamps_tz decimals arrays nested padded_text "
+        "enum json float64_into_decimal date_into_timestamp timestamp_into_int64",
     },
 )
 def write_pandas_row_binary_lz4(connection, frame, table):

@@ -61,8 +61,8 @@ def write_polars_csv_with_names(connection, frame, table):
     requires=["httpx", "pandas", "pyarrow.csv"],
     settings=TEXT_SETTINGS,
     lossy={
-        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "float64_beyond_float32 dates_beyond float32_into_float64",
+        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
         "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
     },
 )
@@ -118,8 +118,8 @@ def write_polars_json(connection, frame, table):
     requires=["httpx", "pandas"],
     settings=TEXT_SETTINGS,
     lossy={
-        "changed": "timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 "
-        "float64_beyond_float32 dates_beyond",
+        "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond",
         "refused": "json float64_into_int32 timestamp_into_int64",
     },
 )

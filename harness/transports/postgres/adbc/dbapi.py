@@ -64,7 +64,7 @@ def write_polars_ingest(connection, frame, table):
     requires=["pandas", "pyarrow", "adbc_driver_postgresql.dbapi"],
     lossy={
         "changed": "nan float64_beyond_float32 float32_nan timestamp_into_int64",
-        "refused": "decimals uint64 float64_into_decimal int32_into_text",
+        "refused": "null_decimal decimals uint64 float64_into_decimal int32_into_text",
     },
 )
 def write_pandas_ingest(connection, frame, table):

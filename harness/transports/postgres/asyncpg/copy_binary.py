@@ -181,7 +181,9 @@ async def _receive(connection, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["polars", "pyarrow", "numpy", "numba", "asyncpg"],
-    lossy={"refused": "decimals arrays enum json jsonb"},
+    lossy={
+        "refused": "null_decimal decimals arrays enum json jsonb",
+    },
 )
 async def read_polars_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.
@@ -204,7 +206,9 @@ async def read_polars_copy_binary(connection, table):
     path="COPY TO STDOUT (FORMAT binary)",
     payload="binary rows",
     requires=["pandas", "pyarrow", "numpy", "numba", "asyncpg"],
-    lossy={"refused": "far_dates decimals arrays enum json jsonb"},
+    lossy={
+        "refused": "null_decimal far_dates decimals arrays enum json jsonb",
+    },
 )
 async def read_pandas_copy_binary(connection, table):
     """Collect a binary COPY through a coroutine and decode its rows with loops that numba compiles, into Arrow columns.

@@ -49,7 +49,8 @@ async def write_polars_copy_binary(connection, frame, table):
     requires=["pandas", "asyncpg"],
     lossy={
         "changed": "dates timestamps timestamps_tz fraction_into_int32",
-        "refused": "nulls null_text first_10000_null int64_beside_null int32_into_text text_into_int32 text_into_date",
+        "refused": "nulls null_text null_instant first_10000_null int64_beside_null int32_into_text "
+        "text_into_int32 text_into_date",
     },
     published="asyncpg COPY FROM STDIN (FORMAT binary) from Pandas rows",
 )

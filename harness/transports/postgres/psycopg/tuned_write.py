@@ -193,7 +193,7 @@ def _of_pandas(frame, types):
         floats = types[name].name in ("float4", "float8") and column.dtype.kind == "f"
         try:
             columns.append(pa.array(column, from_pandas=not floats))
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise Unsupported(f'column "{name}": expected values of one type, found {column.dtype}: {error}') from None
     return pa.table(columns, list(frame.columns)).to_batches()
 

@@ -1,0 +1,55 @@
+"""What the reference client of ClickHouse brings of a person's query."""
+
+import datetime as dt
+
+import pytest
+
+from harness.datasets.own import data, reading
+from harness.lab.embedded import EmbeddedLab
+from harness.model import LabError
+from harness.systems.clickhouse import client
+from harness.systems.clickhouse.asked import as_brought
+
+LABEL = "CAST('a', 'Enum8(\\'a\\' = 7)')"
+
+
+def test_types_that_arrow_takes_for_numbers_come_as_they_are(embedded_lab: EmbeddedLab) -> None:
+    query = f"""
+        SELECT toDateTime('2024-03-31 02:30:00', 'UTC') AS `a"t`, CAST(NULL, 'Nullable(DateTime)') AS none,
+            {LABEL} AS label, toIPv4('1.2.3.4') AS ip, toLowCardinality('x') AS few,
+            toDateTime64(1, 3, 'UTC') AS fine, unhex('00FF') AS raw -- ;
+    """
+    opened = client.open_connection(embedded_lab.endpoints)
+    own = data.from_frame(reading.of_memory(client.select(opened, client.asked(opened, query))))
+    assert own.frame.to_dicts() == [
+        {
+            'a"t': dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC),
+            "none": None,
+            "label": "a",
+            "ip": "1.2.3.4",
+            "few": "x",
+            "fine": dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC),
+            "raw": b"\x00\xff",
+        }
+    ]
+
+
+def test_a_query_of_other_types_is_asked_as_it_is() -> None:
+    assert (
+        as_brought("SELECT 1 AS a;", [("a", "UInt8"), ("b", "Enum"), ("c", "Tuple(`x` DateTime64(3))")])
+        == "SELECT 1 AS a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "named"),
+    [
+        ("Array(DateTime)", "DateTime"),
+        ("Nullable(UInt256)", "UInt256"),
+        ("Map(String, Enum8('DateTime' = 1))", "Enum8"),
+        ("IntervalDay", "IntervalDay"),
+    ],
+)
+def test_what_has_no_form_is_refused_with_its_column(of: str, named: str) -> None:
+    with pytest.raises(LabError, match=f'column "a": a query brings {named} as another type; ask for toString of it'):
+        as_brought("SELECT a", [("a", of)])
