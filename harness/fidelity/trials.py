@@ -219,7 +219,7 @@ def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, fo
         module=entry.function.__module__,
         result=str(folder / "result.arrow"),
         stays=True,
-        table=of_system.empty(kind) if writes else of_system.loaded(kind),
+        table=of_system.emptied(kind, entry.id) if writes else of_system.loaded(kind),
         dataset=str(of_system.file(kind)),
         kinds=tables.kinds_of(kind.columns) if writes else tables.one(kind, entry.system).read_kinds,
         addresses=addresses(entry, exam.lab, exam.objects, exam.bucket),

@@ -32,6 +32,8 @@ class Witness:
         self.reference.greet()
         self._verdicts: dict[str, str] = {}
         self._made: set[str] = set()
+        self._kept: dict[str, tuple[str, str]] = {}  # tables of writes: their definitions, and marks of the server
+        self._writer = ""
         self._types = False  # whether those that tables need beside them are made
 
     def rows(self, kind: Kind) -> pl.DataFrame:
@@ -98,6 +100,25 @@ class Witness:
         self._make(kind, table)
         return table
 
+    def emptied(self, kind: Kind, writer: str) -> str:
+        """Return the name of a table of the kind's own that is empty for a write by this transport.
+
+        It is made once and then emptied, which costs a server a tenth. It is made anew where an earlier writer has
+        changed more than its rows, and where a killed process may still write to it.
+        """
+        if writer != self._writer:
+            marks = self.reference.ask(self._hostile.marks) if self._kept else {}
+            self._kept = {table: kept for table, kept in self._kept.items() if marks.get(table) == kept[1]}
+            self._writer = writer
+        table = kind.tables[1] if kind.tables else f"{_WRITTEN}_{kind.name}"
+        definition = self._held(kind).definition
+        if table in self._kept and self._kept[table][0] == definition:
+            self.reference.ask(self._hostile.clear, table)
+        else:
+            self._make(kind, table)
+            self._kept[table] = definition, self.reference.ask(self._hostile.marks)[table]
+        return table
+
     def fetch(self, kind: Kind, table: str) -> pl.DataFrame:
         """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
         of = self._held(kind)
@@ -106,12 +127,14 @@ class Witness:
 
     def settle(self) -> None:
         """End what a killed process has left on the server."""
+        self._kept.clear()
         self.reference.ask(self._client.settle)
 
     def forget(self) -> None:
         """Make everything anew after the server was restarted: tables in memory are empty then."""
         self.reference.close()
         self._verdicts.clear()
+        self._kept.clear()
 
     def close(self) -> None:
         """Drop all tables, then the types beside them."""
@@ -125,6 +148,7 @@ class Witness:
         if not self._types:
             self.reference.ask(self._hostile.make_types)
             self._types = True
+        self._kept.pop(table, None)
         self._made.add(table)  # perhaps in vain, and to be dropped all the same
         self.reference.ask(self._client.create, table, self._held(kind).definition)
 

@@ -269,6 +269,12 @@ class Hostile(Protocol):
     def drop_types(self, connection: Any) -> None:
         """Drop it again; all tables are gone."""
 
+    def clear(self, connection: Any, table: str) -> None:
+        """Take the few rows out of a table, at less cost than making it anew; wait for whoever still writes to it."""
+
+    def marks(self, connection: Any) -> dict[str, str]:
+        """Return a text of every table of the lab that changes when more of it is changed than its rows."""
+
 
 class Script(Protocol):
     """How a program that stands alone makes its table and asks a query: the module `script` of a room.

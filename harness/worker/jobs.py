@@ -52,14 +52,15 @@ def main(ahead: Sequence[str] = ()) -> None:
     if ahead:
         _get_ready(*ahead)
         _say(answers, READY)
-    stays, first = True, True
+    stays, imported = True, 0
     while stays:
         answer = _answer(jobs.get(), partial(_say, answers, CALLED), partial(_pause, answers, jobs))
         _say(answers, line(answer))
         stays = answer.stays
-        if stays and first:
+        if stays and len(sys.modules) > imported:
+            imported = len(sys.modules)
+            gc.collect()  # what is garbage now would stay, too
             gc.freeze()  # what was imported stays: looking at it again would take most of the time of a small job
-        first = False
     sys.stderr.flush()
     os._exit(0)
 

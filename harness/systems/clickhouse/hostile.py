@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own, column
 from harness.datasets.hostile.kinds import MOMENTS
+from harness.model import NAMESPACE
 from harness.systems.clickhouse.tables import column_type
-from harness.transports.clickhouse.sql import literal
+from harness.transports.clickhouse.sql import identifier, literal
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -69,3 +70,14 @@ def make_types(client: Client) -> None:
 
 def drop_types(client: Client) -> None:
     """Drop nothing."""
+
+
+def clear(client: Client, table: str) -> None:
+    """Truncate the table."""
+    client.command(f"TRUNCATE TABLE {NAMESPACE}.{identifier(table)}")
+
+
+def marks(client: Client) -> dict[str, str]:
+    """Return the definition of each table."""
+    select = f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{NAMESPACE}'"
+    return dict(client.query(select).result_rows)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own
+from harness.model import NAMESPACE
 from harness.systems.postgres import client
 from harness.systems.postgres.tables import column_type
+from harness.transports.postgres.sql import identifier
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
@@ -60,3 +62,22 @@ def make_types(connection: Connection) -> None:
 def drop_types(connection: Connection) -> None:
     """Drop it again; no table may use it any more."""
     client.drop_enum(connection, _ENUM)
+
+
+def clear(connection: Connection, table: str) -> None:
+    """Delete the rows: to truncate makes new files, which takes as long as a new table."""
+    full = identifier(table)
+    client.say(connection, "SET lock_timeout = '10s'")
+    client.say(connection, f"DO $do$ BEGIN LOCK TABLE {full} IN ACCESS EXCLUSIVE MODE; DELETE FROM {full}; END $do$")
+
+
+def marks(connection: Connection) -> dict[str, str]:
+    """Return, of each table, which versions of rows of the catalogue describe it, its columns and its indexes."""
+    of_columns = "(SELECT string_agg(a.xmin::text, ',' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid)"
+    of_indexes = "(SELECT string_agg(i.xmin::text, ',' ORDER BY i.indexrelid) FROM pg_index i WHERE i.indrelid = c.oid)"
+    found = client.query(
+        connection,
+        f"SELECT c.relname, concat_ws(';', c.oid, c.xmin, {of_columns}, {of_indexes}) FROM pg_class c "
+        f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND c.relkind = 'r'",
+    )
+    return dict(found)  # type: ignore[arg-type]
