@@ -56,7 +56,7 @@ from harness.lab import links
 from harness.lab.limits import Limits
 from harness.settings import Settings
 
-with links.opened(Settings(state_dir=Path(sys.argv[1])), print, with_wire=sys.argv[2] == "True") as made:
+with links.opened(Settings(state_dir=Path(sys.argv[1])), lambda line: None, with_wire=sys.argv[2] == "True") as made:
     made.measured(Limits(1, 100))
     print(made.over("//" + made.echo_address, Limits(1, 100))[2:], made.wire and made.wire.device, flush=True)
     time.sleep(60)
