@@ -42,7 +42,7 @@ _MOST_WAITING = 1 << 26  # bytes of a direction; more wait in the queue of the d
 _SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK: 50 us otherwise, by which a process is woken too late
 
 
-class Way:
+class Direction:
     """One direction of the wire."""
 
     def __init__(self, source: int, target: int, delay: mmap.mmap) -> None:
@@ -82,16 +82,18 @@ class Way:
                     raise
 
 
-def carry(ways: tuple[Way, Way]) -> None:
+def carry(directions: tuple[Direction, Direction]) -> None:
     """Carry packets, for ever."""
     while True:
-        dues = [due for way in ways if (due := way.next_due()) is not None]
+        dues = [due for direction in directions if (due := direction.next_due()) is not None]
         patience = max(0, min(dues) - time.monotonic_ns()) / 1e9 if dues else None
-        readable, _, _ = select.select([way.source for way in ways if way.has_room()], [], [], patience)
-        for way in ways:
-            if way.source in readable:
-                way.take()
-            way.give()
+        readable, _, _ = select.select(
+            [direction.source for direction in directions if direction.has_room()], [], [], patience
+        )
+        for direction in directions:
+            if direction.source in readable:
+                direction.take()
+            direction.give()
 
 
 def device(name: str) -> tuple[int, str]:
@@ -119,7 +121,7 @@ def main(folder: Path) -> None:
     with open(folder / DELAY, "r+b") as file:
         delay = mmap.mmap(file.fileno(), DELAY_BYTES)
     (folder / DEVICE).write_text(f"{name}\n")
-    carry((Way(here, there, delay), Way(there, here, delay)))
+    carry((Direction(here, there, delay), Direction(there, here, delay)))
 
 
 if __name__ == "__main__":

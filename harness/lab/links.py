@@ -85,7 +85,7 @@ class Links(ABC):
                 break
             found = self._together(found, self._measure(limits), limits)
         if off := found.off(limits, self.late_ms):
-            raise Off(f"expected a link with {off}, the best of {_TRIES} tries; end what else keeps the cores busy")
+            raise Off(f"expected a link with {off}, after {_TRIES} tries; end what else keeps the cores busy")
         return found
 
     def dead(self) -> bool:
@@ -136,7 +136,7 @@ class OverWire(Links):
         self.wire.limit(limits.mbit_per_s)
         self.wire.delay(0)
         with self.wire.at_the_other_end(partial(Caller, self.echo_address)) as caller:
-            plain = _round_trip(caller, Limits(0, 0), median)
+            plain = _round_trip(caller, Limits(0, 0))
             rates = _rates(caller, limits, plain)
             return Probe(self._delayed(caller, limits, plain), plain, *rates)
 
@@ -146,7 +146,7 @@ class OverWire(Links):
         for _ in range(1 if seen or not limits.rtt_ms else 2):
             delays = max(0.0, limits.rtt_ms - (median(seen) if seen else plain))  # of both directions
             self.wire.delay(delays / 2e3)
-            found = _round_trip(caller, limits, median)
+            found = _round_trip(caller, limits)
             seen.append(min(found - delays, _MOST_LATE_MS))
         return found
 
@@ -196,9 +196,9 @@ class OverToxiproxy(Links):
 
     def _measure(self, limits: Limits) -> Probe:
         with Caller(self._link(self.echo_address, Limits(0, 0))) as caller:
-            plain = _round_trip(caller, Limits(0, 0), min)
+            plain = _round_trip(caller, Limits(0, 0))
         with Caller(self._link(self.echo_address, limits)) as caller:
-            found = _round_trip(caller, limits, min)
+            found = _round_trip(caller, limits)
             return Probe(found, plain, *_rates(caller, limits, found))
 
     def _together(self, one: Probe, other: Probe, limits: Limits) -> Probe:
@@ -269,11 +269,11 @@ def _port(uri: str) -> int:
     return parts.port
 
 
-def _round_trip(caller: Caller, limits: Limits, typical: Callable[[list[float]], float]) -> float:
-    """Return the milliseconds of a round trip: of as many as a try has, the typical one."""
+def _round_trip(caller: Caller, limits: Limits) -> float:
+    """Return the milliseconds of a round trip: the shortest of a try, for nothing makes one too short."""
     fewest, most = _MESSAGES
     number = max(fewest, min(most, int(_MESSAGES_MS / (limits.rtt_ms or 1))))
-    return typical([caller.round_trip() for _ in range(number)]) * 1e3
+    return min(caller.round_trip() for _ in range(number)) * 1e3
 
 
 def _rates(caller: Caller, limits: Limits, rtt_ms: float) -> tuple[float, float]:

@@ -66,7 +66,7 @@ def test_a_client_that_goes_around_the_wire_is_an_error(made, embedded_lab):
 
 def test_a_link_that_is_off_leaves_the_run_for_another_time(made, embedded_lab, monkeypatch):
     def off(self: Links, limits: Limits) -> None:
-        raise Off(f"expected {limits.rtt_ms} ms, found 7")
+        raise Off(f"expected {limits.rtt_ms:g} ms, found 7")
 
     monkeypatch.setattr(Links, "measured", off)
     with pytest.raises(NotNow, match="expected 5 ms, found 7"):
@@ -90,7 +90,7 @@ def test_what_is_left_out_adds_and_limits_nothing():
 
 
 def test_a_link_that_cannot_be_made_here_is_unavailable_with_what_to_do(made, monkeypatch):
-    monkeypatch.setattr(made.links, "unavailable", lambda limits: f"not {limits.rtt_ms}: do this")
+    monkeypatch.setattr(made.links, "unavailable", lambda limits: f"not {limits.rtt_ms:g}: do this")
     assert made.unavailable(case(_CALL, **_LINK, rtt_ms=0.2)) == "not 0.2: do this"
     assert made.unavailable(case(_CALL)) is None
 
