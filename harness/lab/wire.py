@@ -37,8 +37,10 @@ _PATIENCE_SECONDS = 5.0
 _OVER_THE_WIRE, _NOT_OVER_IT = "10", "20"  # places of the rules of routing in the namespace, and a table of routes
 _QUEUED_PACKETS = "10000"  # at a device, before the carrier takes them: more than the windows of TCP let wait there
 # As tc-tbf(8) has it: the bytes that may go at once, two milliseconds of the rate, so that little of it is lost while a
-# core is busy (larger packets of the kernel's are cut, as they are for any network), and how long others may wait.
+# core is busy, and how long others may wait. TCP makes no packets that are larger than the former: those would be cut
+# into frames, of which each costs the carrier as much as a large one.
 _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES, _LATENCY = 250, 16_000, "50ms"
+_LARGEST_BYTES = 65_536  # of a packet
 _CONGESTION = ("congctl", "cubic")  # what Linux has from the start, whatever is set here: a link is the same everywhere
 _Answer = TypeVar("_Answer")
 
@@ -96,10 +98,16 @@ class Wire:
 
     def limit(self, mbit_per_s: int) -> None:
         """Let so many Mbit a second through in each direction, with all headers; 0: as many as there are."""
-        burst = str(max(mbit_per_s * _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES))
-        bucket = ["tbf", "rate", f"{mbit_per_s}mbit", "burst", burst, "latency", _LATENCY]
-        _run("tc", "qdisc", "replace", "dev", self.device, "root", *(bucket if mbit_per_s else ["pfifo"]))
-        self._run("tc", "qdisc", "replace", "dev", far(self.device), "root", *(bucket if mbit_per_s else ["pfifo"]))
+        burst = max(mbit_per_s * _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES)
+        queue = ["pfifo"]
+        if mbit_per_s:
+            queue = ["tbf", "rate", f"{mbit_per_s}mbit", "burst", str(burst), "latency", _LATENCY]
+        most = (
+            min(burst * 9 // 10, _LARGEST_BYTES) if mbit_per_s else _LARGEST_BYTES
+        )  # 1 in 10: headers of its segments
+        for run, device in ((_run, self.device), (self._run, far(self.device))):
+            run("ip", "link", "set", device, "gso_max_size", str(most))
+            run("tc", "qdisc", "replace", "dev", device, "root", *queue)
 
     def delay(self, seconds: float) -> None:
         """Hold packets back for so long in each direction, from now on."""
