@@ -42,7 +42,7 @@ _MOST_WAITING = 1 << 26  # bytes of a direction; more wait in the queue of the d
 _SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK: 50 us otherwise, by which a process is woken too late
 
 
-class Direction:
+class Lane:
     """One direction of the wire."""
 
     def __init__(self, source: int, target: int, delay: mmap.mmap) -> None:
@@ -82,18 +82,16 @@ class Direction:
                     raise
 
 
-def carry(directions: tuple[Direction, Direction]) -> None:
+def carry(lanes: tuple[Lane, Lane]) -> None:
     """Carry packets, for ever."""
     while True:
-        dues = [due for direction in directions if (due := direction.next_due()) is not None]
+        dues = [due for lane in lanes if (due := lane.next_due()) is not None]
         patience = max(0, min(dues) - time.monotonic_ns()) / 1e9 if dues else None
-        readable, _, _ = select.select(
-            [direction.source for direction in directions if direction.has_room()], [], [], patience
-        )
-        for direction in directions:
-            if direction.source in readable:
-                direction.take()
-            direction.give()
+        readable, _, _ = select.select([lane.source for lane in lanes if lane.has_room()], [], [], patience)
+        for lane in lanes:
+            if lane.source in readable:
+                lane.take()
+            lane.give()
 
 
 def device(name: str) -> tuple[int, str]:
@@ -121,7 +119,7 @@ def main(folder: Path) -> None:
     with open(folder / DELAY, "r+b") as file:
         delay = mmap.mmap(file.fileno(), DELAY_BYTES)
     (folder / DEVICE).write_text(f"{name}\n")
-    carry((Direction(here, there, delay), Direction(there, here, delay)))
+    carry((Lane(here, there, delay), Lane(there, here, delay)))
 
 
 if __name__ == "__main__":

@@ -140,9 +140,11 @@ def test_over_a_wire_bytes_wait_for_the_window_of_tcp_and_elsewhere_not(made: Li
     limits, number = Limits(20, 0), 400_000
     made.measured(limits)
     connect = partial(echo.Caller, made.over(f"//{made.echo_address}", limits).removeprefix("//"))
-    with at_the_far_end(made, connect) as caller:
-        seconds = caller.fetch(number)
-    trips = seconds * 1e3 / limits.rtt_ms
+    taken = []
+    for _ in range(3):  # new ones: nothing makes one too quick
+        with at_the_far_end(made, connect) as caller:
+            taken.append(caller.fetch(number))
+    trips = min(taken) * 1e3 / limits.rtt_ms
     assert 4 < trips < 8 if made.wire else trips < 3
 
 
