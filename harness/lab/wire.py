@@ -99,12 +99,10 @@ class Wire:
     def limit(self, mbit_per_s: int) -> None:
         """Let so many Mbit a second through in each direction, with all headers; 0: as many as there are."""
         burst = max(mbit_per_s * _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES)
-        queue = ["pfifo"]
+        queue, most = ["pfifo"], _LARGEST_BYTES
         if mbit_per_s:
             queue = ["tbf", "rate", f"{mbit_per_s}mbit", "burst", str(burst), "latency", _LATENCY]
-        most = (
-            min(burst * 9 // 10, _LARGEST_BYTES) if mbit_per_s else _LARGEST_BYTES
-        )  # 1 in 10: headers of its segments
+            most = min(burst * 9 // 10, _LARGEST_BYTES)  # the tenth is for the headers of its segments
         for run, device in ((_run, self.device), (self._run, far(self.device))):
             run("ip", "link", "set", device, "gso_max_size", str(most))
             run("tc", "qdisc", "replace", "dev", device, "root", *queue)
