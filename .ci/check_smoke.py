@@ -1,10 +1,10 @@
 """Check the newest run of a suite in results/: every case of the smoke size has a row, ok where it can run here.
 
 Usage: check_smoke.py SUITE. Only pg_parquet's transports cannot run without Docker, connectorx and inserts that the
-server collects not with the embedded ClickHouse, S3 and links not without programs compiled by Go, engines not where
-they are not installed, and the counters of the memory not where there are none; the matrix has the 56 transports of the
-article. What becomes of a transport whose worker is killed, or whose table is changed while it is read, is what those
-runs ask: they need a row alone.
+server collects not with the embedded ClickHouse, S3, and links where no wire can be laid, not without programs compiled
+by Go, engines not where they are not installed, and the counters of the memory not where there are none; the matrix has
+the 56 transports of the article. What becomes of a transport whose worker is killed, or whose table is changed while it
+is read, is what those runs ask: they need a row alone.
 """
 
 import sys
@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness import registry, settings
-from harness.lab import cluster, go_programs
+from harness.lab import cluster, go_programs, wire
 from harness.lab.packages import not_installed
 from harness.model import Case
 from harness.results import runs_csv
@@ -42,8 +42,14 @@ def status_of(case: Case) -> str:
     if "_async_insert" in case.transport.id:
         return "unsupported"  # its one query at a time leaves nothing to collect
     on_s3 = "s3" in str(case.parameters.get("storage")) or case.experiment.startswith("s3_")
-    lacking = "pg_parquet" in case.transport.needs or (no_s3 and on_s3) or (no_links and "rtt_ms" in case.parameters)
+    lacking = "pg_parquet" in case.transport.needs or (no_s3 and on_s3) or lacks_its_link(case)
     return "unavailable" if lacking else "ok"
+
+
+def lacks_its_link(case: Case) -> bool:
+    """Say whether there is neither a wire nor a toxiproxy that can make it."""
+    trip = float(case.parameters.get("rtt_ms", 0))
+    return "rtt_ms" in case.parameters and bool(wire.lacking()) and (no_links or trip % 1 > 0)
 
 
 expected = Counter(map(status_of, cases))

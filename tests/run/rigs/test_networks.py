@@ -11,7 +11,8 @@ import pytest
 
 from harness.lab import fronts, links
 from harness.lab.labs import Lab
-from harness.lab.links import Limits, Links, Off
+from harness.lab.limits import Limits, Off
+from harness.lab.links import Links
 from harness.model import LabError, Status
 from harness.results import runs_csv
 from harness.results.row import Row
@@ -44,12 +45,13 @@ def job(lab) -> DatabaseJob:
 def test_a_job_is_given_the_address_of_the_link_and_its_row_what_that_was_measured_to_be(made, embedded_lab):
     given = job(embedded_lab)
     linked = made.put(case(_CALL, **_LINK, rtt_ms=5), given)
-    assert urlsplit(linked.addresses.uri).port != urlsplit(given.addresses.uri).port
     assert urlsplit(linked.addresses.uri).password == urlsplit(given.addresses.uri).password
     found = made.after(case(_CALL, **_LINK, rtt_ms=5), {})
     assert 4.5 <= found["link_rtt_ms"] <= 5.9
     whole = bool(linked.namespace)
     assert found["link_is_whole"] == whole
+    assert (urlsplit(linked.addresses.uri).port == urlsplit(given.addresses.uri).port) == whole
+    assert ("link_cpu_seconds" in found) == whole
     assert made.put(case(_CALL), given) == given
     assert made.after(case(_CALL), {}) == {}
 
@@ -64,7 +66,7 @@ def test_a_client_that_goes_around_the_wire_is_an_error(made, embedded_lab):
 
 def test_a_link_that_is_off_leaves_the_run_for_another_time(made, embedded_lab, monkeypatch):
     def off(self: Links, limits: Limits) -> None:
-        raise Off(f"expected {limits.rtt_ms} ms, found 7")
+        raise Off(f"expected {limits.rtt_ms:g} ms, found 7")
 
     monkeypatch.setattr(Links, "measured", off)
     with pytest.raises(NotNow, match="expected 5 ms, found 7"):
@@ -73,17 +75,24 @@ def test_a_link_that_is_off_leaves_the_run_for_another_time(made, embedded_lab, 
 
 @pytest.mark.parametrize(
     "values",
-    [{"rtt_ms": 0.2}, {"rtt_ms": -1}, {"mbit_per_s": "fast"}],
+    [{"rtt_ms": "0.2"}, {"rtt_ms": -1}, {"mbit_per_s": 0.5}, {"mbit_per_s": "fast"}],
     ids=str,
 )
 def test_limits_that_no_link_here_can_have_are_refused(values):
-    with pytest.raises(LabError, match="expected rtt_ms and mbit_per_s in whole numbers"):
+    with pytest.raises(LabError, match="expected rtt_ms as a number and mbit_per_s as a whole one"):
         limits_of(case(_CALL, **_LINK | {"rtt_ms": 1} | values))
 
 
 def test_what_is_left_out_adds_and_limits_nothing():
     assert limits_of(case(_CALL, **_LINK)) == Limits(0, 0)
     assert limits_of(case(_CALL)) is None
+    assert limits_of(case(_CALL, **_LINK, rtt_ms=0.2)) == Limits(0.2, 0)
+
+
+def test_a_link_that_cannot_be_made_here_is_unavailable_with_what_to_do(made, monkeypatch):
+    monkeypatch.setattr(made.links, "unavailable", lambda limits: f"not {limits.rtt_ms:g}: do this")
+    assert made.unavailable(case(_CALL, **_LINK, rtt_ms=0.2)) == "not 0.2: do this"
+    assert made.unavailable(case(_CALL)) is None
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +127,7 @@ def test_tls_goes_over_the_link_of_its_case(with_fronts, embedded_lab):
         assert connection.pgconn.ssl_in_use
         started = time.perf_counter()
         connection.execute("SELECT 1")
-        assert time.perf_counter() - started > 0.005
+        assert time.perf_counter() - started > 0.0045
     found = with_fronts.after(one, {"sent_bytes": 1_000})
     assert found["tls_connections"] == 1
     assert found["link_rtt_ms"] > 4.5
@@ -231,8 +240,8 @@ def test_a_suite_over_links_says_in_each_row_what_they_were_and_counts_round_tri
     assert {str(row.status) for row in rows} == {"ok"}
     for row in rows:
         asked = float(row.parameters["rtt_ms"])
-        assert asked <= row.details["link_rtt_ms"] <= 1.1 * asked + 0.3 or not asked
-        assert row.seconds > asked / 1e3
+        assert asked * 0.9 <= row.details["link_rtt_ms"] <= 1.1 * asked + 0.2 or not asked
+        assert row.seconds > 0.9 * asked / 1e3
     assert "Round trips" in report
 
 

@@ -1,0 +1,77 @@
+"""What is asked of a link, what one was measured to be, and whether that is the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.model import LabError
+
+TOLERANCE = 0.1  # of what was asked
+
+
+class Off(LabError):
+    """A link is not what was asked for: its text says what was asked and what was found."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The round trip of a link and its rate in each direction; 0 adds nothing, and limits nothing."""
+
+    rtt_ms: float
+    mbit_per_s: int
+
+    @property
+    def name(self) -> str:
+        """What a link is called in toxiproxy, and in messages."""
+        return f"{self.rtt_ms:g} ms, {self.mbit_per_s or 'unlimited'} Mbit/s"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a link was measured to be: its round trip and that of one that adds nothing, and its rates to and fro."""
+
+    rtt_ms: float
+    plain_rtt_ms: float
+    mbit_per_s_sent: float
+    mbit_per_s_received: float
+
+    def off(self, asked: Limits, late_ms: float) -> str:
+        """Say what is further from what was asked than TOLERANCE; nothing where all is as asked.
+
+        The round trip may also be longer by `late_ms`.
+        """
+        wrong = []
+        most = (1 + TOLERANCE) * asked.rtt_ms + late_ms
+        if asked.rtt_ms and not (1 - TOLERANCE) * asked.rtt_ms <= self.rtt_ms <= most:
+            wrong.append(f"a round trip of {asked.rtt_ms:g} ms, found {self.rtt_ms:.2f}")
+        for way, rate in (("sent", self.mbit_per_s_sent), ("received", self.mbit_per_s_received)):
+            if asked.mbit_per_s and abs(rate / asked.mbit_per_s - 1) > TOLERANCE:
+                wrong.append(f"{asked.mbit_per_s} Mbit/s {way}, found {rate:,.0f}")
+        return "; ".join(wrong)
+
+    def and_again(self, other: Probe, asked: Limits) -> Probe:
+        """Return what two tries say together: of each figure the one nearest to what was asked.
+
+        Where nothing was asked, the shortest round trip and the largest rate: a busy core makes a link slow now and
+        then, and shows nothing of it.
+        """
+
+        def nearest(*rates: float) -> float:
+            return min(rates, key=lambda rate: abs(rate - asked.mbit_per_s)) if asked.mbit_per_s else max(rates)
+
+        return Probe(
+            min(self.rtt_ms, other.rtt_ms, key=lambda found: abs(found - asked.rtt_ms)),
+            min(self.plain_rtt_ms, other.plain_rtt_ms),
+            nearest(self.mbit_per_s_sent, other.mbit_per_s_sent),
+            nearest(self.mbit_per_s_received, other.mbit_per_s_received),
+        )
+
+    @property
+    def details(self) -> dict[str, int | float]:
+        """The figures by the names that they have in the results."""
+        return {
+            "link_rtt_ms": round(self.rtt_ms, 3),
+            "link_plain_rtt_ms": round(self.plain_rtt_ms, 3),
+            "link_mbit_per_s_sent": round(self.mbit_per_s_sent, 1),
+            "link_mbit_per_s_received": round(self.mbit_per_s_received, 1),
+        }
