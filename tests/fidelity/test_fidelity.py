@@ -193,6 +193,48 @@ def test_no_table_stays_in_the_database(made_up: Examination) -> None:
         assert direct.execute(left).fetchone() == (0,)
 
 
+CHANGING = """
+@contextmanager
+def connect(uri):
+    import psycopg
+    with psycopg.connect(uri, autocommit=True) as connection:
+        yield connection
+
+@transport("write", frame="polars", path="", payload="", requires=["polars"])
+def write_a_changing(connection, frame, table):
+    connection.execute(f"ALTER TABLE {table} ALTER COLUMN text_value TYPE varchar(1)")
+
+@transport("write", frame="polars", path="", payload="", requires=["polars"])
+def write_b_again(connection, frame, table):
+    assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+    for row in frame.to_dicts():
+        names, marks = ", ".join(row), ", ".join(["%s"] * len(row))
+        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
+
+@transport("write", frame="polars", path="", payload="", requires=["polars"])
+def write_c_nothing(connection, frame, table):
+    pass
+"""
+
+
+def test_a_table_is_empty_and_as_it_was_made_whatever_an_earlier_transport_left(
+    tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = MadeUp(tmp_path / "made", up=CHANGING)
+    made.join(monkeypatch)
+    names = ("a_changing", "b_again", "c_nothing")
+    chosen = [replace(registry.one(f"made.up.write_{name}"), system="postgres", endpoint="postgres") for name in names]
+    kinds = [KINDS["one_row"], KINDS["spaces"]]
+    exam = Examination(
+        lab_of_tests, labs.check(lab_of_tests), "none", "", chosen, kinds=kinds, command=made.command, time_limit=20.0
+    )
+    findings = trials.examine(exam)
+    assert [(finding.kind, finding.fate) for finding in findings] == [
+        (kind.name, fate) for fate in (Fate.CHANGED, Fate.EXACT, Fate.CHANGED) for kind in kinds
+    ], findings
+    assert findings[4].detail == "expected 1 rows, found 0"
+
+
 def test_a_server_that_can_hold_no_such_value_makes_a_refusal_right(made_up: Examination) -> None:
     (entry,) = made_up.chosen
     finding = trials._wanted(entry, KINDS["nul_character"])

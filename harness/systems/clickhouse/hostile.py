@@ -79,5 +79,7 @@ def clear(client: Client, table: str) -> None:
 
 def marks(client: Client) -> dict[str, str]:
     """Return the definition of each table."""
-    select = f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{NAMESPACE}'"
+    select = (
+        f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{NAMESPACE}'"
+    )
     return dict(client.query(select).result_rows)
