@@ -15,7 +15,8 @@ from harness.systems.system import System
 
 _END_SECONDS = 10.0
 _LOOK_SECONDS = 0.5  # between two looks at the memory of processes: one takes some milliseconds a process
-_KILL_SECONDS = 0.0005
+_AWAIT_SECONDS = 0.02  # between two looks for the first connection: an engine that starts needs the cores itself
+_KILL_SECONDS = 0.0005  # between two looks from then on
 _CHANGE_SECONDS = 0.05
 # What of an engine's processes drives and works not, by a word of its command line: to kill it would end the program.
 _DRIVERS = ("org.apache.spark.deploy.SparkSubmit",)
@@ -73,7 +74,7 @@ class Killing(Beside):
     """
 
     def __init__(self, system: System, endpoints: dict[str, str], mark: str, moment: str) -> None:
-        super().__init__(_KILL_SECONDS, system.client.open_connection(endpoints))
+        super().__init__(_AWAIT_SECONDS, system.client.open_connection(endpoints))
         self._moment, self.killed = moment, 0
         self._told: list[int] = []  # who has committed and read the answer
         self._connections = Connections(mark, system.ports(endpoints), _DRIVERS)
@@ -81,6 +82,10 @@ class Killing(Beside):
 
     def step(self) -> bool:
         opened = self._connections.now()
+        if opened:
+            self._seconds = _KILL_SECONDS
+        elif self._seconds == _AWAIT_SECONDS:
+            return False  # nobody can have written yet
         stopped = {one.pid for one in opened} if self._moment == "after" else set()
         for pid in stopped:
             _sent(pid, signal.SIGSTOP)

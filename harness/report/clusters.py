@@ -1,11 +1,11 @@
 """How far more workers help: a model of the work of a row, checked against the runs it was not made from.
 
-The model is the asymptotic bounds of operational analysis (Denning & Buzen, "The Operational Analysis of Queueing
-Network Models", ACM Computing Surveys 10(3), 1978; Lazowska, Zahorjan, Graham & Sevcik, "Quantitative System
-Performance", 1984, chapter 5): N workers that need `wall` seconds for a row move at most N / wall rows a second, and
-nothing moves more than the resource with the most work of a row lets through. What a row costs comes from the runs with
-the fewest workers alone, so that those with more workers check what it predicts. It is an upper end: nobody waits for
-anybody before a resource is full. docs/methodology.md, Scaling, says what it leaves out.
+The model is that of the machine repairmen, a closed queue (Feller, "An Introduction to Probability Theory", volume 1,
+XVII.7; Lazowska, Zahorjan, Graham & Sevcik, "Quantitative System Performance", 1984): N workers of which each, alone,
+needs `wall` seconds for a row, and the server's process for each of them, wait for one another at the cores. Nothing
+moves more than the resource with the most work of a row lets through (Denning & Buzen, ACM Computing Surveys 10(3),
+1978). What a row costs comes from the runs with the fewest workers alone, so that those with more workers check what
+the model predicts: none of its numbers is fitted. docs/methodology.md, Scaling, says what it leaves out.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from harness.report.summary import Summary
 
 LINK_BYTES_PER_S = 10e9 / 8  # of the network between those machines and the server's: 10 Gbit/s
 _ROUNDING = 1e-9  # of a worker
+_HALVINGS = 60  # of an interval: to the last bit of a float
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,16 @@ class Work:
 
 @dataclass(frozen=True)
 class Cap:
-    """A resource, and the rows a second that it lets through whoever asks."""
+    """A resource, and the rows a second that it lets through whoever asks.
+
+    At `cores`, of which `of_a_worker` processes need one, they wait for one another before all are busy. Other
+    resources have none: they are an end and no more.
+    """
 
     name: str
     rate: float
+    cores: int = 0
+    of_a_worker: int = 1
 
 
 @dataclass(frozen=True)
@@ -77,11 +84,11 @@ class Scaling:
 
     def predicted(self, workers: int) -> float:
         """Return the rate with so many workers on this machine."""
-        return min([workers / self.work.wall, *(cap.rate for cap in self.here)])
+        return _rate(workers, self.work, self.base, self.here)
 
     def extrapolated(self, workers: int) -> float:
         """Return the rate with so many workers on machines of their own: of no run, but of the model alone."""
-        return min([workers / self.work.wall, *(cap.rate for cap in self.elsewhere)])
+        return _rate(workers, self.work, self.base, self.elsewhere)
 
     def server_cores(self, workers: int) -> float | None:
         """Return how many cores of a server so many workers keep busy if nothing else ends it; None if not known."""
@@ -96,6 +103,43 @@ class Scaling:
         """Return where one more worker stops helping; None where no resource is known that would be full."""
         first = min(caps, key=attrgetter("rate"), default=None)
         return None if first is None else End(max(1, math.ceil(first.rate * self.work.wall - _ROUNDING)), first)
+
+
+def _rate(workers: int, work: Work, base: int, caps: Sequence[Cap]) -> float:
+    """Return the rows a second of so many workers, where nobody is faster than the caps let through."""
+    cores = next((cap for cap in caps if cap.cores), None)
+    alone = workers / work.wall if cores is None else _queued(workers, _away(work.wall, base, cores), cores)
+    return min([alone, *(cap.rate for cap in caps)])
+
+
+def _queued(workers: int, away: float, cores: Cap) -> float:
+    """Return the rows a second of workers whose processes are `away` seconds for a row, and then need a core.
+
+    In the balance of the machine repairmen as many processes go to the cores as leave them; `found` are the shares of
+    time (as logarithms, to a constant) in which so many are there.
+    """
+    processes, work = cores.of_a_worker * workers, cores.cores / cores.rate / cores.of_a_worker
+    if not away:
+        return min(processes, cores.cores) / work / cores.of_a_worker
+    found = [0.0]
+    for there in range(1, processes + 1):
+        coming, leaving = (processes - there + 1) / away, min(there, cores.cores) / work
+        found.append(found[-1] + math.log(coming / leaving))
+    shares = [math.exp(share - max(found)) for share in found]
+    busy = sum(min(there, cores.cores) * share for there, share in enumerate(shares)) / sum(shares)
+    return busy / work / cores.of_a_worker
+
+
+def _away(wall: float, base: int, cores: Cap) -> float:
+    """Return how long a process needs no core for a row, so that `base` workers need `wall` seconds of each for one."""
+    least, most = 0.0, wall
+    for _ in range(_HALVINGS):
+        middle = (least + most) / 2
+        if _queued(base, middle, cores) > base / wall:
+            least = middle
+        else:
+            most = middle
+    return least
 
 
 def scalings(summaries: Sequence[Summary], cores: int | None) -> list[Scaling]:
@@ -127,8 +171,10 @@ def _scaling(curve: Mapping[int, Summary], base: int, work: Work, bound: Summary
         soft.append(Cap("the server's limit", bound.rows / bound.took))
     soft = [cap for cap in soft if cap.rate > fastest]
     shared = [one for one in (work.client, work.server) if one]
-    here = [*([Cap(_cores(cores, "this machine"), cores / sum(shared))] if shared else []), *soft]
-    elsewhere = [*([Cap(_cores(cores, "the server"), cores / work.server)] if work.server else []), *soft]
+    # Here the worker's process and the server's for it need a core, elsewhere that of the server alone.
+    ours, theirs = (_cores(cores, of) for of in ("this machine", "the server"))
+    here = [*([Cap(ours, cores / sum(shared), cores, len(shared))] if shared else []), *soft]
+    elsewhere = [*([Cap(theirs, cores / work.server, cores)] if work.server else []), *soft]
     if work.wire:
         elsewhere.append(Cap("a network of 10 Gbit/s", LINK_BYTES_PER_S / work.wire))
     case = curve[base]

@@ -17,8 +17,8 @@ _MICRO = 1e6
 _HERE = (
     "µs a row: CPU time of the driver and its workers, and of the server (empty: not known); predicted: what the runs "
     "with the fewest workers say of more, in brackets how far that is from the measured rate",
-    "the prediction is an upper end: the least of N / seconds a row of one worker, the cores / CPU seconds a row, and "
-    "the limits named (docs/methodology.md, Scaling)",
+    "the prediction: N workers and the server's processes for them, who wait for one another at the cores, and the "
+    "limits named; none of its numbers is fitted (docs/methodology.md, Scaling)",
 )
 _ELSEWHERE = (
     "no run stands behind these figures: each worker has a core of another machine, and the server one like this "

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from harness.check import sums, unloaded
 from harness.check.sums import Sums
 from harness.datasets.specification import PLAIN
@@ -26,12 +28,15 @@ from harness.run.rigs.databases import DatabaseRig
 from harness.run.rigs.rig import LIMIT, Checked, Order, Rig
 from harness.settings import Settings
 from harness.systems import SYSTEMS
-from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
+from harness.worker.contracts.databases import WARMUP_ROWS, DatabaseAnswer, DatabaseJob
 from harness.worker.messages import Numbers
 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
 _MORE: dict[str, tuple[str, ...]] = {"kill": ("before", "after"), "change": ("during",)}  # and their values
 PARAMETERS = frozenset({"rows", "workers", "profile", LIMIT, *_MORE})
+# Of a run that is not timed: JVMs compile fast and not well, which takes an engine half of the CPU time of its start.
+_OF_THE_KILLED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+WARMUP_PARTS = 8  # of an engine's warm-up load
 _PARTS = (Operation.LOAD, Operation.UNLOAD)
 
 
@@ -105,7 +110,8 @@ class ClusterRig(DatabaseRig):
             beside.looking = Looking(beside.mark)
         system = SYSTEMS.get(entry.system)
         if system and (moment := case.parameters.get("kill")):
-            job = replace(job, warmup_table="")  # nobody is to be killed in it
+            # Nobody is to be killed in a warm-up.
+            job = replace(job, warmup_table="", environment=_OF_THE_KILLED)
             beside.killing = Killing(system, self.lab.endpoints, beside.mark, str(moment))
         if system and "change" in case.parameters:
             what = (job.table, job.warmup_table, self._of(case).spec.month)
@@ -119,7 +125,8 @@ class ClusterRig(DatabaseRig):
             if "kill" in case.parameters:  # a key would refuse the rows that somebody repeats, which is what is asked
                 profile = SYSTEMS[entry.system].meanwhile.PROFILE
             table, warmup_table = tables.for_write(entry.system, profile)
-            return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=tables.warmup.path)
+            warmup = self._divided(tables.warmup.path) if entry.engine else tables.warmup.path
+            return replace(job, table=table, warmup_table=warmup_table, warmup_dataset=warmup)
         if entry.operation is not Operation.UNLOAD:
             return super()._with_tables(case, job)
         changing = "change" in case.parameters
@@ -134,6 +141,13 @@ class ClusterRig(DatabaseRig):
             destination=str(folders[0]),
             warmup_destination=str(folders[1]),
         )
+
+    def _divided(self, path: str) -> str:
+        """Write a file again in more row groups than there are workers: each is to be warm."""
+        divided = self.unloaded / "warmup.parquet"
+        divided.parent.mkdir(parents=True)
+        pq.write_table(pq.read_table(path), divided, row_group_size=WARMUP_ROWS // WARMUP_PARTS)
+        return str(divided)
 
     def check(self, case: Case, job: DatabaseJob, answer: DatabaseAnswer) -> Checked:
         """Compare the sums of what was loaded or unloaded with those of the dataset."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own, column
 from harness.datasets.hostile.kinds import MOMENTS
@@ -82,4 +82,5 @@ def marks(client: Client) -> dict[str, str]:
     select = (
         f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{NAMESPACE}'"
     )
-    return dict(client.query(select).result_rows)
+    found: Any = client.query(select).result_rows
+    return dict(found)

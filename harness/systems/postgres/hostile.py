@@ -80,4 +80,4 @@ def marks(connection: Connection) -> dict[str, str]:
         f"SELECT c.relname, concat_ws(';', c.oid, c.xmin, {of_columns}, {of_indexes}) FROM pg_class c "
         f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND c.relkind = 'r'",
     )
-    return dict(found)  # type: ignore[arg-type]
+    return dict(found)

@@ -88,14 +88,17 @@ def one_moment(uri):
         yield snapshot
 
 
-def part_queries(uri, table, pages=2_000):
-    """Return queries that together read a table, each so many of its pages (8 kB); the last one has no end."""
+def part_queries(uri, table, pages=2_000, least=8):
+    """Return queries that together read a table, each so many of its pages (8 kB); the last one has no end.
+
+    A small table is in parts as well, as many as `least`, that each of some workers has one.
+    """
     import psycopg
 
     with psycopg.connect(uri, autocommit=True) as connection:
         asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
         [(found,)] = connection.execute(asked, [identifier(table)]).fetchall()
-    return page_ranges(table, found, max(1, -(-found // pages)))
+    return page_ranges(table, found, max(1, min(found, least), -(-found // pages)))
 
 
 def read_part(uri, query, snapshot, destination, name):

@@ -46,6 +46,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
     one of memory, of all that follows the imports. `namespace` is the file of the network namespace to connect from,
     `certificate` that of the one certificate which is trusted over TLS (none: those of this machine).
     `clients` are workers that share it (0: nobody does), of which each that writes has its own one of `slices`.
+    `environment` are variables for what it starts.
     """
 
     contract = "databases"
@@ -65,6 +66,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
     certificate: str = ""
     clients: int = 0
     slices: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
     def shared(self) -> list["DatabaseJob"]:
         """See `Job`; each leaves what it reads at a place of its own."""
@@ -125,6 +127,7 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
 
 def _settle_in(job: DatabaseJob) -> None:
     """Give this process the limits and the surroundings of a job."""
+    os.environ.update(job.environment)
     if job.limit:
         memory_limit.enter(job.limit)
     if job.namespace:
