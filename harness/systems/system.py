@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.datasets.hostile.kind import Own
     from harness.datasets.specification import Specification
     from harness.embedded.service import Files, Service
-    from harness.machine.connections import Connection
+    from harness.systems.changing import Meanwhile
     from harness.systems.settings_of_server import SettingsOfServer
 
 # Modules that a room may be without, and what then cannot be done.
@@ -102,7 +102,7 @@ class System:
     @property
     def meanwhile(self) -> Meanwhile:
         """What others do to a table while a transport is at it."""
-        return cast(Meanwhile, self._module("meanwhile"))
+        return cast("Meanwhile", self._module("meanwhile"))
 
     @property
     def sql(self) -> Sql:
@@ -219,34 +219,6 @@ class SumsOfTables(Protocol):
 
     def sums(self, connection: Any, table: str, kinds: Mapping[str, str]) -> Sums:
         """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a kind without any."""
-
-
-class Watch(Protocol):
-    """Who writes to the lab's namespace, as far as the server tells."""
-
-    def look(self, opened: Sequence[Connection]) -> tuple[list[int], list[int]]:
-        """Return the processes that have written and not committed, and those that have just committed.
-
-        `opened` are the connections to the server that processes of interest have.
-        """
-
-
-class Meanwhile(Protocol):
-    """What happens to a table while a transport is at it: the module `meanwhile` of a room.
-
-    `PROFILE` is the form of a table that takes rows which come again.
-    """
-
-    PROFILE: str
-
-    def watch(self, connection: Any) -> Watch:
-        """Begin to watch who writes and who has committed."""
-
-    def change(self, connection: Any, table: str, warmup: str, month: str, step: int) -> None:
-        """Add all rows of the first (`step` is even) or the last month of the small table `warmup`, at once.
-
-        `month` is the column of dates. Who reads as of one moment sees all of it or nothing.
-        """
 
 
 class Hostile(Protocol):

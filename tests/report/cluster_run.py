@@ -52,6 +52,7 @@ PICTURES = (
 )
 STREAMS = {"postgres.psycopg.load_copy": 118_000, "postgres.adbc.load_ingest": 134_000}
 BOUND = "postgres.asyncpg.write_insert_select"
+PARTS = "postgres.dask.load_copy_parts"
 # Of a row, in microseconds: one worker's wall time, and CPU time of driver, workers and server.
 WORK = {
     "postgres.dask.load_to_sql": (95.0, 1.5, 78.0, 14.0),
@@ -163,3 +164,8 @@ def endings():
 
 
 ROWS = [*workers(), *stream(), *endings()]
+
+
+def curve(*seconds, transport=PARTS, **more):
+    """Runs of 1, 2 and 4 workers of so many microseconds a row."""
+    return [of_engine(transport, number, wall, **more) for number, wall in zip((1, 2, 4), seconds, strict=False)]
