@@ -53,7 +53,7 @@ def _crossings() -> Iterator[str]:
         return
     suite, run, summaries = reference.of(CROSSINGS)
     yield _filled(f"With fewer rows others win ([the report](results/reference/{CROSSINGS}/report.md)):")
-    yield "".join(map(_filled, crossing_lines(curves(suite, run.rows, summaries), summaries)))
+    yield "".join(map(_item, crossing_lines(curves(suite, run.rows, summaries), summaries)))
 
 
 def crossing_lines(found: Curves, summaries: Sequence[Summary]) -> list[str]:
@@ -130,6 +130,10 @@ def _remarks(environment: Facts) -> Iterator[str]:
     if environment["lab"] == "embedded":
         ran = (system for name, system in SYSTEMS.items() if name in environment["servers"])
         yield from (system.embedded for system in ran if system.embedded)
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _filled(text: str) -> str:

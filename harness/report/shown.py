@@ -16,9 +16,9 @@ def sentences(suite: Suite, rows: Sequence[Row], summaries: Sequence[Summary], c
     """Return the sentences of "What this run shows"; `cores` are those of its machine, None where nobody says."""
     return [
         *control.said(summaries),
+        *crossing_tables.said(crossing_tables.curves(suite, rows, summaries)),
         *conclusions(rows, suite.comparisons),
         *grids.said(suite, rows),
-        *crossing_tables.said(crossing_tables.curves(suite, rows, summaries)),
         *scaling_tables.said(clusters.scalings(summaries, cores)),
     ]
 
