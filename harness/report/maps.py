@@ -37,6 +37,8 @@ def _table(title: str, found: WinnersMap) -> TextTable:
         if cell and cell.shown
     )
     notes = ["the fastest transport of each cell, and its median; set off: it is shown to be faster than all others"]
+    if any(cell and cell.alone for line in found.cells for cell in line):
+        notes.append("alone: no other transport there is exact, so that nothing shows how fast it is")
     if any(cell and (cell.unsure or cell.absent) for line in found.cells for cell in line):
         notes.append(f"{UNSURE} fewer than 3 runs, or the fastest of a cell beside has no figure there")
     return TextTable(

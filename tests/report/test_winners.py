@@ -57,12 +57,20 @@ def test_a_cell_fades_where_no_difference_is_shown_and_where_there_are_too_few_r
     assert (cell.shown, cell.figure, cell.alike) == (False, "1.08 ms ?", ())
 
 
+def test_who_is_alone_in_a_cell_is_not_shown_to_be_faster_than_anybody():
+    (cell,) = map_of(MAP, runs(STRONG, line(0.021, 2e-6, SIZES[:1]))).cells[0]
+    assert (cell.alone, cell.shown, cell.figure.endswith("s, alone")) == (True, False, True)
+    others = runs(QUICK, line(0.001, 1e-6, SIZES[:1])) + runs(STRONG, line(0.021, 2e-6, SIZES[:1]))
+    (cell,) = map_of(MAP, others).cells[0]
+    assert (cell.alone, cell.shown) == (False, True)
+
+
 def test_a_cell_where_its_neighbours_winner_has_no_figure_is_not_sure():
     small, large = SIZES[:3], SIZES[3:]
     rows = runs(QUICK, line(0.001, 1e-6, small)) + runs(STRONG, line(0.021, 2e-6, SIZES))
     cells = map_of(MAP, rows).cells[0]
     assert [cell.shown for cell in cells] == [True, True, True, False]
-    assert (cells[3].absent, cells[3].figure) == ((QUICK,), "2.02 s ?")
+    assert (cells[3].absent, cells[3].figure) == ((QUICK,), "2.02 s, alone ?")
     assert cells[3].says.endswith(f"no figure here, and the fastest beside: {QUICK}")
     below = runs("postgres.x.read_polars_y", line(1, 0, large))  # of another direction, which does not count
     assert [cell and cell.absent for cell in map_of(MAP, rows + below).cells[1]] == [None, None, None, ()]

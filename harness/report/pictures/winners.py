@@ -40,6 +40,7 @@ class WinnerCell:
 
     `unsure` says that there were fewer than three runs: the median alone tells who is the fastest. `absent` are those
     who are the fastest in a cell beside it, of the same direction, and have no figure here; `ran` are all who have one.
+    `alone` says that no other transport is exact: then nothing shows that this one is fast.
     """
 
     fastest: Summary | None
@@ -48,11 +49,12 @@ class WinnerCell:
     says: str
     ran: frozenset[str]
     absent: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def shown(self) -> bool:
         """Whether the fastest is shown to be faster than all others."""
-        return self.fastest is not None and not (self.alike or self.unsure or self.absent)
+        return self.fastest is not None and not (self.alike or self.unsure or self.absent or self.alone)
 
     @property
     def name(self) -> str:
@@ -65,6 +67,7 @@ class WinnerCell:
         if self.fastest is None:
             return ""
         others = f", or {len(self.alike)} other{'s' if len(self.alike) > 1 else ''}" if self.alike else ""
+        others += ", alone" if self.alone else ""
         return f"{text(self.fastest.took, 's')}{others}{f' {UNSURE}' if self.unsure or self.absent else ''}"
 
 
@@ -135,7 +138,7 @@ def _cell(picture: Picture, cases: Sequence[Summary], where: str) -> WinnerCell 
     unsure = any(case.interval is None for case in leading)
     alike = tuple(case for case in leading if case is not exact[0])
     ran = frozenset(case.transport for case in cases)
-    return WinnerCell(exact[0] if exact else None, alike, unsure, "\n".join(lines), ran)
+    return WinnerCell(exact[0] if exact else None, alike, unsure, "\n".join(lines), ran, alone=len(exact) == 1)
 
 
 def _require_a_contest(picture: Picture, cases: Sequence[Summary], where: str) -> None:

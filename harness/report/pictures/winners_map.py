@@ -22,7 +22,7 @@ _COLOURS = style.COLOURS[:-1]  # but black, whose lighter shade is grey
 _DASH = (0, (3, 2))
 WINNER = "each cell names the fastest transport whose values came back exact, and its median"
 SHOWN = "shown to be faster than all others"
-FADED = "faded: not shown to be faster than others; ?: too few runs, or the fastest beside has no figure here"
+FADED = "faded: not shown to be faster; alone: no other is exact; ?: few runs, or a gap beside"
 
 
 def draw_map(picture: Picture, second: str, found: WinnersMap) -> Sheet:
@@ -67,8 +67,17 @@ def _text(cell: WinnerCell | None, room: float) -> str:
 
 
 def _in_words(name: str, room: float) -> str:
-    """Return a name in lines; an id, which may be longer than a column is wide, also between its words."""
-    return in_lines(name.replace("_", "_ "), room).replace("_ ", "_")
+    """Return a name in lines; one that is longer than a column is wide also between the words of an id, and in them."""
+    words = [part for word in name.replace("_", "_ ").split() for part in _narrow(word, room + 5 * MARGIN)]
+    return in_lines(" ".join(words), room).replace("_ ", "_")
+
+
+def _narrow(word: str, room: float) -> list[str]:
+    """Return a word in pieces that a column has room for."""
+    size = len(word)
+    while size > 1 and width(word[:size], style.SMALL) > room:
+        size -= 1
+    return [word] if size == len(word) else [word[:size], *_narrow(word[size:], room)]
 
 
 def _legend(found: WinnersMap) -> list[Entry]:
