@@ -52,7 +52,7 @@ def _crossings() -> Iterator[str]:
     if not (ROOT / "results" / "reference" / CROSSINGS).is_dir():
         return
     suite, run, summaries = reference.of(CROSSINGS)
-    yield _filled(f"With fewer rows others win ([the report](results/reference/{CROSSINGS}/report.md)):")
+    yield _filled(f"With fewer rows [others win](results/reference/{CROSSINGS}/report.md):")
     yield "".join(map(_item, crossing_lines(curves(suite, run.rows, summaries), summaries)))
 
 

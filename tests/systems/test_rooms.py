@@ -13,7 +13,7 @@ from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.service import Files, Service
 from harness.model import LabError
 from harness.settings import ROOT
-from harness.systems import SYSTEMS, settings_of_server, system
+from harness.systems import SYSTEMS, changing, settings_of_server, system
 from tests.every import every
 
 PARTS: dict[str, type] = {
@@ -24,7 +24,7 @@ PARTS: dict[str, type] = {
     "folder": system.Folder,
     "script": system.Script,
     "sums": system.SumsOfTables,
-    "meanwhile": system.Meanwhile,
+    "meanwhile": changing.Meanwhile,
     "settings": settings_of_server.SettingsOfServer,
 }
 
