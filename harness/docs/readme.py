@@ -53,7 +53,7 @@ def _crossings() -> Iterator[str]:
         return
     suite, run, summaries = reference.of(CROSSINGS)
     yield _filled(f"With fewer rows [others win](results/reference/{CROSSINGS}/report.md):")
-    yield "".join(map(_item, crossing_lines(curves(suite, run.rows, summaries), summaries)))
+    yield "".join(_filled(line, "  ") for line in crossing_lines(curves(suite, run.rows, summaries), summaries))
 
 
 def crossing_lines(found: Curves, summaries: Sequence[Summary]) -> list[str]:
@@ -132,9 +132,6 @@ def _remarks(environment: Facts) -> Iterator[str]:
         yield from (system.embedded for system in ran if system.embedded)
 
 
-def _item(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
+def _filled(text: str, indent: str = "") -> str:
+    """Return a text in lines of README's width, all but the first one indented."""
+    return textwrap.fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) + "\n"
