@@ -96,7 +96,7 @@ def _kinds(names: str) -> list[Kind]:
 
 @contextmanager
 def opened(
-    settings: Settings, lab_kind: str, pattern: str, kinds: str, say: Callable[[str], None]
+    settings: Settings, lab_name: str, pattern: str, kinds: str, say: Callable[[str], None]
 ) -> Iterator[Examination]:
     """Bring up a lab, alone on this machine, for the transports that match and these kinds of values.
 
@@ -108,7 +108,7 @@ def opened(
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.lock_folder, run_id))
         scratch.remove_left()
-        lab = stack.enter_context(labs.OPENED[lab_kind](settings))
+        lab = stack.enter_context(labs.OPENED[lab_name](settings))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, run_id))
         used = any("s3" in entry.needs for entry in chosen)

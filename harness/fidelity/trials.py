@@ -221,7 +221,9 @@ def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, fo
         stays=True,
         table=of_system.emptied(kind, entry.id) if writes else of_system.loaded(kind),
         dataset=str(of_system.file(kind)),
-        kinds=tables.kinds_of(kind.columns) if writes else tables.one(kind, entry.system).read_kinds,
+        logical_types=tables.logical_types_of(kind.columns)
+        if writes
+        else tables.one(kind, entry.system).read_logical_types,
         addresses=addresses(entry, exam.lab, exam.objects, exam.bucket),
     )
 

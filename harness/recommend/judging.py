@@ -55,7 +55,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         lab=racing.track.lab,
         run_id=racing.track.run_id,
         rows=largest,
-        columns=data.kinds,
+        columns=data.logical_types,
         values=data.found,
         fastest=fastest,
         ties=tuple(one.transport for one in exact if one.transport in race.contenders and _may_be_as_fast(one, best)),

@@ -8,7 +8,7 @@ from textwrap import dedent, indent
 
 import polars as pl
 
-from harness.check.kinds import pandas_dtype, polars_dtype
+from harness.check.logical_types import pandas_dtype, polars_dtype
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.reading import form, offsets_in
 
@@ -52,7 +52,7 @@ class Source:
 def load(frame: str, data: OwnData, source: Source) -> str:
     """Return the source of the function `load`, which returns the frame that was measured."""
     lines = _read(source)
-    if casts := [cast for name in data.kinds if (cast := _cast(name, data))]:
+    if casts := [cast for name in data.logical_types if (cast := _cast(name, data))]:
         lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
     if frame == "pandas":
         lines += _as_pandas(data)
@@ -81,11 +81,11 @@ def _read(source: Source) -> list[str]:
 
 def _cast(name: str, data: OwnData) -> str:
     """Return what makes a column canonical, empty where it is."""
-    kind, given = data.kinds[name], data.given[name]
-    wanted = polars_dtype(kind)
+    logical, given = data.logical_types[name], data.given[name]
+    wanted = polars_dtype(logical)
     column = f"frame[{name!r}]"
     if isinstance(given, pl.BaseExtension):
-        if kind == "uuid":  # Arrow's type for them, of which polars takes the bytes
+        if logical == "uuid":  # Arrow's type for them, of which polars takes the bytes
             groups = r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'
             return f"{column}{groups}"
         return f"{column}.ext.storage().cast({_source(wanted)})"
@@ -106,7 +106,7 @@ def _source(dtype: pl.DataType) -> str:
 
 
 def _as_pandas(data: OwnData) -> list[str]:
-    dtypes = {name: pandas_dtype(kind, data.has_nulls(name)) for name, kind in data.kinds.items()}
+    dtypes = {name: pandas_dtype(logical, data.has_nulls(name)) for name, logical in data.logical_types.items()}
     listed = ",\n    ".join(f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object")
     objects = [name for name, dtype in dtypes.items() if dtype == "object"]
     lines = [

@@ -39,7 +39,8 @@ def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
 def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple[Status, str]:
     """Return how a call failed: one that raised on types for which it declares nothing, or gave others, is unsupported.
 
-    `undeclared` are columns of such types with their kinds. Of an exception the name is told, and none of its words.
+    `undeclared` are columns of such types with their logical types. Of an exception the name is told, and none of its
+    words.
     """
     came = _CAME.match(error) if status is Status.MISMATCH else None
     if came and came[1] in undeclared:

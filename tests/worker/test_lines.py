@@ -22,12 +22,12 @@ JOBS = [
         stays=True,
         server_pids=[1, 2],
         dataset="data.parquet",
-        kinds={"é\n": "int64", "dataset": "uuid"},
+        logical_types={"é\n": "int64", "dataset": "uuid"},
         addresses=Addresses("postgresql://u:p@h", SharedFolder("/here", "/there"), Bucket(*STORE, "a bucket")),
         table="t",
         source="s",
     ),
-    DatabaseJob(transport="a.b.c", dataset="data.parquet", kinds={}),
+    DatabaseJob(transport="a.b.c", dataset="data.parquet", logical_types={}),
     ParquetJob(transport="a.b.c", folder="f", files=["it's one", "two"], warmup_files=[]),
     EltJob(
         transport="a.b.c",
@@ -48,7 +48,7 @@ JOBS = [
         dataset="data.parquet",
         warmup_dataset="w.parquet",
         rows=3,
-        kinds={"a": "int64"},
+        logical_types={"a": "int64"},
     ),
 ]
 

@@ -1,6 +1,6 @@
-"""The columns of somebody's frame as kinds, and the frame in the canonical form of these.
+"""The columns of somebody's frame as logical types, and the frame in the canonical form of these.
 
-| in the frame | kind |
+| in the frame | logical type |
 |---|---|
 | Boolean; Int8 to Int64; UInt8 to UInt64; Float32, Float64 | `boolean`; `int8` ...; `uint8` ...; `float32`, `float64` |
 | String, or nothing but nulls | `text` |
@@ -25,7 +25,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.kinds import FLOATS, INTEGERS, nested, plain, polars_dtype
+from harness.check.logical_types import FLOATS, INTEGERS, nested, plain, polars_dtype
 from harness.datasets.own import nested as inside
 from harness.model import LabError
 
@@ -61,7 +61,7 @@ _INSTEAD = {
 
 
 def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return a frame in canonical form, and the kinds of its columns. Raises LabError for one that has none."""
+    """Return a frame in canonical form, and the logical types of its columns. Raises LabError for one that has none."""
     if not frame.width:
         raise LabError("expected at least one column, found none")
     if not frame.height:
@@ -71,8 +71,8 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     if odd := [name for name in frame.columns if "\0" in name]:
         raise LabError(f"expected names that a database holds, found U+0000 in {odd[0]!r}; rename the column")
     plain = [_plain(series) for series in frame]
-    kinds = {series.name: _kind(series) for series in plain}
-    return pl.DataFrame([_canonical(series, kinds[series.name]) for series in plain]), kinds
+    logical_types = {series.name: _logical_type(series) for series in plain}
+    return pl.DataFrame([_canonical(series, logical_types[series.name]) for series in plain]), logical_types
 
 
 def _plain(series: pl.Series) -> pl.Series:
@@ -89,7 +89,7 @@ def _plain(series: pl.Series) -> pl.Series:
         raise LabError(f'column "{series.name}": expected decimals of 38 digits at most, found others') from None
 
 
-def _kind(series: pl.Series) -> str:
+def _logical_type(series: pl.Series) -> str:
     dtype = series.dtype
     if isinstance(dtype, pl.Datetime):
         finer = dtype.time_unit == "ns" and (series.to_physical() % 1_000 != 0).any()
@@ -101,14 +101,14 @@ def _kind(series: pl.Series) -> str:
         )
     if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
         return "uuid"
-    if kind := _of_nested(dtype) or _of_flat(dtype):
-        return kind
+    if logical := _of_nested(dtype) or _of_flat(dtype):
+        return logical
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
 
 
 def _of_flat(dtype: Any) -> str:
-    """Return the kind of what is no list and no struct; empty for what no table holds."""
+    """Return the logical type of what is no list and no struct; empty for what no table holds."""
     if isinstance(dtype, pl.Datetime):
         return "timestamp_tz" if dtype.time_zone else "timestamp"
     if isinstance(dtype, pl.Decimal):
@@ -117,31 +117,31 @@ def _of_flat(dtype: Any) -> str:
 
 
 def _of_nested(dtype: Any) -> str:
-    """Return the kind of lists and structs of any depth; empty for all else, and for those that no table holds."""
+    """Return the logical type of lists and structs of any depth; empty for all else, and for what no table holds."""
     if isinstance(dtype, pl.Struct):
-        kinds = {field.name: _inside(field.dtype) for field in dtype.fields}
-        return nested(kinds) if kinds and all(kinds) and all(kinds.values()) else ""
+        logical_types = {field.name: _inside(field.dtype) for field in dtype.fields}
+        return nested(logical_types) if logical_types and all(logical_types) and all(logical_types.values()) else ""
     of_items = _inside(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else ""
     return of_items and f"array({of_items})"
 
 
 def _inside(dtype: Any) -> str:
-    """Return the kind of what is in a list or a struct; empty for what no table holds there."""
-    kind = _of_nested(dtype) or _of_flat(dtype)
-    kind = "text" if kind == "category" else kind
-    return kind if plain(kind) in _IN_NESTED else ""
+    """Return the logical type of what is in a list or a struct; empty for what no table holds there."""
+    logical = _of_nested(dtype) or _of_flat(dtype)
+    logical = "text" if logical == "category" else logical
+    return logical if plain(logical) in _IN_NESTED else ""
 
 
-def _canonical(series: pl.Series, kind: str) -> pl.Series:
+def _canonical(series: pl.Series, logical: str) -> pl.Series:
     """Return a column in its canonical dtype. Raises LabError where that would change a value."""
-    if kind == "uuid":
+    if logical == "uuid":
         from harness.check.canonical import canonicalise
 
-        return canonicalise(series.to_frame(), {series.name: kind})[0].to_series()
+        return canonicalise(series.to_frame(), {series.name: logical})[0].to_series()
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
     counted = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit != "us"
-    made = series.cast(polars_dtype(kind), strict=not counted)
+    made = series.cast(polars_dtype(logical), strict=not counted)
     if counted:
         _require_same(series, made)
     return made

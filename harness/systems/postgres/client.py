@@ -120,12 +120,12 @@ def discard(connection: Connection, table: str) -> None:
 
 
 def load(
-    connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
+    connection: Connection, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
 ) -> None:
     """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
     with connection.cursor() as cursor:
-        rows = carried.in_order(parquet, kinds, order) if order else carried.streamed(parquet, kinds)
-        beside, before, after = carried.by_texts(table, kinds)
+        rows = carried.in_order(parquet, logical_types, order) if order else carried.streamed(parquet, logical_types)
+        beside, before, after = carried.by_texts(table, logical_types)
         _execute(connection, *before)
         cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else NAMESPACE)
     _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
@@ -179,7 +179,7 @@ def select(connection: Connection, query: str) -> pa.Table:
         with connection.cursor() as cursor:
             schema = cursor.adbc_execute_schema(query)
             cursor.execute(carried.with_dimensions(query, schema))
-            return carried.require_kinds(cursor.fetch_arrow_table(), schema)
+            return carried.without_dimensions(cursor.fetch_arrow_table(), schema)
     except Error as error:
         raise LabError(f"postgres: expected a query that returns rows, found: {_first_line(error)}") from None
 
