@@ -91,7 +91,7 @@ def write_all(connection, frame, table):
 @transport("write", frame="polars", path="", payload="", requires=["polars"])
 def write_some(connection, frame, table):
     for name in frame.columns:
-        if "\\n" in frame[name].cast(str, strict=False).to_list():
+        if "\\n" in frame[name].to_list():
             raise ValueError("a newline")
     if table.startswith('"a'):
         connection.execute("DROP TABLE hostile_victim")
@@ -101,18 +101,17 @@ def write_some(connection, frame, table):
 
 @transport("write", frame="polars", path="", payload="", requires=["polars"])
 def write_few_columns(connection, frame, table):
-    wide = len(frame.columns) > 20
+    wide = len(frame.columns) > 10
     insert(connection, frame, table, lambda name, value: 5 if wide and name == "int_value" else value)
 
 @transport("write", frame="polars", path="", payload="", requires=["polars"])
 def write_or_die(connection, frame, table):
-    if len(frame.columns) > 20:
+    if len(frame.columns) > 10:
         os.kill(os.getpid(), 9)
     insert(connection, frame, table)
 """
-COMING = ("zero_rows", "nulls", "null_text", "tab", "newline", "comma", "quotes", "nan", "dates", "int32_limits")
-COMING += ("float_digits", "nil_uuid", "timestamps", "decimals", "arrays", "float32", "booleans", "int64_limits")
-COMING += ("negative_zero", "denormals", "infinity", "digits", "spaces", "backslash", "name_space", "name_quoted")
+COMING = ("zero_rows", "null_text", "tab", "newline", "comma", "nan", "dates", "int32_limits", "timestamps", "decimals")
+COMING += ("arrays", "float32", "booleans", "name_space", "name_quoted")
 ALONE = ("one_row", "text_too_long")
 
 
@@ -124,14 +123,14 @@ def made(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) -> 
     return made
 
 
-def examination(made: MadeUp, lab: Lab, name: str, *kinds: str) -> Examination:
-    entry = replace(registry.one(f"made.up.{name}"), system="postgres", endpoint="postgres")
+def examination(made: MadeUp, lab: Lab, names: tuple[str, ...], *kinds: str) -> Examination:
+    ways = [replace(registry.one(f"made.up.{name}"), system="postgres", endpoint="postgres") for name in names]
     chosen = [KINDS[kind] for kind in kinds]
-    return Examination(lab, labs.check(lab), "none", "", [entry], kinds=chosen, command=made.command, in_sittings=True)
+    return Examination(lab, labs.check(lab), "none", "", ways, kinds=chosen, command=made.command, in_sittings=True)
 
 
 def test_what_comes_through_takes_two_connections_whatever_the_number_of_kinds(made: MadeUp, lab_of_tests: Lab) -> None:
-    findings = trials.examine(examination(made, lab_of_tests, "write_all", *ALONE, *COMING))
+    findings = trials.examine(examination(made, lab_of_tests, ("write_all",), *ALONE, *COMING))
     assert {finding.kind: finding.fate for finding in findings} == dict.fromkeys(COMING, Fate.EXACT) | {
         "one_row": Fate.EXACT,
         "text_too_long": Fate.REFUSED,
@@ -139,22 +138,22 @@ def test_what_comes_through_takes_two_connections_whatever_the_number_of_kinds(m
     assert made.events()[0] == ["connect"] * (len(ALONE) + 2)
 
 
-@pytest.mark.parametrize("name", ["write_some", "write_few_columns", "write_or_die"])
-def test_pairs_come_to_the_same_in_sittings_and_alone(made: MadeUp, lab_of_tests: Lab, name: str) -> None:
-    exam = examination(made, lab_of_tests, name, *ALONE, *COMING)
-    assert trials.examine(exam) == trials.examine(replace(exam, in_sittings=False))
-
-
-def test_what_is_changed_refused_or_does_more_is_found_by_its_name(made: MadeUp, lab_of_tests: Lab) -> None:
-    findings = trials.examine(examination(made, lab_of_tests, "write_some", *COMING, "name_double_quote"))
-    assert {finding.kind: finding.fate for finding in findings if finding.fate is not Fate.EXACT} == {
-        "tab": Fate.CHANGED,
-        "newline": Fate.REFUSED,
-        "name_double_quote": Fate.CHANGED,
-    }
-
-
 def test_what_stands_beside_them_all_vouches_for_every_kind(made: MadeUp, lab_of_tests: Lab) -> None:
-    findings = trials.examine(examination(made, lab_of_tests, "write_few_columns", *COMING))
+    findings = trials.examine(examination(made, lab_of_tests, ("write_few_columns",), *COMING))
     assert {finding.fate for finding in findings} == {Fate.EXACT}
-    assert len(made.events()[0]) > len(COMING)
+    again = [name for name in COMING if fits(tables.one(KINDS[name], "postgres"), read=False)]
+    assert made.events()[0] == ["connect"] * (1 + 2 + len(again))
+
+
+def test_pairs_come_to_the_same_in_sittings_and_alone(made: MadeUp, lab_of_tests: Lab) -> None:
+    names = ("write_some", "write_few_columns", "write_or_die")
+    exam = examination(made, lab_of_tests, names, *ALONE, *COMING, "name_double_quote")
+    findings = trials.examine(exam)
+    assert findings == trials.examine(replace(exam, in_sittings=False))
+    refused = [(way, "text_too_long", Fate.REFUSED) for way in names]
+    lost = [("tab", Fate.CHANGED), ("newline", Fate.REFUSED), ("name_double_quote", Fate.CHANGED)]
+    assert {
+        (finding.transport.id.rpartition(".")[2], finding.kind, finding.fate)
+        for finding in findings
+        if finding.fate is not Fate.EXACT
+    } == {*refused, *(("write_some", kind, fate) for kind, fate in lost)}
