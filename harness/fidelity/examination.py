@@ -32,7 +32,10 @@ _NOTICED_SECONDS = 5.0  # within which a keeper has seen that its service is gon
 
 @dataclass(frozen=True)
 class Examination:
-    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen."""
+    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen.
+
+    `in_sittings` says whether pairs are first tried several at a time, see `harness.fidelity.sitting`.
+    """
 
     lab: Lab
     servers: dict[str, Server]
@@ -43,6 +46,7 @@ class Examination:
     kinds: Sequence[Kind] = tuple(KINDS.values())
     command: tuple[str, ...] = COMMAND
     time_limit: float = TIME_LIMIT
+    in_sittings: bool = False
 
     @property
     def conditions(self) -> str:

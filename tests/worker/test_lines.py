@@ -10,6 +10,7 @@ from harness.run.execution import Worker
 from harness.worker.contracts.databases import Addresses, DatabaseJob
 from harness.worker.contracts.elt import EltJob
 from harness.worker.contracts.parquet import ParquetJob
+from harness.worker.contracts.several_tables import SeveralTablesJob
 from harness.worker.contracts.stores import StoreJob
 from harness.worker.contracts.tuning import TuningJob
 from harness.worker.lines import line, made
@@ -49,6 +50,15 @@ JOBS = [
         warmup_dataset="w.parquet",
         rows=3,
         logical_types={"a": "int64"},
+    ),
+    SeveralTablesJob(
+        transport="a.b.c",
+        jobs=[
+            DatabaseJob(
+                transport="a.b.c", dataset="data.parquet", kinds={}, addresses=Addresses("postgresql://h"), table=t
+            )
+            for t in ("t", "u")
+        ],
     ),
 ]
 
