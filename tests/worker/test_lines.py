@@ -55,7 +55,11 @@ JOBS = [
         transport="a.b.c",
         jobs=[
             DatabaseJob(
-                transport="a.b.c", dataset="data.parquet", kinds={}, addresses=Addresses("postgresql://h"), table=t
+                transport="a.b.c",
+                dataset="data.parquet",
+                logical_types={},
+                addresses=Addresses("postgresql://h"),
+                table=t,
             )
             for t in ("t", "u")
         ],
