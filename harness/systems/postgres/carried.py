@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical import NotConvertible, load_frame
 from harness.check.kinds import depth, items, plain, polars_dtype, stored
-from harness.model import LabError
 from harness.systems.postgres.tables import STORED, column_type
 from harness.transports.postgres.sql import identifier, identifiers, literal
 
@@ -179,43 +178,3 @@ def _arrow_type(of: str) -> pa.DataType:
     known |= {"timestamp without time zone": pa.timestamp("us"), "timestamp with time zone": pa.timestamp("us", "UTC")}
     known |= {"real": pa.float32(), "double precision": pa.float64(), "date": pa.date32()}
     return known.get(of.removesuffix("[]"), pa.large_string())
-
-
-def with_dimensions(query: str, schema: pa.Schema) -> str:
-    """Return a person's query, whose rows have this schema, with the dimensions of its arrays behind all columns."""
-    import pyarrow as pa
-
-    arrays = [identifier(field.name) for field in schema if pa.types.is_list(field.type)]
-    if not arrays:
-        return query
-    asked = ", ".join(f"array_ndims({name})" for name in arrays)
-    return f"SELECT *, {asked} FROM ({query.strip().removesuffix(';')}\n) AS asked"
-
-
-def require_kinds(answer: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows of a person's query, asked with their dimensions, without these.
-
-    Raises LabError for a column that does not come as it is.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    dimensions = iter(answer.columns[len(schema) :])
-    for field in schema:
-        if pa.types.is_interval(field.type):
-            raise LabError(
-                f'column "{field.name}": a query brings an interval as months, days and nanoseconds, which no frame '
-                "holds; ask for its extract(epoch FROM ...), or give the data as a file"
-            )
-        of = field.type.value_type if pa.types.is_list(field.type) else field.type
-        if isinstance(of, pa.OpaqueType) and (of != field.type or not pa.types.is_string(of.storage_type)):
-            raise LabError(
-                f'column "{field.name}": a query brings {of.type_name} as the driver has it; ask for its text, or give '
-                "the data as a file"
-            )
-        if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
-            raise LabError(
-                f'column "{field.name}": a query brings an array of several dimensions as one list of all items; ask '
-                "for its array_to_json(...)::text, or give the data as a file"
-            )
-    return answer.select(list(range(len(schema))))
