@@ -73,6 +73,18 @@ class OwnData:
         chosen = pl.int_range(self.rows, eager=True).sample(rows, seed=_SEED).sort()
         return replace(self, frame=self.frame[chosen])
 
+    def only(self, name: str) -> OwnData:
+        """Return the data with one of their columns, and without a key."""
+        return replace(
+            self,
+            frame=pl.DataFrame([self.frame[name]]),
+            kinds={name: self.kinds[name]},
+            key=(),
+            found={hostile: (name,) for hostile, names in self.found.items() if name in names},
+            whole=pl.DataFrame([self.whole[name]]),
+            given={name: self.given[name]},
+        )
+
     def without_names(self) -> OwnData:
         """Return the data with columns that are called column_1 and so on, and fields of structs field_1."""
         numbered = {f"column_{place}": without_fields(kind) for place, kind in enumerate(self.kinds.values(), start=1)}

@@ -5,7 +5,7 @@ The data are somebody's own, or a dataset of the lab whose columns are described
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,7 +69,12 @@ def undeclared(kinds: Mapping[str, str]) -> dict[str, str]:
 
 
 def lost(entry: Transport, data: Described) -> str:
-    """Return the first kind of values of these data that a transport declares to lose; empty where there is none.
+    """Return the first kind of values of these data that a transport declares to lose; empty where there is none."""
+    return next(each_lost(entry, data), "")
+
+
+def each_lost(entry: Transport, data: Described) -> Iterator[str]:
+    """Yield the kinds of values of these data that a transport declares to lose.
 
     What it changes of a type's values are extremes: of a type without those it loses nothing. Whom it refuses, it
     refuses.
@@ -78,8 +83,7 @@ def lost(entry: Transport, data: Described) -> str:
         fate = entry.lossy.get(kind)
         changed_extremes_only = fate == Fate.CHANGED and kind in values.EXTREMES and kind not in data.extremes
         if fate and not changed_extremes_only:
-            return kind
-    return ""
+            yield kind
 
 
 def why(entry: Transport, kind: str, data: Described) -> str:
