@@ -39,4 +39,6 @@ def most(blamed: Mapping[str, Collection[str]], kinds: Mapping[str, str]) -> str
 def nobody(blamed: Mapping[str, Collection[str]], kinds: Mapping[str, str], reason: str) -> str:
     """Say that no transport is left, and which columns rule the most out; `reason` is one of them all."""
     said = most(blamed, kinds)
-    return f"none of {len(blamed)} transports brings these data through{f': {said}' if said else f', such as: {reason}'}"
+    return (
+        f"none of {len(blamed)} transports brings these data through{f': {said}' if said else f', such as: {reason}'}"
+    )

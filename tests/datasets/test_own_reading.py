@@ -155,10 +155,60 @@ def test_types_that_polars_does_not_know_are_refused_with_the_column(
         data.from_frame(reading.of_memory(table))
 
 
-def test_integers_of_128_bits_are_refused_in_a_line(tmp_path: Path) -> None:
-    pl.DataFrame({"a": pl.Series([2**100], dtype=pl.Int128)}).write_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(LabError, match="expected parquet, but it cannot be read"):
-        data.from_file(tmp_path / "rows.parquet")
+MIDNIGHT = pa.array([None, 86_400_000_000], pa.int64()).view(pa.time64("us"))
+ONE = pa.array([1])
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            pa.array([pa.MonthDayNano([1, 2, 3])]),
+            "expected a type that a frame has, found month_day_nano_interval; cast",
+        ),
+        (
+            pa.RunEndEncodedArray.from_arrays([1], ONE),
+            "expected a type that polars reads, found run_end_encoded; decode",
+        ),
+        (
+            pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [ONE]),
+            "expected a type that polars reads, found dense_union; make a column of each of its types",
+        ),
+        (pa.ListViewArray.from_arrays([0], [1], ONE), "expected a type that polars reads, found list_view; cast it"),
+        (pa.StructArray.from_arrays([ONE, ONE], ["x", "x"]), 'expected fields of different names, found "x" twice'),
+        (MIDNIGHT, "expected times of day before 24:00, found others; leave them out"),
+        (pa.ListArray.from_arrays([0, 2], MIDNIGHT), "expected times of day before 24:00"),
+        (pa.StructArray.from_arrays([MIDNIGHT], ["x"]), "expected times of day before 24:00"),
+    ],
+)
+def test_types_and_times_that_polars_ends_at_or_makes_nulls_of_are_refused_in_a_line(
+    column: pa.Array, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"a": column})
+    with pytest.raises(LabError, match=f'^column "a": {said}'):
+        data.from_file(written(table, tmp_path / "rows.arrow"))
+    with pytest.raises(LabError, match=f'^column "a": {said}'):
+        data.from_frame(reading.of_memory(table))
+    assert "panicked" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_times_of_day_are_read_whatever_they_count(unit: str, tmp_path: Path) -> None:
+    times = [dt.time(23, 59, 59), None, dt.time(0)]
+    own = data.from_file(written(pa.table({"a": pa.array(times, pa.time32(unit))}), tmp_path / "rows.arrow"))
+    assert own.frame["a"].to_list() == times
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits_are_refused_with_their_column(dtype: Any, suffix: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": [1], "a": pl.Series([2**100], dtype=dtype)})
+    path = tmp_path / f"rows.{suffix}"
+    frame.write_parquet(path) if suffix == "parquet" else frame.write_ipc(path)
+    with pytest.raises(
+        LabError, match=f'column "a": expected integers of 64 bits at most, found {dtype}; cast it to one'
+    ):
+        data.from_file(path)
 
 
 def test_floats_of_16_bits_become_those_of_32() -> None:

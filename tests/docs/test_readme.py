@@ -31,7 +31,7 @@ def rows():
     """Return the cells of each answer: its first row, and those of its usual transports."""
     lines = [line for line in block().splitlines() if line.startswith("|")]
     parted = []
-    for cells in ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]):
+    for cells in ([cell.strip() for cell in text.split("|")[1:-1]] for text in lines[2:]):
         if cells[0] == "usual":
             parted[-1].append(cells)
         else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
+from harness.datasets.own import arrow_types
 from harness.model import LabError
 
 _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
@@ -27,7 +28,6 @@ _TABLES: dict[str, Callable[[Path], Any]] = {
     "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
 }
 _OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
-_DIGITS = 38  # of a decimal, at most
 _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -50,13 +50,28 @@ def read(path: Path) -> pl.DataFrame:
             return _READ[found](path)
         schema = _schema(path, found)
         require_different(list(schema.names), str(path))
-        _require_known(schema)
-        offsets = with_offsets(schema)
+        arrow_types.require_known(schema)
+        if arrow_types.with_times(schema):
+            arrow_types.require_times(_TABLES[found](path))
+        offsets = arrow_types.with_offsets(schema)
         frame = _of_table(_TABLES[found](path), offsets) if offsets else _READ[found](path)
         return _with_uuids(frame, schema)
     except (*_OF_POLARS, NotImplementedError, OSError, ValueError) as error:
+        _require_narrow(path, found)
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"{path}: expected {found.replace('_', ' ')}, but it cannot be read: {reason}") from None
+
+
+def _require_narrow(path: Path, found: str) -> None:
+    """Raise LabError with the column of integers of 128 bits, which polars writes and Arrow does not read."""
+    schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
+    with suppress(*_OF_POLARS, OSError, ValueError):
+        for name, dtype in schemas[found](path).items() if found in schemas else ():
+            if dtype in (pl.Int128, pl.UInt128):
+                raise LabError(
+                    f'column "{name}": expected integers of 64 bits at most, found {dtype}; cast it to one of these, '
+                    "to decimals or to text"
+                )
 
 
 def of_memory(data: Any) -> pl.DataFrame:
@@ -79,8 +94,9 @@ def of_memory(data: Any) -> pl.DataFrame:
 
 
 def _of_arrow(table: Any) -> pl.DataFrame:
-    _require_known(table.schema)
-    return _with_uuids(_of_table(table, with_offsets(table.schema)), table.schema)
+    arrow_types.require_known(table.schema)
+    arrow_types.require_times(table)
+    return _with_uuids(_of_table(table, arrow_types.with_offsets(table.schema)), table.schema)
 
 
 def _of_table(table: Any, offsets: list[str]) -> pl.DataFrame:
@@ -89,35 +105,10 @@ def _of_table(table: Any, offsets: list[str]) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(table.cast(pa.schema(utc)) if offsets else table))
 
 
-def with_offsets(schema: Any) -> list[str]:
-    """Return the columns whose zone is no name but an offset, as +05:30."""
-    return [field.name for field in schema if _is_offset(getattr(field.type, "tz", None))]
-
-
 def offsets_in(path: Path) -> list[str]:
     """Return the columns of a file whose zone is an offset."""
     found = form(path)
-    return [] if found in ("csv", "tsv") else with_offsets(_schema(path, found))
-
-
-def _is_offset(zone: object) -> bool:
-    return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
-
-
-def _require_known(schema: Any) -> None:
-    """Raise LabError for a column of a type that polars ends at, without naming the column."""
-    for field in schema:
-        for of in _parts(field.type):
-            if pa.types.is_decimal(of) and of.precision > _DIGITS:
-                raise LabError(f'column "{field.name}": expected decimals of {_DIGITS} digits at most, found {of}')
-            if of != field.type and _is_offset(getattr(of, "tz", None)):
-                raise LabError(f'column "{field.name}": expected the name of a zone, found {of}; cast it to UTC')
-
-
-def _parts(of: Any) -> list[Any]:
-    """Return a type of Arrow and all that are in it."""
-    inside = [of.field(number).type for number in range(of.num_fields)]
-    return [of, *(part for one in inside for part in _parts(one))]
+    return [] if found in ("csv", "tsv") else arrow_types.with_offsets(_schema(path, found))
 
 
 def _with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:

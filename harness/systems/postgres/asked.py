@@ -1,7 +1,7 @@
 """A person's query as its rows are brought as they are: the driver has a form of its own for some types of Postgres.
 
-The schema that ADBC tells of a query has the name of each column's type, of a domain that of the type below it, and of a
-type that the driver does not know its number. https://www.postgresql.org/docs/current/catalog-pg-type.html
+The schema that ADBC tells of a query has the name of each column's type, of a domain that of the type below it, and of
+a type that the driver does not know its number. https://www.postgresql.org/docs/current/catalog-pg-type.html
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_money_comes_with_its_digits_enums_as_their_labels_and_an_oid_without_a_
             "n": 7,
         }
     ]
-    with pytest.raises(LabError, match='column "p": .* found pair; ask for "p"::text'):
+    with pytest.raises(LabError, match=r'column "p": .* found pair; ask for "p"::text'):
         brought(embedded_lab, "SELECT (1, 2)::pair AS p")
 
 
