@@ -96,7 +96,8 @@ def _nobody(racing: Racing) -> str:
         )
     reasons = {name: reason for name, reason in racing.race.out.items() if " times as slow" not in reason}
     kinds = racing.asked.data.kinds
-    failed = {name: by_failure(reason, kinds) | racing.blamed.get(name, set()) for name, reason in reasons.items()}
+    # The words of a client may name a column by chance.
+    failed = {name: racing.blamed.get(name) or by_failure(reason, kinds) for name, reason in reasons.items()}
     declared = {
         one.transport.id: by_declaration(one.transport, racing.asked.data) for one in racing.left_out if one.kind
     }
