@@ -52,7 +52,7 @@ class Source:
 def load(frame: str, data: OwnData, source: Source) -> str:
     """Return the source of the function `load`, which returns the frame that was measured."""
     lines = _read(source)
-    if casts := [cast for name in data.kinds if (cast := _cast(name, data))]:
+    if casts := [cast for name in data.kinds if (cast := _cast(name, data, bool(source.query)))]:
         lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
     if frame == "pandas":
         lines += _as_pandas(data)
@@ -79,8 +79,11 @@ def _read(source: Source) -> list[str]:
     ]
 
 
-def _cast(name: str, data: OwnData) -> str:
-    """Return what makes a column canonical, empty where it is."""
+def _cast(name: str, data: OwnData, asked: bool) -> str:
+    """Return what makes a column canonical, empty where it is.
+
+    The driver may bring bytes that were `asked` for as texts: a String of ClickHouse says nothing of what is in it.
+    """
     kind, given = data.kinds[name], data.given[name]
     wanted = polars_dtype(kind)
     column = f"frame[{name!r}]"
@@ -89,7 +92,7 @@ def _cast(name: str, data: OwnData) -> str:
             groups = r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'
             return f"{column}{groups}"
         return f"{column}.ext.storage().cast({_source(wanted)})"
-    if given == wanted:
+    if given == wanted and not (asked and "binary" in kind):
         return ""
     if isinstance(given, pl.Enum):  # which casts to a category by its number
         column += ".cast(polars.String)"
