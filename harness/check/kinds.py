@@ -2,7 +2,8 @@
 
 A kind may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
 `array(text)` is a list of texts (`array` is `array(int32)`), `array(array(text))` a list of lists.
-`nested({"a": "int32"})` is a struct of these fields.
+`nested({"a": "int32"})` is a struct of these fields, `map(["text", "int32"])` maps texts to numbers.
+A decimal of more than 38 digits is a text in polars, which has none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ POLARS_DTYPES = {
     "decimal": "Decimal(precision=38, scale=10)",
     "array": "List(Int32)",
     "nested": "Struct({'a': Int32, 'b': String})",
+    "map": "Map(String, Int32)",
     "uint8": "UInt8",
     "uint16": "UInt16",
     "uint32": "UInt32",
@@ -60,6 +62,7 @@ PANDAS_DTYPES = {
     "decimal": "object",
     "array": "object",
     "nested": "object",
+    "map": "object",
     "uint8": "uint8",
     "uint16": "uint16",
     "uint32": "uint32",
@@ -72,6 +75,7 @@ PANDAS_DTYPES = {
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = frozenset({"float32", "float64"})
 NANOSECONDS = frozenset({"timestamp_ns", "timestamp_tz_ns"})  # moments that microseconds do not count
+MOST_DIGITS = 38  # of a decimal of polars
 OF_BENCHMARKS = frozenset({"uuid", "date", "int32", "int64", "text", "float64"})
 _PANDAS_WITH_NULLS = {"boolean": "boolean"} | {
     name: name.replace("i", "I", 1).replace("u", "U", 1) for name in INTEGERS
@@ -99,6 +103,23 @@ def fields(kind: str) -> dict[str, str]:
     return found
 
 
+def mapped(kind: str) -> tuple[str, str]:
+    """Return the kinds of the keys and of the values of a map of this kind."""
+    form = _FORM.fullmatch(kind)
+    keys, values = json.loads(form[2]) if form else ("text", "int32")
+    return keys, values
+
+
+def map_of(keys: str, values: str) -> str:
+    """Return the kind of maps of these keys and values."""
+    return f"map({json.dumps([keys, values], ensure_ascii=False)})"
+
+
+def is_wide(kind: str) -> bool:
+    """Say whether a kind is of decimals with more digits than polars has."""
+    return plain(kind) == "decimal" and digits(kind)[0] > MOST_DIGITS
+
+
 def nested(of: Mapping[str, str]) -> str:
     """Return the kind of structs of these fields."""
     return f"nested({json.dumps(of, ensure_ascii=False)})"
@@ -115,6 +136,8 @@ def without_fields(kind: str) -> str:
     """Return a kind in which the fields of structs are called field_1 and so on, at any depth."""
     if plain(kind) == "array":
         return f"array({without_fields(items(kind))})"
+    if plain(kind) == "map":
+        return map_of(*map(without_fields, mapped(kind)))
     if plain(kind) == "nested":
         return nested({f"field_{place}": without_fields(of) for place, of in enumerate(fields(kind).values(), start=1)})
     return kind
@@ -142,7 +165,9 @@ def polars_dtype(kind: str) -> Any:
     import polars as pl
 
     if plain(kind) == "decimal":
-        return pl.Decimal(*digits(kind))
+        return pl.String() if is_wide(kind) else pl.Decimal(*digits(kind))
+    if plain(kind) == "map":
+        return pl.Map(*map(polars_dtype, mapped(kind)))
     if plain(kind) == "array":
         return pl.List(polars_dtype(items(kind)))
     if plain(kind) == "nested":

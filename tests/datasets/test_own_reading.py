@@ -140,9 +140,21 @@ def test_moments_of_pandas_are_read_whatever_their_zone(zone: Any) -> None:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (pa.array([Decimal("1" * 50)], pa.decimal256(60, 2)), 'column "a": expected decimals of 38 digits at most'),
+        (
+            pa.array([[Decimal("1")]], pa.list_(pa.decimal256(60, 2))),
+            'column "a": expected decimals of 38 digits at most in a list, found decimal256',
+        ),
+        (
+            pa.StructArray.from_arrays(
+                [pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16], pa.binary(16)))], ["x"]
+            ),
+            'column "a": expected UUIDs alone or in lists, found them in a struct; make',
+        ),
         (pa.array([[MOMENTS[0]]], pa.list_(pa.timestamp("us", "-01:00"))), 'column "a": expected the name of a zone'),
-        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), 'column "a": no table of a database holds'),
+        (
+            pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int32())),
+            'column "a", row 0: expected a map with every key once, found one twice',
+        ),
     ],
 )
 def test_types_that_polars_does_not_know_are_refused_with_the_column(

@@ -160,7 +160,7 @@ def _require_key(frame: pl.DataFrame, kinds: dict[str, str], key: Sequence[str])
             raise LabError(f'expected the key to be of columns, found "{name}"; there are: {", ".join(kinds)}')
         if frame[name].null_count():
             raise LabError(f'expected a key without nulls, found some in "{name}"')
-        if kinds[name].startswith(("array", "nested", "decimal", "float", "binary")):
+        if kinds[name].startswith(("array", "nested", "map", "decimal", "float", "binary")):
             raise LabError(f'expected a key of texts, numbers or times, found "{name}" of the kind {kinds[name]}')
     if key and (repeated := frame.height - frame.select(key).n_unique()):
         raise LabError(

@@ -11,13 +11,14 @@ from typing import Protocol
 
 import polars as pl
 
-from harness.check.kinds import NANOSECONDS, plain
+from harness.check.kinds import NANOSECONDS, is_wide, plain
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import values
 from harness.model import Case, Fate, Transport
 
 _LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has every kind of its values
 _UNDECLARED = {*NANOSECONDS, "time", "duration", "binary"}  # types of which there is no kind of values
+_NESTED = {"array", "nested", "map"}
 _DECLARED_ARRAY = "array(int32)"  # which the kind of arrays is about
 
 
@@ -64,7 +65,7 @@ def undeclared(kinds: Mapping[str, str]) -> dict[str, str]:
     return {
         name: kind
         for name, kind in kinds.items()
-        if kind in _UNDECLARED or (plain(kind) in ("array", "nested") and kind != _DECLARED_ARRAY)
+        if kind in _UNDECLARED or is_wide(kind) or (plain(kind) in _NESTED and kind != _DECLARED_ARRAY)
     }
 
 

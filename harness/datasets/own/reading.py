@@ -51,11 +51,9 @@ def read(path: Path) -> pl.DataFrame:
         schema = _schema(path, found)
         require_different(list(schema.names), str(path))
         arrow_types.require_known(schema)
-        if arrow_types.with_times(schema):
-            arrow_types.require_times(_TABLES[found](path))
-        offsets = arrow_types.with_offsets(schema)
-        frame = _of_table(_TABLES[found](path), offsets) if offsets else _READ[found](path)
-        return _with_uuids(frame, schema)
+        if arrow_types.for_polars(schema):
+            return _with_uuids(_READ[found](path), schema)
+        return _of_arrow(_TABLES[found](path))
     except (*_OF_POLARS, NotImplementedError, OSError, ValueError) as error:
         _require_narrow(path, found)
         reason = str(error).strip().partition("\n")[0]
@@ -96,13 +94,15 @@ def of_memory(data: Any) -> pl.DataFrame:
 def _of_arrow(table: Any) -> pl.DataFrame:
     arrow_types.require_known(table.schema)
     arrow_types.require_times(table)
-    return _with_uuids(_of_table(table, arrow_types.with_offsets(table.schema)), table.schema)
+    return _with_uuids(pl.DataFrame(pl.from_arrow(_in_utc(arrow_types.narrowed(table)))), table.schema)
 
 
-def _of_table(table: Any, offsets: list[str]) -> pl.DataFrame:
-    """Return a table of Arrow with the instants of some columns in UTC: polars knows zones by their names alone."""
+def _in_utc(table: Any) -> Any:
+    """Return a table of Arrow with the instants in UTC whose zones are offsets: polars knows zones by their names."""
+    if not (offsets := arrow_types.with_offsets(table.schema)):
+        return table
     utc = [one.with_type(pa.timestamp(one.type.unit, "UTC")) if one.name in offsets else one for one in table.schema]
-    return pl.DataFrame(pl.from_arrow(table.cast(pa.schema(utc)) if offsets else table))
+    return table.cast(pa.schema(utc))
 
 
 def offsets_in(path: Path) -> list[str]:
@@ -113,8 +113,8 @@ def offsets_in(path: Path) -> list[str]:
 
 def _with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
     """Return a frame in which UUIDs of a schema of Arrow are still known as such: polars takes them for bytes."""
-    known = [field.name for field in schema if str(field.type) == "extension<arrow.uuid>"]
-    return frame.with_columns([frame[name].ext.to(pl.Extension("arrow.uuid", pl.Binary)) for name in known])
+    known = [frame[name] for name in arrow_types.with_uuids(schema)]
+    return frame.with_columns([one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known])
 
 
 def require_different(names: list[str], where: str) -> None:

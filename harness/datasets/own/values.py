@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from harness.check.kinds import FLOATS, INTEGERS, digits, plain
+from harness.check.kinds import FLOATS, INTEGERS, digits, is_wide, plain
 from harness.datasets.hostile.kinds import KINDS
 
 # The kind that shows a type's values.
@@ -187,6 +187,8 @@ def _of_integers(series: pl.Series, kind: str) -> Iterator[str]:
 
 
 def _extreme(series: pl.Series, kind: str) -> bool:
+    if is_wide(kind):
+        return True
     if plain(kind) == "decimal":
         precision, scale = digits(kind)
         if precision <= _TENTH_DIGIT or series.null_count() == len(series):

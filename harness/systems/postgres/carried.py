@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical import NotConvertible, load_frame
-from harness.check.kinds import depth, items, plain, polars_dtype, stored
+from harness.check.kinds import depth, digits, is_wide, items, plain, polars_dtype, stored
 from harness.systems.postgres.tables import STORED, column_type
 from harness.transports.postgres.sql import identifier, identifiers, literal
 
@@ -43,6 +43,8 @@ _ITEMS: dict[str, Callable[[Any], Any]] = {
     "numeric[]": str,
     "timestamp without time zone[]": dt.datetime.fromisoformat,
     "timestamp with time zone[]": dt.datetime.fromisoformat,
+    "time without time zone[]": dt.time.fromisoformat,
+    "bytea[]": lambda found: bytes.fromhex(found.removeprefix("\\x")),
 }
 _AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # items of lists that ADBC does not ingest
 
@@ -50,7 +52,8 @@ _AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # items of lists that ADBC
 def in_order(parquet: str | Path, kinds: dict[str, str], order: Sequence[str]) -> pa.Table:
     """Return the rows of a file sorted, as ADBC ingests them."""
     frame = load_frame(parquet, "polars", kinds)
-    return frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()]).sort(order).to_arrow()
+    made = frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()])
+    return _with_wide(made.sort(order).to_arrow(), kinds)
 
 
 def streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader:
@@ -61,7 +64,8 @@ def streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader
 
     def made(batch: pa.RecordBatch) -> pa.Table:
         frame = pl.DataFrame(pl.from_arrow(batch))
-        return frame.select([_ingestible(frame[name], kind) for name, kind in kinds.items()]).to_arrow()
+        made = frame.select([_ingestible(frame[name], kind) for name, kind in kinds.items()])
+        return _with_wide(made.to_arrow(), kinds)
 
     file = ParquetFile(parquet)
     first = made(pa.RecordBatch.from_pylist([], file.schema_arrow))
@@ -75,11 +79,23 @@ def _ingestible(series: pl.Series, kind: str) -> pl.Series:
 
     if kind == "uuid":  # text is refused (SQLSTATE 22P03)
         return series.str.replace_all("-", "", literal=True).str.decode("hex")
+    if kind == "array(uuid)":
+        return series.list.eval(pl.element().str.replace_all("-", "", literal=True).str.decode("hex"))
     if _goes_as_text(kind):
         texts = [None if lists is None else _array(lists) for lists in series.to_list()]
         return pl.Series(series.name, texts, pl.String)
     in_table = stored(kind, STORED)
     return series if in_table == kind else series.cast(polars_dtype(in_table))
+
+
+def _with_wide(rows: pa.Table, kinds: dict[str, str]) -> pa.Table:
+    """Return rows in which decimals that polars has as texts are decimals of Arrow."""
+    import pyarrow as pa
+
+    for place, (name, kind) in enumerate(kinds.items()):
+        if is_wide(kind):
+            rows = rows.set_column(place, name, rows.column(place).cast(pa.decimal256(*digits(kind))))
+    return rows
 
 
 def _goes_as_text(kind: str) -> bool:
@@ -92,7 +108,8 @@ def _array(value: Any) -> str:
         return "NULL"
     if isinstance(value, list):
         return f"{{{','.join(map(_array, value))}}}"
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    text = f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
@@ -176,5 +193,6 @@ def _arrow_type(of: str) -> pa.DataType:
 
     known = {"boolean": pa.bool_(), "smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
     known |= {"timestamp without time zone": pa.timestamp("us"), "timestamp with time zone": pa.timestamp("us", "UTC")}
+    known |= {"bytea": pa.large_binary(), "time without time zone": pa.time64("us")}
     known |= {"real": pa.float32(), "double precision": pa.float64(), "date": pa.date32()}
     return known.get(of.removesuffix("[]"), pa.large_string())
