@@ -105,10 +105,13 @@ def _in_utc(table: Any) -> Any:
     return table.cast(pa.schema(utc))
 
 
-def offsets_in(path: Path) -> list[str]:
-    """Return the columns of a file whose zone is an offset."""
+def not_for_polars(path: Path) -> tuple[list[str], list[str]]:
+    """Return the columns of a file whose zone is an offset, and those of decimals that polars does not read."""
     found = form(path)
-    return [] if found in ("csv", "tsv") else arrow_types.with_offsets(_schema(path, found))
+    if found in ("csv", "tsv"):
+        return [], []
+    schema = _schema(path, found)
+    return arrow_types.with_offsets(schema), arrow_types.with_wide(schema)
 
 
 def _with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
