@@ -162,6 +162,8 @@ def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
     import polars as pl
 
     try:
+        if str(series.dtype).startswith("decimal256"):  # of Arrow, which polars has not
+            series = series.astype(object)
         if series.dtype != object:
             return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind not in FLOATS).to_series(), kind)
         # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.

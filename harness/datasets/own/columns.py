@@ -13,7 +13,7 @@
 | Decimal(p, s); decimals of Arrow and Postgres with up to 76 digits | `decimal(p, s)` |
 | lists of one of these, of lists of any depth | `array(...)`, `array(array(...))` |
 | structs of such types | `nested({"name": "...", ...})` |
-| maps to such types, from keys that are no lists, structs or maps | `map(["...", "..."])` |
+| maps to such types, from keys that are no lists, structs, maps or bytes | `map(["...", "..."])` |
 | binary | `binary` |
 
 In lists, structs and maps a category is a text; durations are refused there, and so is what else there is: no table of
@@ -54,6 +54,7 @@ _NAMED: dict[Any, str] = {
     pl.Binary: "binary",
 }
 _IN_NESTED = {*INTEGERS, *FLOATS, "boolean", "text", "date", "timestamp", "timestamp_tz"}
+_KEYS = _IN_NESTED | {"decimal", "time"}
 _IN_NESTED |= {"decimal", "time", "binary", "array", "nested", "map"}
 _INSTEAD = {
     pl.Struct: "unnest it into columns, cast its fields, or make it text",
@@ -133,7 +134,7 @@ def _of_nested(dtype: Any) -> str:
     if isinstance(dtype, pl.Map):
         keys, values = _of_flat(dtype.key), _inside(dtype.value)
         keys = "text" if keys == "category" else keys
-        return map_of(keys, values) if plain(keys) in _IN_NESTED and values else ""
+        return map_of(keys, values) if plain(keys) in _KEYS and values else ""
     of_items = _inside(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else ""
     return of_items and f"array({of_items})"
 
