@@ -188,7 +188,7 @@ def _canonical(series: pl.Series, kind: str) -> pl.Series:
             return uuid_texts(series)
         if series.dtype == pl.String and (made := _of_texts(series, kind)) is not None:
             return made
-        if kind == "json" or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
+        if kind == "json" or is_wide(kind) or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), kind)
         target = polars_dtype(kind)
         if plain(kind) in ("array", "nested", "map") and shape(series.dtype) != shape(target):

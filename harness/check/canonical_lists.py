@@ -37,7 +37,10 @@ def without_items(series: pl.Series, kind: str) -> pl.Series:
 
 
 def of_lists(series: pl.Series, kind: str) -> pl.Series | None:
-    """Return lists of UUIDs that came as 16 bytes, and of bytes that came as texts; None for all else."""
+    """Return lists of UUIDs that came as 16 bytes, and of bytes that came as texts; None for all else.
+
+    Raises ValueError for UUIDs that are none.
+    """
     import polars as pl
 
     dtype, item = series.dtype, kind
@@ -45,6 +48,8 @@ def of_lists(series: pl.Series, kind: str) -> pl.Series | None:
         dtype, item = dtype.inner, items(item)  # type: ignore[assignment]
     if item == "binary" and dtype == pl.String:  # they may be no UTF-8: there is no way back
         return series.cast(polars_dtype(kind))
+    if item == "uuid" and dtype not in (pl.Binary, pl.String, pl.Null):
+        raise ValueError(f"UUIDs came as {dtype}")
     if item == "uuid" and dtype == pl.Binary:
         return series.to_frame().select(_uuids_in(pl.first(), series.dtype)).to_series().alias(series.name)
     return None
