@@ -1,16 +1,14 @@
 """A person's query as its rows are brought as they are: the driver has a form of its own for some types of Postgres.
 
-The schema that ADBC tells of a query has the name of each column's type, of a domain that of the type below it, and of
-a type that the driver does not know its number. https://www.postgresql.org/docs/current/catalog-pg-type.html
+The schema that ADBC tells of a query has the name of each column's type, and of a domain that of the type below it.
+https://www.postgresql.org/docs/current/catalog-pg-type.html
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from harness.datasets.own.reading import require_different
 from harness.model import LabError
 from harness.transports.postgres.sql import identifier
 
@@ -21,37 +19,42 @@ if TYPE_CHECKING:
 _AS_THEY_ARE = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bpchar", "char", "name"}
 _AS_THEY_ARE |= {"uuid", "date", "time", "timestamp", "timestamptz", "bytea", "numeric", "json", "jsonb", "unknown"}
 _NOT_IN_ARRAYS = {"numeric", "json", "jsonb"}
-# Types that come as other numbers (money as cents, an oid with a sign) or as bytes, and what is asked for instead.
-_FORMS = {"money": "{0}::numeric", "oid": "{0}::bigint", "enum": "{0}::text", "_enum": "{0}::text[]"}
-_UNNAMED = re.compile(r"unnamed<oid:(\d+)>")
+# Types that come as other numbers (money as cents, an oid with a sign), and what is asked for instead.
+_FORMS = {"money": "{0}::numeric", "oid": "{0}::bigint"}
 _NO_LENGTH = "extract(epoch FROM {0})"
 # The first day and moment of Postgres, from 1970 on: infinity, to which the driver adds 30 years, comes before them.
 _FIRST = {"date32": -2_440_588, "timestamp": -210_866_803_200_000_000}
 _A_DAY = 86_400 * 10**6
 
-Types = Mapping[int, tuple[str, bool]]  # the name of a type, and whether it, or what it is an array of, is an enum
+Types = Mapping[str, tuple[str, bool]]  # the name of a column's type, and whether it, or what is in it, is an enum
 
 
-def unknown(schema: pa.Schema) -> list[int]:
-    """Return the numbers of types in a schema that the driver does not know: of enums, ranges, extensions."""
-    return [int(found[1]) for field in schema if (found := _UNNAMED.fullmatch(_told(field)))]
+def unknown(schema: pa.Schema) -> list[str]:
+    """Return the columns of types that are no builtin ones or have no form: enums, ranges, those of extensions."""
+    return [field.name for field in schema if _told(field) not in _FORMS and not _as_it_is(_told(field))]
 
 
-def question(numbers: list[int]) -> str:
-    """Return the query for the names of types, and whether they are enums or arrays of such."""
+def question(query: str, columns: Sequence[str]) -> str:
+    """Return the query for the types of some columns of a person's query, which is not executed: names, whether enums.
+
+    The driver's own names have no schema, or are numbers for what was made after it connected.
+    """
+    types = ", ".join(f"pg_typeof(asked.{identifier(name)})::oid" for name in columns)
     return (
-        "SELECT t.oid::bigint, format_type(t.oid, NULL), coalesce(item.typtype, t.typtype) = 'e' FROM pg_type t "
-        "LEFT JOIN pg_type item ON item.oid = t.typelem AND t.typlen = -1 "
-        f"WHERE t.oid IN ({', '.join(map(str, numbers))})"
+        "SELECT format_type(t.oid, NULL), coalesce(item.typtype, base.typtype, t.typtype) = 'e' "
+        f"FROM (SELECT) AS one LEFT JOIN ({query}\n) AS asked ON false "
+        f"CROSS JOIN LATERAL unnest(ARRAY[{types}]) WITH ORDINALITY AS found (type, place) "
+        "JOIN pg_catalog.pg_type t ON t.oid = found.type "
+        "LEFT JOIN pg_catalog.pg_type item ON item.oid = t.typelem AND t.typlen = -1 "
+        "LEFT JOIN pg_catalog.pg_type base ON base.oid = t.typbasetype ORDER BY found.place"
     )
 
 
 def as_brought(query: str, schema: pa.Schema, types: Types) -> str:
     """Return a query whose answer has this schema as one whose rows come as they are.
 
-    `types` are those whose numbers are `unknown`. Raises LabError for a column that does not, and for two of one name.
+    `types` are those of the columns that are `unknown`. Raises LabError for a column that does not.
     """
-    require_different(list(schema.names), "the answer of the query")
     forms = {field.name: _form(field, types) for field in schema}
     if not any(forms.values()):
         return query
@@ -69,21 +72,22 @@ def _told(field: pa.Field) -> str:
     return (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
 
 
+def _as_it_is(of: str) -> bool:
+    item = of.removeprefix("_")
+    return item in _AS_THEY_ARE and (item == of or item not in _NOT_IN_ARRAYS)
+
+
 def _form(field: pa.Field, types: Types) -> str:
     """Return what brings a column as it is, empty where it comes as it is. Raises LabError where nothing does."""
     of = _told(field)
-    known = of
-    if found := _UNNAMED.fullmatch(of):
-        known, is_enum = types[int(found[1])]
-        of = ("_enum" if known.endswith("[]") else "enum") if is_enum else of
-    if of in _FORMS:
-        return _FORMS[of]
-    item = of.removeprefix("_")
-    if item in _AS_THEY_ARE and (item == of or item not in _NOT_IN_ARRAYS):
-        return ""
-    named = f"{item}[]" if item != of else known
+    if of in _FORMS or _as_it_is(of):
+        return _FORMS.get(of, "")
+    named, is_enum = types[field.name]
+    cast = "text[]" if named.endswith("[]") else "text"
+    if is_enum:
+        return f"{{0}}::{cast}"
     quoted = identifier(field.name)
-    instead = _NO_LENGTH.format(quoted) if of == "interval" else f"{quoted}::text{'[]' if named.endswith('[]') else ''}"
+    instead = _NO_LENGTH.format(quoted) if of == "interval" else f"{quoted}::{cast}"
     raise LabError(
         f'column "{field.name}": expected a type that a query brings as it is, found {named}; ask for {instead}, or '
         "give the data as a file"

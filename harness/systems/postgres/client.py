@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from harness import address
+from harness.datasets.own.reading import require_different
 from harness.model import MARK, NAMESPACE, LabError, Server
 from harness.systems.postgres import SYSTEM, carried
 from harness.systems.postgres import asked as of_query
@@ -174,9 +175,10 @@ def asked(connection: Connection, text: str) -> str:
     """
     stripped = f"{text.strip().removesuffix(';')}\n"
     schema = _answered(lambda: _schema(connection, stripped))
-    numbers = of_query.unknown(schema)
-    rows = query(connection, of_query.question(numbers)) if numbers else []
-    return of_query.as_brought(stripped, schema, {number: (name, is_enum) for number, name, is_enum in rows})
+    require_different(list(schema.names), "the answer of the query")
+    unknown = of_query.unknown(schema)
+    types = query(connection, of_query.question(stripped, unknown)) if unknown else []
+    return of_query.as_brought(stripped, schema, dict(zip(unknown, types, strict=True)))
 
 
 def select(connection: Connection, query: str) -> pa.Table:
