@@ -168,17 +168,19 @@ def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
         return carried.brought(cursor.fetch_arrow_table(), columns)
 
 
-def asked(connection: Connection, text: str) -> str:
+def asked(connection: Connection, query: str) -> str:
     """Return a person's query as one whose rows come as they are. Raises LabError.
 
     The driver writes more behind it: there is no open comment at its end.
     """
-    stripped = f"{text.strip().removesuffix(';')}\n"
+    stripped = f"{query.strip().removesuffix(';')}\n"
     schema = _answered(lambda: _schema(connection, stripped))
     require_different(list(schema.names), "the answer of the query")
-    unknown = of_query.unknown(schema)
-    types = query(connection, of_query.question(stripped, unknown)) if unknown else []
-    return of_query.as_brought(stripped, schema, dict(zip(unknown, types, strict=True)))
+    return of_query.as_brought(stripped, schema, _types(connection, stripped, of_query.unknown(schema)))
+
+
+def _types(connection: Connection, asked: str, columns: Sequence[str]) -> dict[str, Any]:
+    return dict(zip(columns, query(connection, of_query.question(asked, columns)), strict=True)) if columns else {}
 
 
 def select(connection: Connection, query: str) -> pa.Table:
