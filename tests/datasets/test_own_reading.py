@@ -227,3 +227,37 @@ def test_floats_of_16_bits_become_those_of_32() -> None:
     own = data.from_frame(pl.DataFrame({"a": pl.Series([0.1, None, float("-inf"), 65504.0], dtype=pl.Float16)}))
     assert own.kinds == {"a": "float32"}
     assert own.frame["a"].to_list() == [0.0999755859375, None, float("-inf"), 65504.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1, "x"], r'column "a": expected values of one type that Arrow has, found others \(Could not convert'),
+        ([2**70, 1], r'column "a": expected values of one type that Arrow has, found others \(Python int too large'),
+        (
+            ["\ud800"],
+            r'column "a": expected values of one type that Arrow has, found others \(.*surrogates not allowed',
+        ),
+        (
+            [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)],
+            'column "a": expected days or moments, found both; make all',
+        ),
+        ([b"a", "b"], 'column "a": expected bytes or texts, found both; make all of them texts'),
+        (
+            pd.period_range("2020", periods=2, freq="M"),
+            'column "a": expected a type that a database has, found a period',
+        ),
+    ],
+)
+def test_objects_of_pandas_that_would_be_others_are_refused_with_their_column(values: Any, said: str) -> None:
+    frame = pd.DataFrame({"id": range(len(values)), "a": pd.Series(values, dtype=getattr(values, "dtype", object))})
+    with pytest.raises(LabError, match=said):
+        reading.of_memory(frame)
+
+
+def test_objects_of_pandas_are_what_they_are() -> None:
+    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
+    columns = {"id": [some, None], "price": [Decimal("1" * 45 + ".5"), None], "at": [dt.time(1, 2), None]}
+    own = data.from_frame(reading.of_memory(pd.DataFrame(columns, dtype=object)))
+    assert own.kinds == {"id": "uuid", "price": "decimal(46, 1)", "at": "time"}
+    assert own.frame.to_dicts()[0] == {"id": str(some), "price": "1" * 45 + ".5", "at": dt.time(1, 2)}

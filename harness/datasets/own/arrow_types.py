@@ -55,6 +55,8 @@ def _unknown(of: Any) -> str:
     """Say what is wrong with a type of Arrow of which polars makes no column, and what to do; empty where it does."""
     if pa.types.is_interval(of):
         return f"expected a type that a frame has, found {of}; cast it to a duration, or to text"
+    if str(of).startswith("extension<pandas.period"):  # of which polars takes the number
+        return "expected a type that a database has, found a period; make it a timestamp, or text"
     if found := next((cast for known, cast in _NOT_IN_POLARS.items() if known(of)), ""):
         return f"expected a type that polars reads, found {str(of).partition('<')[0]}; {found}"
     if pa.types.is_struct(of):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +83,38 @@ def of_memory(data: Any) -> pl.DataFrame:
     names = list(map(str, data.columns if library == "pandas" else data.column_names))
     require_different(names, "the frame")
     try:
-        if library == "pandas":
-            zoned = {name: column.dt.tz_convert("UTC") for name, column in data.items() if hasattr(column.dtype, "tz")}
-            return pl.from_pandas(data.assign(**zoned) if zoned else data)
-        return _of_arrow(data)
+        return _of_arrow(_of_pandas(data) if library == "pandas" else data)
     except (*_OF_POLARS, ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise LabError(f"the frame has a column that Arrow has no type for: {reason}") from None
+        which = _not_of_arrow(data) if library == "pandas" else ""
+        reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
+        reason = reason.encode(errors="backslashreplace").decode()  # also that of half a character
+        raise LabError(
+            f"{which}expected values of one type that Arrow has, found others ({reason}); cast them, or make them text"
+        ) from None
+
+
+def _of_pandas(frame: Any) -> Any:
+    """Return a frame of pandas as a table of Arrow. Raises LabError where that would change objects of mixed types."""
+    named = frame.set_axis(list(map(str, frame.columns)), axis="columns")
+    zoned = {name: one.dt.tz_convert("UTC") for name, one in named.items() if hasattr(one.dtype, "tz")}
+    table = pa.Table.from_pandas(named.assign(**zoned) if zoned else named, preserve_index=False)
+    for field in table.schema:
+        objects = named[field.name] if named[field.name].dtype == object else ()
+        if pa.types.is_date32(field.type) and any(isinstance(one, datetime) for one in objects):
+            raise LabError(f'column "{field.name}": expected days or moments, found both; make all of them moments')
+        if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
+            raise LabError(f'column "{field.name}": expected bytes or texts, found both; make all of them texts')
+    return table
+
+
+def _not_of_arrow(frame: Any) -> str:
+    """Name the first column of a frame of pandas that Arrow has no type for."""
+    for place, name in enumerate(map(str, frame.columns)):
+        try:
+            pa.array(frame.iloc[:, place], from_pandas=True)
+        except (ArithmeticError, TypeError, ValueError, NotImplementedError):
+            return f'column "{name}": '
+    return ""
 
 
 def _of_arrow(table: Any) -> pl.DataFrame:
