@@ -37,7 +37,7 @@ def main(each: int = 8, rows: int = 100_000) -> None:
     plan = plans.of_size(suite, "default", TRANSPORTS, chosen.seed, "matrix", rows, 2 * each)
     took: dict[bool, dict[str, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
     walls: dict[bool, list[float]] = {True: [], False: []}
-    with open_run(chosen, RunRequest(plan, suite.rig, chosen.kind), print) as opened:
+    with open_run(chosen, RunRequest(plan, suite.rig, chosen.name), print) as opened:
         for number in range(1, plan.passes + 1):
             on = number % 4 in (1, 0)
             runs = [run for run in opened.todo if run.pass_number == number]

@@ -30,7 +30,9 @@ from harness.worker.meters import tree_cpu_seconds
 
 SEED, SELECT = 1, "SELECT * FROM asked"
 SENDS = {"uuid": "uuid_send", "date": "date_send", "text": "textsend"}
-SENDS |= {f"{kind}{size}": f"{kind}{size}send" for kind, size in (("int", 2), ("int", 4), ("int", 8), ("float", 8))}
+SENDS |= {
+    f"{family}{size}": f"{family}{size}send" for family, size in (("int", 2), ("int", 4), ("int", 8), ("float", 8))
+}
 
 
 def simple(query: str) -> bytes:
@@ -43,7 +45,9 @@ def messages(connection: psycopg.Connection) -> dict[str, bytes]:
     names, types = columns_of(connection, SELECT)
     mixed = [reading(one, VIEWS) for one in types]
     integers = [replace(one, as_text=one.as_text or one.decoder == "number4") for one in mixed]
-    columns = [f"string_agg({SENDS[kind.name]}({name}), '')" for name, kind in zip(names, types, strict=True)]
+    columns = [
+        f"string_agg({SENDS[server_type.name]}({name}), '')" for name, server_type in zip(names, types, strict=True)
+    ]
     return {
         "nothing: the rows are counted": simple("SELECT count(*) FROM asked"),
         "SELECT, texts as text and all else in binary (the tuned read)": _request(SELECT, mixed),
@@ -91,7 +95,7 @@ def main(rows: int = 1_000_000, passes: int = 5, name: str = "analytics_metrics"
         dataset, opened = store.ensure(Path(scratch), name, rows, SEED), client.open_connection(lab.endpoints)
         client.ensure_namespace(opened)
         client.create(opened, "asked", SYSTEMS["postgres"].tables.definition(spec, "heap"))
-        client.load(opened, "asked", dataset.path, spec.kinds)
+        client.load(opened, "asked", dataset.path, spec.logical_types)
         address = client.transport_uri("postgres", lab.endpoints["postgres"])
         with psycopg.connect(address, autocommit=True) as connection:
             ways = list(messages(connection))

@@ -47,7 +47,7 @@ def record(name: str, system: str, operation: str, frame: str, rows: int = 100_0
     sizes = stages(rows)
     experiment = Experiment(EXPERIMENT, ",".join(entry.id for entry in entries), data.NAME, {"rows": [*sizes]})
     plan = Plan(SUITE, name, "*", (experiment,), passes, chosen.seed, 30.0)
-    with open_run(chosen, RunRequest(plan, "databases", chosen.kind, own=own), print) as opened:
+    with open_run(chosen, RunRequest(plan, "databases", chosen.name, own=own), print) as opened:
         seconds: dict[str, list[float]] = {}
         order = 0
         for size in sizes:

@@ -78,7 +78,9 @@ class Lab:
 
     def __init__(self, lab: EmbeddedLab, folder: Path, rows: int) -> None:
         self.spec, self.dataset = store.specification(DATASET), store.ensure(folder, DATASET, rows, SEED)
-        self.frames = {name: load_frame(self.dataset.path, name, self.spec.kinds) for name in ("polars", "pandas")}
+        self.frames = {
+            name: load_frame(self.dataset.path, name, self.spec.logical_types) for name in ("polars", "pandas")
+        }
         self.endpoints, self._clients = lab.endpoints, {}
         for name in PROFILES:
             client = SYSTEMS[name].client
@@ -86,7 +88,7 @@ class Lab:
             client.ensure_namespace(opened)
             for table, profile in zip(("written", "read"), PROFILES[name], strict=True):
                 client.create(opened, table, SYSTEMS[name].tables.definition(self.spec, profile))
-            client.load(opened, "read", self.dataset.path, self.spec.kinds)
+            client.load(opened, "read", self.dataset.path, self.spec.logical_types)
 
     def empty(self, system: str) -> None:
         SYSTEMS[system].client.empty(self._clients[system], "written")
@@ -125,8 +127,8 @@ def of_encoders(frame: pl.DataFrame, connection: Any, passes: int) -> list[memor
     from pgpq import ArrowToPostgresBinaryEncoder
 
     names, types = columns_of(connection, "SELECT * FROM written")
-    kinds = {name: kind.name for name, kind in zip(names, types, strict=True)}
-    batch = joined(as_the_table(frame.to_arrow(), kinds))
+    sql_types = {name: server_type.name for name, server_type in zip(names, types, strict=True)}
+    batch = joined(as_the_table(frame.to_arrow(), sql_types))
 
     def by_pgpq(rows: int = batch.num_rows) -> None:
         encoder = ArrowToPostgresBinaryEncoder(batch.schema)

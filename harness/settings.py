@@ -1,5 +1,6 @@
 """The only reader of the environment: every setting with its default and one line of explanation."""
 
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,8 +24,8 @@ class _Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="LAB_", env_ignore_empty=True, frozen=True)
 
-    kind: Literal["embedded", "external", "compose"] = Field(
-        "embedded", description="The lab that runs use; the harness container sets compose"
+    name: Literal["embedded", "external", "compose"] = Field(
+        "embedded", description="Name of the lab that runs use; the harness container sets compose"
     )
     s3_endpoint: str | None = Field(None, description="Any S3 server: http://host:port; the Compose lab's is MinIO")
     s3_region: str = Field("us-east-1", description="Region that requests to the S3 server are signed for")
@@ -118,8 +119,14 @@ else:
     )
 
 
+_RENAMED = {"LAB_KIND": "LAB_NAME"}  # who still sets the old one would otherwise have another lab without a word
+
+
 def load() -> Settings:
-    """Read the settings from the environment. Raises LabError naming the first variable that is wrong."""
+    """Read the settings from the environment. Raises LabError naming the first one that is wrong or has a new name."""
+    for old, new in _RENAMED.items():
+        if os.environ.get(old):
+            raise LabError(f"expected {new}, found {old}, which it was called before; rename it")
     try:
         return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic fills them
     except ValidationError as error:

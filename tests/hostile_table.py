@@ -23,7 +23,7 @@ COLUMNS = {
     "text, mostly": ("text", "text"),
     "größe": ("double precision", "float64"),
 }
-KINDS = {name: kind for name, (_, kind) in COLUMNS.items()}
+LOGICAL_TYPES = {name: logical for name, (_, logical) in COLUMNS.items()}
 TEXTS = [None, "", r"\N", "NULL", "NaN", 'say "x"', "a,b", "l\nm", "l\r\nm", "\r", r"\.", "\t", " x ", "'", "é😀", "\\"]
 FLOATS = [None, float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 5e-324, 1e-310, 1.7976931348623157e308, 0.1]
 DATES = [None, date(1, 1, 1), date(1969, 12, 31), date(2000, 1, 1), date(9999, 12, 31)]
@@ -72,7 +72,7 @@ def run(entry: Transport, uri: str, *arguments: object) -> object:
 
 def stored(server: psycopg.Connection) -> pl.DataFrame:
     """What the table holds, through a client that none of these transports reads with."""
-    names = ", ".join(f'"{name}"' + ("::text" if kind == "uuid" else "") for name, kind in KINDS.items())
+    names = ", ".join(f'"{name}"' + ("::text" if logical == "uuid" else "") for name, logical in LOGICAL_TYPES.items())
     rows = server.execute(f'SELECT {names} FROM "{TABLE}"', binary=True).fetchall()
     return pl.DataFrame(rows, schema=hostile(0).schema, orient="row")
 

@@ -31,7 +31,7 @@ TEXTS = [
 FLOATS = [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, 1e-310, 1.7976931348623157e308, 0.1, 2.0**53 + 2]
 DATES = [None, dt.date(1900, 1, 1), dt.date(1969, 12, 31), dt.date(2299, 12, 31)]
 TIMES = [None, dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.datetime(2025, 3, 30, 2, 30)]
-# Column -> its kind, its type in Arrow, in Postgres and in ClickHouse, and values.
+# Column -> its logical type, its type in Arrow, in Postgres and in ClickHouse, and values.
 HOSTILE = {
     "select": ("uuid", pa.string(), "uuid", "UUID", UUIDS),
     "text, mostly": ("text", pa.string(), "text", "String", TEXTS),
@@ -44,7 +44,7 @@ HOSTILE = {
     "at": ("timestamp", pa.timestamp("us"), "timestamp", "DateTime64(6)", TIMES),
     "then": ("timestamp_tz", pa.timestamp("us", "UTC"), "timestamptz", "DateTime64(6, 'UTC')", TIMES),
 }
-KINDS = {name: kind for name, (kind, *_) in HOSTILE.items()}
+LOGICAL_TYPES = {name: logical for name, (logical, *_) in HOSTILE.items()}
 
 
 def every(entries: list[Transport]) -> pytest.MarkDecorator:
@@ -90,8 +90,8 @@ class Server:
         name = "postgres.pgpq.load_copy_binary_stream" if self._quote == '"' else "clickhouse.httpx.load_parquet_file"
         call(registry.one(name), self.lab, str(source), table)
 
-    def sums(self, table: str, kinds: dict[str, str] = SPEC.kinds) -> sums.Sums:
-        return self._system.sums.sums(self.connection, table, kinds)
+    def sums(self, table: str, logical_types: dict[str, str] = SPEC.logical_types) -> sums.Sums:
+        return self._system.sums.sums(self.connection, table, logical_types)
 
     def discard(self) -> None:
         for name in self._made:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from harness import registry
-from harness.check.kinds import PANDAS_DTYPES, POLARS_DTYPES
+from harness.check.logical_types import PANDAS_DTYPES, POLARS_DTYPES
 from harness.datasets.hostile.kinds import KINDS
 from harness.model import CONTROL, ENGINES, Operation, Origin
 from harness.registry import connect_of, one, select
@@ -214,5 +214,5 @@ def test_each_database_has_an_a_a_control_of_a_read(system):
     assert all(one(entry.id.removesuffix(CONTROL)).function is entry.function for entry in controls)
 
 
-def test_both_dataframe_libraries_have_a_dtype_for_every_kind():
+def test_both_dataframe_libraries_have_a_dtype_for_every_logical_type():
     assert POLARS_DTYPES.keys() == PANDAS_DTYPES.keys()

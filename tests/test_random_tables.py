@@ -47,12 +47,12 @@ WAYS = [
 
 
 @st.composite
-def random_tables(draw: st.DrawFn, kinds: list[str]) -> tuple[dict[str, str], list[list[Any]]]:
-    """Draw columns (name -> kind) and rows; a type may come several times."""
-    chosen = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=5))
-    values = [ARRAYS if kind == "array" else st.none() | NULLABLE[kind] for kind in chosen]
+def random_tables(draw: st.DrawFn, logical_types: list[str]) -> tuple[dict[str, str], list[list[Any]]]:
+    """Draw columns (name -> logical type) and rows; a type may come several times."""
+    chosen = draw(st.lists(st.sampled_from(logical_types), min_size=1, max_size=5))
+    values = [ARRAYS if logical == "array" else st.none() | NULLABLE[logical] for logical in chosen]
     rows = draw(st.lists(st.tuples(*values).map(list), min_size=1, max_size=8))
-    return {f"{kind}_{place}": kind for place, kind in enumerate(chosen)}, rows
+    return {f"{logical}_{place}": logical for place, logical in enumerate(chosen)}, rows
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +61,12 @@ def witnesses(embedded_lab: EmbeddedLab) -> Iterator[dict[str, Witness]]:
         yield {system: stack.enter_context(witness.opened(system, embedded_lab.endpoints)) for system in SYSTEMS}
 
 
-def kinds_for(*entries: Transport) -> list[str]:
+def logical_types_for(*entries: Transport) -> list[str]:
     """Return the types of columns that these ways are not known to lose."""
     declared = (KINDS[name] for entry in entries for name in entry.lossy)
     lost = [kind for kind in declared if kind.columns != PLAIN and not (kind.into or kind.beyond or kind.tables)]
     types = {column for kind in lost for column in kind.columns.values()}
-    return [kind for kind in (*NULLABLE, "array") if kind not in types]
+    return [logical for logical in (*NULLABLE, "array") if logical not in types]
 
 
 @pytest.mark.parametrize(("write", "read"), WAYS)
@@ -76,26 +76,26 @@ def test_a_random_table_comes_back_as_it_was(
     writer, reader = registry.one(write), registry.one(read)
 
     @settings(max_examples=15, derandomize=True, suppress_health_check=list(HealthCheck))
-    @given(random_tables(kinds_for(writer, reader)))
+    @given(random_tables(logical_types_for(writer, reader)))
     def comes_back(drawn: tuple[dict[str, str], list[list[Any]]]) -> None:
         columns, rows = drawn
         kind = Kind("random", "", [], columns)
-        expected, kinds = tables.frame(columns, rows), tables.kinds_of(columns)
+        expected, logical_types = tables.frame(columns, rows), tables.logical_types_of(columns)
         table = witnesses[writer.system].empty(kind)
-        call(writer, embedded_lab, as_pandas(expected, kinds) if writer.frame == "pandas" else expected, table)
+        call(writer, embedded_lab, as_pandas(expected, logical_types) if writer.frame == "pandas" else expected, table)
         written = witnesses[writer.system].fetch(kind, table)
         assert differences(expected, written, tables.ROW_KEY) == []
-        returned, _ = canonicalise(call(reader, embedded_lab, table), kinds)
+        returned, _ = canonicalise(call(reader, embedded_lab, table), logical_types)
         assert differences(expected, returned, tables.ROW_KEY) == []
 
     comes_back()
 
 
 def test_a_changed_value_of_every_type_would_be_found() -> None:
-    for kind, strategy in {**NULLABLE, "array": ARRAYS}.items():
-        one = tables.frame({"c": kind}, [[example_of(strategy)]])
-        other = tables.frame({"c": kind}, [[None]])
-        assert differences(one, other, tables.ROW_KEY), kind
+    for logical, strategy in {**NULLABLE, "array": ARRAYS}.items():
+        one = tables.frame({"c": logical}, [[example_of(strategy)]])
+        other = tables.frame({"c": logical}, [[None]])
+        assert differences(one, other, tables.ROW_KEY), logical
 
 
 def example_of(strategy: st.SearchStrategy[Any]) -> Any:

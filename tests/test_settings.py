@@ -71,6 +71,15 @@ def test_a_wrong_value_is_one_line_that_names_its_variable(monkeypatch, name, va
     assert "\n" not in str(caught.value)
 
 
+def test_a_variable_that_was_renamed_is_refused_with_its_new_name(monkeypatch):
+    monkeypatch.setenv("LAB_KIND", "compose")
+    with pytest.raises(LabError, match="expected LAB_NAME, found LAB_KIND"):
+        settings.load()
+    monkeypatch.setenv("LAB_KIND", "")
+    monkeypatch.setenv("LAB_NAME", "compose")
+    assert settings.load().name == "compose"
+
+
 def test_reading_the_settings_changes_nothing(monkeypatch):
     monkeypatch.setenv("PGHOST", "elsewhere")
     before = dict(os.environ)

@@ -123,7 +123,7 @@ def test_the_script_of_a_stream_loads_or_unloads_the_table(
         table, _ = tables.for_read(entry.system)
         (folder := tmp_path / "unloaded").mkdir()
         assert "done" in output(entry, uri, table, folder)
-        found, _ = unloaded.summed(folder, tables.kinds)
+        found, _ = unloaded.summed(folder, tables.logical_types)
         assert sums.differences(tables.expected_sums, found) == []
     tables.references.close(tables.drop)
 

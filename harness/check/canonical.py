@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical_lists import of_lists, shape, uuid_texts, with_dashes, without_items
 from harness.check.canonical_values import canonical_value
-from harness.check.kinds import (
+from harness.check.logical_types import (
     FLOATS,
     INTEGERS,
     NANOSECONDS,
@@ -43,58 +43,59 @@ class NotConvertible(ValueError):
     """A returned column cannot be turned into its canonical type without changing values."""
 
 
-def load_frame(path: str | Path, frame: str, kinds: dict[str, str]) -> Any:
+def load_frame(path: str | Path, frame: str, logical_types: dict[str, str]) -> Any:
     """Read a dataset's Parquet file into the canonical frame of a library (`pandas`, `polars`).
 
-    `kinds` maps each column to its kind (see `harness.check.kinds`). Raises KeyError for an unknown library.
+    `logical_types` maps each column to its logical type (see `harness.check.logical_types`). Raises KeyError for an
+    unknown library.
     """
-    return {"polars": _load_polars, "pandas": _load_pandas}[frame](path, kinds)
+    return {"polars": _load_polars, "pandas": _load_pandas}[frame](path, logical_types)
 
 
-def _load_polars(path: str | Path, kinds: dict[str, str]) -> pl.DataFrame:
+def _load_polars(path: str | Path, logical_types: dict[str, str]) -> pl.DataFrame:
     import polars as pl
 
     # By their places: polars would take a name such as * or ^.*$ for a pattern.
     places = {name: place for place, name in enumerate(pl.read_parquet_schema(path))}
-    columns = [places[name] for name in kinds]
+    columns = [places[name] for name in logical_types]
     # memory_map off: pages of the file would show as file-backed memory of the process under measurement.
     return pl.read_parquet(path, columns=columns, memory_map=False).rechunk()
 
 
-def _load_pandas(path: str | Path, kinds: dict[str, str]) -> pd.DataFrame:
+def _load_pandas(path: str | Path, logical_types: dict[str, str]) -> pd.DataFrame:
     import pandas as pd
     from pyarrow import parquet
 
     groups = parquet.read_metadata(path).to_dict()["row_groups"]
     nulls = any(column["statistics"]["null_count"] for group in groups for column in group["columns"])
-    if nulls or not OF_BENCHMARKS.issuperset(kinds.values()):
-        return as_pandas(_load_polars(path, kinds), kinds)
-    frame = pd.read_parquet(path, columns=list(kinds), engine="pyarrow")
-    return frame.astype({name: pandas_dtype(kind, nulls=False) for name, kind in kinds.items()})
+    if nulls or not OF_BENCHMARKS.issuperset(logical_types.values()):
+        return as_pandas(_load_polars(path, logical_types), logical_types)
+    frame = pd.read_parquet(path, columns=list(logical_types), engine="pyarrow")
+    return frame.astype({name: pandas_dtype(logical, nulls=False) for name, logical in logical_types.items()})
 
 
-def as_pandas(frame: pl.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
+def as_pandas(frame: pl.DataFrame, logical_types: dict[str, str]) -> pd.DataFrame:
     """Return a canonical polars frame as the canonical pandas frame. Raises OverflowError for a date it cannot hold."""
     import pandas as pd
 
-    return pd.DataFrame({name: _as_pandas_column(frame[name], kind) for name, kind in kinds.items()})
+    return pd.DataFrame({name: _as_pandas_column(frame[name], logical) for name, logical in logical_types.items()})
 
 
-def _as_pandas_column(series: pl.Series, kind: str) -> Any:
+def _as_pandas_column(series: pl.Series, logical: str) -> Any:
     import numpy as np
     import pandas as pd
 
-    if kind == "date":  # through numpy: Python has no date before year 1 or after year 9999
+    if logical == "date":  # through numpy: Python has no date before year 1 or after year 9999
         days = series.to_physical().to_list()
         if any(day is not None and abs(day) > _LAST_DAY_OF_PANDAS for day in days):
             raise OverflowError(f"{series.name}: datetime64[us] of pandas has no such date")
         dates = np.array(["NaT" if day is None else day for day in days], "datetime64[D]")
         return pd.Series(dates.astype("datetime64[us]"))
-    dtype = pandas_dtype(kind, series.null_count() > 0)
-    if is_wide(kind):
+    dtype = pandas_dtype(logical, series.null_count() > 0)
+    if is_wide(logical):
         return pd.Series([None if value is None else Decimal(value) for value in series.to_list()], dtype=dtype)
-    if kind in FLOATS or kind in _WITH_NAT or (kind in _WHOLE and series.null_count() == 0):
-        zone = "UTC" if kind.startswith("timestamp_tz") else None
+    if logical in FLOATS or logical in _WITH_NAT or (logical in _WHOLE and series.null_count() == 0):
+        zone = "UTC" if logical.startswith("timestamp_tz") else None
         made = pd.Series((series.dt.replace_time_zone(None) if zone else series).to_numpy(writable=True))
         return made.dt.tz_localize(zone) if zone else made
     if dtype == "str":
@@ -102,7 +103,7 @@ def _as_pandas_column(series: pl.Series, kind: str) -> Any:
     return pd.Series(series.to_list(), dtype=dtype)
 
 
-def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
+def canonicalise(returned: Any, logical_types: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
     """Turn a returned pandas, polars or Arrow frame into the canonical polars frame.
 
     Returns the frame and, for every column that came back with another dtype than the canonical one, that dtype.
@@ -113,19 +114,19 @@ def canonicalise(returned: Any, kinds: dict[str, str]) -> tuple[pl.DataFrame, di
 
     library = library_of(returned)
     names = list(map(str, returned.column_names if library == "pyarrow" else returned.columns))
-    if names != list(kinds):
-        raise NotConvertible(f"expected columns {', '.join(kinds)}; found {', '.join(names) or 'none'}")
+    if names != list(logical_types):
+        raise NotConvertible(f"expected columns {', '.join(logical_types)}; found {', '.join(names) or 'none'}")
     if library == "pandas":
-        dtypes = [_pandas_dtype_of(returned[name], kind) for name, kind in kinds.items()]
-        canonical = [_from_pandas(returned[name], kind) for name, kind in kinds.items()]
+        dtypes = [_pandas_dtype_of(returned[name], logical) for name, logical in logical_types.items()]
+        canonical = [_from_pandas(returned[name], logical) for name, logical in logical_types.items()]
     else:
         frame = pl.DataFrame(pl.from_arrow(_without_wide(returned))) if library == "pyarrow" else returned
         dtypes = [str(dtype) for dtype in frame.dtypes]
-        canonical = [_canonical(frame[name], kind) for name, kind in kinds.items()]
+        canonical = [_canonical(frame[name], logical) for name, logical in logical_types.items()]
     converted = {
         series.name: dtype
-        for series, kind, dtype in zip(canonical, kinds.values(), dtypes, strict=True)
-        if dtype != (pandas_dtype(kind, series.null_count() > 0) if library == "pandas" else polars_name(kind))
+        for series, logical, dtype in zip(canonical, logical_types.values(), dtypes, strict=True)
+        if dtype != (pandas_dtype(logical, series.null_count() > 0) if library == "pandas" else polars_name(logical))
     }
     return pl.DataFrame(canonical), converted
 
@@ -149,15 +150,15 @@ def library_of(returned: Any) -> str:
     return found[0]
 
 
-def _pandas_dtype_of(series: pd.Series, kind: str) -> str:
+def _pandas_dtype_of(series: pd.Series, logical: str) -> str:
     """Name the dtype of a column; among objects that are not what they should be, also the type of the first one."""
-    wanted = _OBJECTS.get(plain(kind))
+    wanted = _OBJECTS.get(plain(logical))
     first = next((value for value in series if value is not None), None) if wanted and series.dtype == object else None
     found = type(first).__name__
     return str(series.dtype) if first is None or found == wanted else f"{series.dtype} of {found}"
 
 
-def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
+def _from_pandas(series: pd.Series, logical: str) -> pl.Series:
     """Turn one pandas column into its canonical one; what is missing is null, but a NaN among floats stays NaN."""
     import polars as pl
 
@@ -165,82 +166,82 @@ def _from_pandas(series: pd.Series, kind: str) -> pl.Series:
         if str(series.dtype).startswith("decimal256"):  # of Arrow, which polars has not
             series = series.astype(object)
         if series.dtype != object:
-            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=kind not in FLOATS).to_series(), kind)
+            return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=logical not in FLOATS).to_series(), logical)
         # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.
-        missing = series.isna().tolist() if kind not in FLOATS else [value is None for value in series]
+        missing = series.isna().tolist() if logical not in FLOATS else [value is None for value in series]
         values = [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
-        return _canonical(pl.Series(series.name, values, dtype=pl.Object), kind)
+        return _canonical(pl.Series(series.name, values, dtype=pl.Object), logical)
     except NotImplementedError as error:  # what Arrow raises for a dtype it does not have
-        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {kind}: {error}") from None
+        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {logical}: {error}") from None
 
 
-def _canonical(series: pl.Series, kind: str) -> pl.Series:
+def _canonical(series: pl.Series, logical: str) -> pl.Series:
     import polars as pl
 
     try:
-        if isinstance(series.dtype, pl.BaseExtension) and kind != "uuid":  # such as ADBC's numeric: text with a name
+        if isinstance(series.dtype, pl.BaseExtension) and logical != "uuid":  # such as ADBC's numeric: text with a name
             series = series.ext.storage()
         if series.dtype == pl.Object:
-            series = _from_objects(series, kind)
+            series = _from_objects(series, logical)
         elif isinstance(series.dtype, pl.Categorical | pl.Enum):
             series = series.cast(pl.String)
-        if kind == "uuid" and series.dtype not in (pl.String, pl.Null):
+        if logical == "uuid" and series.dtype not in (pl.String, pl.Null):
             return uuid_texts(series)
-        if series.dtype == pl.String and (made := _of_texts(series, kind)) is not None:
+        if series.dtype == pl.String and (made := _of_texts(series, logical)) is not None:
             return made
-        if kind == "json" or is_wide(kind) or (kind not in OF_BENCHMARKS and series.dtype == pl.String):
-            return _from_values(series.name, series.to_list(), kind)
-        target = polars_dtype(kind)
-        if plain(kind) in ("array", "nested", "map") and shape(series.dtype) != shape(target):
-            return without_items(series, kind)
-        if plain(kind) == "array" and (made := of_lists(series, kind)) is not None:
+        if logical == "json" or is_wide(logical) or (logical not in OF_BENCHMARKS and series.dtype == pl.String):
+            return _from_values(series.name, series.to_list(), logical)
+        target = polars_dtype(logical)
+        if plain(logical) in ("array", "nested", "map") and shape(series.dtype) != shape(target):
+            return without_items(series, logical)
+        if plain(logical) == "array" and (made := of_lists(series, logical)) is not None:
             return made
         cast = series.cast(target, strict=True)
-        if kind == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
+        if logical == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
             return cast
         survived = series.dtype == pl.String or cast.cast(series.dtype, strict=True).equals(series, null_equal=True)
     except (pl.exceptions.PolarsError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {kind}: {reason}") from None
+        raise NotConvertible(f"{series.name}: {series.dtype} does not convert to {logical}: {reason}") from None
     if not survived:
-        raise NotConvertible(f"{series.name}: {series.dtype} changes values when converted to {kind}")
+        raise NotConvertible(f"{series.name}: {series.dtype} changes values when converted to {logical}")
     return cast
 
 
-def _from_objects(series: pl.Series, kind: str) -> pl.Series:
+def _from_objects(series: pl.Series, logical: str) -> pl.Series:
     import polars as pl
 
     values = series.to_list()
-    if kind == "uuid":
+    if logical == "uuid":
         values = [value.hex() if isinstance(value, bytes) else value and str(value) for value in values]
         return with_dashes(pl.Series(series.name, values, dtype=pl.String))
-    if kind == "text":
+    if logical == "text":
         values = [value.decode() if isinstance(value, bytes) else value for value in values]
         return pl.Series(series.name, values, dtype=pl.String, strict=True)
-    if kind not in OF_BENCHMARKS:
-        return _from_values(series.name, values, kind)
+    if logical not in OF_BENCHMARKS:
+        return _from_values(series.name, values, logical)
     return pl.Series(series.name, values, strict=True)
 
 
-def _from_values(name: str, values: list[Any], kind: str) -> pl.Series:
-    """Turn Python objects, or the texts of such values, into a canonical column of a kind that no benchmark has."""
+def _from_values(name: str, values: list[Any], logical: str) -> pl.Series:
+    """Turn Python objects, or the texts of such values, into a canonical column of a type that no benchmark has."""
     import polars as pl
 
-    made = [None if value is None else canonical_value(value, kind) for value in values]
-    series = pl.Series(name, made, polars_dtype(kind), strict=True)
-    if plain(kind) == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
+    made = [None if value is None else canonical_value(value, logical) for value in values]
+    series = pl.Series(name, made, polars_dtype(logical), strict=True)
+    if plain(logical) == "decimal" and series.to_list() != made:  # polars cuts what has more digits than the type
         raise ValueError("digits are lost")
     return series
 
 
-def _of_texts(series: pl.Series, kind: str) -> pl.Series | None:
-    """Return days, moments with nanoseconds and bytes that came as texts; None for other kinds."""
-    if kind == "date":
+def _of_texts(series: pl.Series, logical: str) -> pl.Series | None:
+    """Return days, moments with nanoseconds and bytes that came as texts; None for other logical types."""
+    if logical == "date":
         return series.str.to_date("%Y-%m-%d", strict=True)
-    if kind in NANOSECONDS:  # of which Python would keep microseconds
+    if logical in NANOSECONDS:  # of which Python would keep microseconds
         moments = series.str.to_datetime(time_unit="ns", strict=True)
-        return moments.dt.replace_time_zone("UTC") if kind == "timestamp_tz_ns" else moments
-    return _bytes(series) if kind == "binary" else None
+        return moments.dt.replace_time_zone("UTC") if logical == "timestamp_tz_ns" else moments
+    return _bytes(series) if logical == "binary" else None
 
 
 def _bytes(series: pl.Series) -> pl.Series:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.check.kinds import items, polars_dtype
+from harness.check.logical_types import items, polars_dtype
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ def shape(dtype: Any) -> Any:
     return (shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
 
 
-def without_items(series: pl.Series, kind: str) -> pl.Series:
+def without_items(series: pl.Series, logical: str) -> pl.Series:
     """Return lists of another shape, which says nothing where all are empty. Raises ValueError where one is not.
 
     A cast would make a list of each item, and a null of each field that is missing.
@@ -33,21 +33,21 @@ def without_items(series: pl.Series, kind: str) -> pl.Series:
     lists = series.to_list()
     if any(lists):
         raise ValueError("it is nested in another way")
-    return pl.Series(series.name, lists, polars_dtype(kind))
+    return pl.Series(series.name, lists, polars_dtype(logical))
 
 
-def of_lists(series: pl.Series, kind: str) -> pl.Series | None:
+def of_lists(series: pl.Series, logical: str) -> pl.Series | None:
     """Return lists of UUIDs that came as 16 bytes, and of bytes that came as texts; None for all else.
 
     Raises ValueError for UUIDs that are none.
     """
     import polars as pl
 
-    dtype, item = series.dtype, kind
+    dtype, item = series.dtype, logical
     while isinstance(dtype, pl.List | pl.Array):
         dtype, item = dtype.inner, items(item)  # type: ignore[assignment]
     if item == "binary" and dtype == pl.String:  # they may be no UTF-8: there is no way back
-        return series.cast(polars_dtype(kind))
+        return series.cast(polars_dtype(logical))
     if item == "uuid" and dtype not in (pl.Binary, pl.String, pl.Null):
         raise ValueError(f"UUIDs came as {dtype}")
     if item == "uuid" and dtype == pl.Binary:

@@ -1,4 +1,4 @@
-"""Single values that came as Python objects or texts, as polars takes them: of the kinds that no benchmark has."""
+"""Single values that came as Python objects or texts, as polars takes them: of logical types that no benchmark has."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 
-from harness.check.kinds import FLOATS, INTEGERS, digits, fields, is_wide, items, mapped, plain
+from harness.check.logical_types import FLOATS, INTEGERS, digits, fields, is_wide, items, mapped, plain
 
 _EXACT = Context(prec=1_000)  # digits of a number while its places are counted
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}
 
 
-def canonical_value(value: Any, kind: str) -> Any:
-    """Return what polars takes for one object or text of a kind that no benchmark has. Raises ValueError, TypeError."""
-    if kind in INTEGERS:
+def canonical_value(value: Any, logical: str) -> Any:
+    """Return what polars takes for one object or text of a type that no benchmark has. Raises ValueError, TypeError."""
+    if logical in INTEGERS:
         return _integer(value)
-    return _MADE[plain(kind)](value, kind)
+    return _MADE[plain(logical)](value, logical)
 
 
 def _integer(value: Any) -> int:
@@ -29,64 +29,64 @@ def _integer(value: Any) -> int:
     return int(number)
 
 
-def _decimal(value: Any, kind: str) -> Decimal | str:
-    return decimal_text(value, kind) if is_wide(kind) else Decimal(value)
+def _decimal(value: Any, logical: str) -> Decimal | str:
+    return decimal_text(value, logical) if is_wide(logical) else Decimal(value)
 
 
-def decimal_text(value: Any, kind: str) -> str:
+def decimal_text(value: Any, logical: str) -> str:
     """Return a decimal as the one text that all equal ones have. Raises ValueError where it has more digits."""
-    number, (precision, scale) = Decimal(value), digits(kind)
+    number, (precision, scale) = Decimal(value), digits(logical)
     made = _EXACT.plus(number.quantize(Decimal(1).scaleb(-scale), context=_EXACT))  # no database has a -0 of these
     if made != number or len(made.as_tuple().digits) > precision:
         raise ValueError("digits are lost")
     return format(made, "f")
 
 
-def _uuid(value: Any, kind: str) -> str:
+def _uuid(value: Any, logical: str) -> str:
     return str(uuid.UUID(bytes=value)) if isinstance(value, bytes) else str(value)
 
 
-def _binary(value: Any, kind: str) -> bytes:
+def _binary(value: Any, logical: str) -> bytes:
     if isinstance(value, str):
         return bytes.fromhex(value[2:]) if value.startswith("\\x") else value.encode()
     return bytes(value)
 
 
-def _moment(value: Any, kind: str) -> dt.datetime:
+def _moment(value: Any, logical: str) -> dt.datetime:
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
     if not isinstance(moment, dt.datetime):  # such as the nanoseconds that numpy makes of one
         raise TypeError(f"a moment came as {type(value).__name__}")
-    if not kind.startswith("timestamp_tz"):
+    if not logical.startswith("timestamp_tz"):
         return moment.replace(tzinfo=None)
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
 
 
-def _span(value: Any, kind: str) -> dt.timedelta:
+def _span(value: Any, logical: str) -> dt.timedelta:
     if not isinstance(value, dt.timedelta):
         raise TypeError(f"a duration came as {type(value).__name__}")
     return value
 
 
-def _array(value: Any, kind: str) -> list[Any]:
+def _array(value: Any, logical: str) -> list[Any]:
     if isinstance(value, str):
         raise TypeError("an array came as text")
-    return [_item(item, items(kind)) for item in getattr(value, "tolist", lambda: value)()]
+    return [_item(item, items(logical)) for item in getattr(value, "tolist", lambda: value)()]
 
 
-def _item(item: Any, kind: str) -> Any:
+def _item(item: Any, logical: str) -> Any:
     """Return one item of an array as polars takes it."""
-    if item is None or kind in FLOATS:
+    if item is None or logical in FLOATS:
         return item
-    if kind in INTEGERS:  # numpy has no null among integers: it makes all of them floats and the null a NaN
+    if logical in INTEGERS:  # numpy has no null among integers: it makes all of them floats and the null a NaN
         return None if item != item else int(item) if item == int(item) else item
-    if kind.startswith("timestamp") and item != item:  # NaT of pandas
+    if logical.startswith("timestamp") and item != item:  # NaT of pandas
         return None
-    return item if kind in ("text", "date") else canonical_value(item, kind)
+    return item if logical in ("text", "date") else canonical_value(item, logical)
 
 
-def _map(value: Any, kind: str) -> dict[Any, Any]:
+def _map(value: Any, logical: str) -> dict[Any, Any]:
     """Return a map, which Arrow gives as pairs, with its entries in their order."""
-    keys, values = mapped(kind)
+    keys, values = mapped(logical)
     pairs = list(value.items() if isinstance(value, dict) else value)
     made = {_item(key, keys): _item(item, values) for key, item in pairs}
     if len(made) < len(pairs):
@@ -94,8 +94,8 @@ def _map(value: Any, kind: str) -> dict[Any, Any]:
     return made
 
 
-def _struct(value: Any, kind: str) -> dict[str, Any]:
-    of = fields(kind)
+def _struct(value: Any, logical: str) -> dict[str, Any]:
+    of = fields(logical)
     found = dict(zip(of, value, strict=True)) if isinstance(value, tuple) else dict(value)
     if found.keys() != of.keys():
         raise ValueError("fields are missing, or others are there")
@@ -116,15 +116,15 @@ def _of_numpy(value: Any) -> Any:
 
 
 _MADE: dict[str, Callable[[Any, str], Any]] = {
-    "boolean": lambda value, kind: _BOOLEANS[str(value).lower()],
+    "boolean": lambda value, logical: _BOOLEANS[str(value).lower()],
     "decimal": _decimal,
     "uuid": _uuid,
-    "float32": lambda value, kind: float(value),
-    "json": lambda value, kind: _document(json.loads(value) if isinstance(value, str | bytes) else value),
-    "category": lambda value, kind: value,
+    "float32": lambda value, logical: float(value),
+    "json": lambda value, logical: _document(json.loads(value) if isinstance(value, str | bytes) else value),
+    "category": lambda value, logical: value,
     "binary": _binary,
     "duration": _span,
-    "time": lambda value, kind: dt.time.fromisoformat(value) if isinstance(value, str) else value,
+    "time": lambda value, logical: dt.time.fromisoformat(value) if isinstance(value, str) else value,
     "nested": _struct,
     "array": _array,
     "map": _map,

@@ -21,11 +21,11 @@ class RowSums:
     sums: dict[str, int]
 
 
-def by_duckdb(files: Sequence[str], kinds: dict[str, str], marker: str) -> RowSums:
-    """Read with DuckDB. `kinds` are the columns and their types in SQL; of `filename` what follows `marker` counts."""
+def by_duckdb(files: Sequence[str], sql_types: dict[str, str], marker: str) -> RowSums:
+    """Read with DuckDB. `sql_types` are those of the columns; of `filename` what follows `marker` counts."""
     import duckdb
 
-    values = {name: f"CAST({name} AS {kind})" for name, kind in kinds.items()}
+    values = {name: f"CAST({name} AS {sql_type})" for name, sql_type in sql_types.items()}
     values["filename"] = "list_last(string_split(filename, $marker))"
     sums = ", ".join(f"sum(hash({value}))" for value in (*values.values(), ", ".join(values.values())))
     with duckdb.connect() as connection:
@@ -38,14 +38,14 @@ def by_duckdb(files: Sequence[str], kinds: dict[str, str], marker: str) -> RowSu
 _POLARS = {"BIGINT": "Int64", "INTEGER": "Int32", "DOUBLE": "Float64", "VARCHAR": "String"}
 
 
-def by_polars(files: Sequence[str], kinds: dict[str, str], marker: str) -> RowSums:
+def by_polars(files: Sequence[str], sql_types: dict[str, str], marker: str) -> RowSums:
     """Read with Polars; see `by_duckdb`."""
     import polars as pl
 
-    types: dict[str, Any] = {name: getattr(pl, kind) for name, kind in _POLARS.items()}
+    types: dict[str, Any] = {name: getattr(pl, dtype) for name, dtype in _POLARS.items()}
     types["TIMESTAMP"] = pl.Datetime("us")
-    values = [pl.col(name).cast(types[kind]) for name, kind in kinds.items() if name != "filename"]
-    if "filename" in kinds:
+    values = [pl.col(name).cast(types[sql_type]) for name, sql_type in sql_types.items() if name != "filename"]
+    if "filename" in sql_types:
         values.append(pl.col("filename").cast(pl.String).str.split(marker).list.last())
     hashes = [value.hash(seed=1).sum().alias(value.meta.output_name()) for value in values]
     whole = pl.struct(values).hash(seed=1).sum().alias(_ROWS)

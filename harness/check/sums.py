@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-KINDS = frozenset(
+LOGICAL_TYPES = frozenset(
     {"boolean", "int16", "int32", "int64", "float64", "date", "timestamp", "timestamp_tz", "uuid", "text"}
 )
 _MODULUS = 2**64
@@ -63,11 +63,14 @@ class Sums:
 Canonical = Callable[["pa.RecordBatch", Mapping[str, str]], "pa.RecordBatch"]
 
 
-def require(kinds: Mapping[str, str]) -> None:
-    """Raise LabError for a column whose kind has no canonical bytes."""
-    for name, kind in kinds.items():
-        if kind not in KINDS:
-            raise LabError(f'expected columns of {", ".join(sorted(KINDS))} to sum, found "{name}" of the kind {kind}')
+def require(logical_types: Mapping[str, str]) -> None:
+    """Raise LabError for a column whose logical type has no canonical bytes."""
+    for name, logical in logical_types.items():
+        if logical not in LOGICAL_TYPES:
+            raise LabError(
+                f"expected columns of {', '.join(sorted(LOGICAL_TYPES))} to sum, "
+                f'found "{name}" of the logical type {logical}'
+            )
 
 
 def differences(expected: Sums, found: Sums) -> list[str]:
@@ -90,49 +93,49 @@ def differences(expected: Sums, found: Sums) -> list[str]:
     return wrong
 
 
-def of_table(table: pa.Table, kinds: Mapping[str, str]) -> Sums:
+def of_table(table: pa.Table, logical_types: Mapping[str, str]) -> Sums:
     """Sum an Arrow table that is a canonical frame; see `harness.check.canonical`. Raises LabError, see `require`."""
-    return of_batches(table.to_batches(max_chunksize=_BATCH_ROWS), kinds)
+    return of_batches(table.to_batches(max_chunksize=_BATCH_ROWS), logical_types)
 
 
-def of_parquet(path: str | Path, kinds: Mapping[str, str]) -> Sums:
+def of_parquet(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
     """Sum the Parquet file of a dataset, a piece at a time. Raises LabError, see `require`."""
-    return of_files([path], kinds, _as_it_is)
+    return of_files([path], logical_types, _as_it_is)
 
 
-def of_files(files: Iterable[str | Path], kinds: Mapping[str, str], made: Canonical) -> Sums:
-    """Sum Parquet files whose batches `made(batch, kinds)` makes canonical; large ones on two cores."""
+def of_files(files: Iterable[str | Path], logical_types: Mapping[str, str], made: Canonical) -> Sums:
+    """Sum Parquet files whose batches `made(batch, logical_types)` makes canonical; large ones on two cores."""
     from pyarrow import parquet
 
-    require(kinds)
+    require(logical_types)
     about = {file: parquet.read_metadata(file) for file in files}
     groups = [(file, group) for file, metadata in about.items() for group in range(metadata.num_row_groups)]
-    one = partial(_of_group, kinds=dict(kinds), made=made)
+    one = partial(_of_group, logical_types=dict(logical_types), made=made)
     if sum(metadata.num_rows for metadata in about.values()) < _ALONE_ROWS:
-        return reduce(add, map(one, groups), _nothing(kinds))
+        return reduce(add, map(one, groups), _nothing(logical_types))
     # Forked children could wait for ever for a lock that a thread of this process held (of polars, of Arrow).
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
-        return reduce(add, processes.map(one, groups, chunksize=4), _nothing(kinds))
+        return reduce(add, processes.map(one, groups, chunksize=4), _nothing(logical_types))
 
 
-def _nothing(kinds: Mapping[str, str]) -> Sums:
-    return Sums(0, dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0), 0)
+def _nothing(logical_types: Mapping[str, str]) -> Sums:
+    return Sums(0, dict.fromkeys(logical_types, 0), dict.fromkeys(logical_types, 0), 0)
 
 
-def _of_group(where: tuple[str | Path, int], kinds: dict[str, str], made: Canonical) -> Sums:
+def _of_group(where: tuple[str | Path, int], logical_types: dict[str, str], made: Canonical) -> Sums:
     from pyarrow import parquet
 
     path, group = where
     with parquet.ParquetFile(path) as file:
-        batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(kinds))
-        return of_batches((made(batch, kinds) for batch in batches), kinds)
+        batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(logical_types))
+        return of_batches((made(batch, logical_types) for batch in batches), logical_types)
 
 
-def _as_it_is(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
+def _as_it_is(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.RecordBatch:
     return batch
 
 
-def of_ipc(path: str | Path, kinds: Mapping[str, str]) -> Sums:
+def of_ipc(path: str | Path, logical_types: Mapping[str, str]) -> Sums:
     """Sum an Arrow file of a canonical frame, a piece at a time. Raises LabError, see `require`."""
     import pyarrow as pa
 
@@ -140,33 +143,33 @@ def of_ipc(path: str | Path, kinds: Mapping[str, str]) -> Sums:
         wholes = (file.get_batch(place) for place in range(file.num_record_batches))
         return of_batches(
             (whole.slice(start, _BATCH_ROWS) for whole in wholes for start in range(0, whole.num_rows, _BATCH_ROWS)),
-            kinds,
+            logical_types,
         )
 
 
-def of_batches(batches: Iterable[pa.RecordBatch], kinds: Mapping[str, str]) -> Sums:
+def of_batches(batches: Iterable[pa.RecordBatch], logical_types: Mapping[str, str]) -> Sums:
     """Sum what comes in pieces; see `of_table`."""
-    require(kinds)
-    total = _nothing(kinds)
+    require(logical_types)
+    total = _nothing(logical_types)
     for batch in batches:
-        total += of_batch(batch, kinds)
+        total += of_batch(batch, logical_types)
     return total
 
 
-def of_batch(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> Sums:
+def of_batch(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> Sums:
     """Sum one batch; see `of_table`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     nulls, columns, pieces = {}, {}, []
-    for name, kind in kinds.items():
+    for name, logical in logical_types.items():
         column = batch.column(name)
         nulls[name] = column.null_count
-        if kind == "text":
+        if logical == "text":
             columns[name] = _crc_of_texts(column)
             pieces.append(_piece_of_texts(column))
         else:
-            octets = _octets(column, kind)
+            octets = _octets(column, logical)
             columns[name] = _crc(octets[~_missing(column)])
             pieces.append(_piece(octets, column))
     rows = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.large_binary()))
@@ -185,26 +188,26 @@ def _missing(column: pa.Array) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _octets(column: pa.Array, kind: str) -> npt.NDArray[np.uint8]:
+def _octets(column: pa.Array, logical: str) -> npt.NDArray[np.uint8]:
     """Return the canonical bytes of each value, as a matrix of a row a value; of a null any."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     rows = len(column)
-    if kind == "uuid" and pa.types.is_fixed_size_binary(column.type):
+    if logical == "uuid" and pa.types.is_fixed_size_binary(column.type):
         octets = (bytes(16) if value is None else value for value in column.to_pylist())
         return np.frombuffer(b"".join(octets), np.uint8).reshape(rows, 16)
-    if kind == "uuid":
+    if logical == "uuid":
         texts = ("0" * 32 if text is None else text for text in column.to_pylist())
         return np.frombuffer(b"".join(uuid.UUID(text).bytes for text in texts), np.uint8).reshape(rows, 16)
     types = {"date": pa.date32(), "timestamp": pa.timestamp("us"), "timestamp_tz": pa.timestamp("us", "UTC")}
-    if kind in types:
-        column = column.cast(types[kind]).view(pa.int32() if kind == "date" else pa.int64())
-    if kind == "boolean":
+    if logical in types:
+        column = column.cast(types[logical]).view(pa.int32() if logical == "date" else pa.int64())
+    if logical == "boolean":
         column = column.cast(pa.uint8())
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-    if kind == "float64":
+    if logical == "float64":
         values = np.where(np.isnan(values), np.nan, values)
     return values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(rows, values.dtype.itemsize)
 

@@ -37,7 +37,7 @@ def files_in(folder: str | Path) -> list[Path]:
     return sorted(path for path in Path(folder).rglob("*.parquet") if path.is_file())
 
 
-def summed(folder: str | Path, kinds: Mapping[str, str]) -> tuple[Sums, dict[str, str]]:
+def summed(folder: str | Path, logical_types: Mapping[str, str]) -> tuple[Sums, dict[str, str]]:
     """Sum all rows of a folder's Parquet files; return also the columns of other types than canonical, with these.
 
     Raises NotConvertible: other columns than expected, a value that its canonical type does not hold.
@@ -45,40 +45,42 @@ def summed(folder: str | Path, kinds: Mapping[str, str]) -> tuple[Sums, dict[str
     files = files_in(folder)
     converted: dict[str, str] = {}
     for file in files:
-        converted |= _converted(file, kinds)
-    return sums.of_files(files, kinds, canonical), converted
+        converted |= _converted(file, logical_types)
+    return sums.of_files(files, logical_types, canonical), converted
 
 
-def _converted(file: Path, kinds: Mapping[str, str]) -> dict[str, str]:
+def _converted(file: Path, logical_types: Mapping[str, str]) -> dict[str, str]:
     schema = parquet.read_schema(file)
-    if sorted(schema.names) != sorted(kinds):
-        raise NotConvertible(f"expected columns {', '.join(kinds)}; found {', '.join(schema.names) or 'none'}")
-    types = {name: schema.field(name).type for name in kinds}
-    return {name: str(found) for name, found in types.items() if not _is_canonical(found, kinds[name])}
+    if sorted(schema.names) != sorted(logical_types):
+        raise NotConvertible(f"expected columns {', '.join(logical_types)}; found {', '.join(schema.names) or 'none'}")
+    types = {name: schema.field(name).type for name in logical_types}
+    return {name: str(found) for name, found in types.items() if not _is_canonical(found, logical_types[name])}
 
 
-def _is_canonical(type_: pa.DataType, kind: str) -> bool:
-    return type_ in _TEXTS if _TYPES[kind] == pa.string() else type_ == _TYPES[kind]
+def _is_canonical(type_: pa.DataType, logical: str) -> bool:
+    return type_ in _TEXTS if _TYPES[logical] == pa.string() else type_ == _TYPES[logical]
 
 
-def canonical(batch: pa.RecordBatch, kinds: Mapping[str, str]) -> pa.RecordBatch:
+def canonical(batch: pa.RecordBatch, logical_types: Mapping[str, str]) -> pa.RecordBatch:
     """Return a batch with the columns of a canonical frame. Raises NotConvertible for what they do not hold."""
     try:
-        return pa.RecordBatch.from_pydict({name: _column(batch.column(name), kind) for name, kind in kinds.items()})
+        return pa.RecordBatch.from_pydict(
+            {name: _column(batch.column(name), logical) for name, logical in logical_types.items()}
+        )
     except (pa.ArrowException, ValueError) as error:
         raise NotConvertible(str(error).partition("\n")[0]) from None
 
 
-def _column(column: Any, kind: str) -> Any:
+def _column(column: Any, logical: str) -> Any:
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     if of.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if kind == "uuid" and column.type not in _TEXTS:
+    if logical == "uuid" and column.type not in _TEXTS:
         return column.cast(pa.binary(16))
-    if kind == "date" and of.is_timestamp(column.type):
+    if logical == "date" and of.is_timestamp(column.type):
         days = column.cast(pa.date32(), safe=False)
         if not days.cast(column.type).equals(column):
             raise NotConvertible("expected days, found times of day")
         return days
-    return column.cast(_TYPES[kind])
+    return column.cast(_TYPES[logical])

@@ -21,7 +21,7 @@ def doctor(
 
     chosen = settings.load()
     well = True
-    with labs.OPENED["external" if external else chosen.kind](chosen) as lab:
+    with labs.OPENED["external" if external else chosen.name](chosen) as lab:
         typer.echo(f"lab: {lab.name}")
         for diagnosis in examination.examine(chosen, lab):
             well = well and diagnosis.well

@@ -60,7 +60,7 @@ def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | N
     plan = plans.of_size(suite, _SIZE, "*", chosen.seed, newest.OF_NETWORKS, rows, time_limit=chosen.time_limit)
     values: dict[str, list[Value]] = {name: [_number(value)] for name, value in parameters.items()}
     parts = tuple(replace(part, parameters=part.parameters | values) for part in plan.experiments)
-    runs.perform(chosen, RunRequest(replace(plan, experiments=parts), suite.rig, chosen.kind), suite)
+    runs.perform(chosen, RunRequest(replace(plan, experiments=parts), suite.rig, chosen.name), suite)
 
 
 def _number(text: str) -> Value:

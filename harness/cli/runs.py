@@ -67,7 +67,7 @@ def run(
         if own:
             origin = plans.origins_on_own_data(known, origin)
         plan = plans.of_size(known, size, only, chosen.seed, experiment, rows, passes, chosen.time_limit, origin)
-        request = _new(plan, known, "external" if external else chosen.kind, own)
+        request = _new(plan, known, "external" if external else chosen.name, own)
     if not perform(chosen, replace(request, traces=known.traces), known):
         raise typer.Exit(1)
 

@@ -22,7 +22,7 @@ def verify(
     from harness.report import fidelity as matrix
 
     chosen, console = settings.load(), new_console()
-    with examination.opened(chosen, "external" if external else chosen.kind, pattern, kinds, typer.echo) as exam:
+    with examination.opened(chosen, "external" if external else chosen.name, pattern, kinds, typer.echo) as exam:
         typer.echo(exam.conditions)
         folder = to or chosen.results_dir / exam.run_id
         with matrix.appending(folder) as append:

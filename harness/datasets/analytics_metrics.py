@@ -71,7 +71,7 @@ def build(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
         yield _chunk(min(CHUNK_ROWS, rows - start), seed, number)
 
 
-KINDS = {
+LOGICAL_TYPES = {
     "entity_key": "uuid",
     "event_date": "date",
     "source_id": "int32",
@@ -84,7 +84,7 @@ KINDS = {
 SPECIFICATION = Specification(
     name="analytics_metrics",
     version=1,
-    kinds=KINDS,
+    logical_types=LOGICAL_TYPES,
     row_key=("entity_key",),
     bytes_a_row=140,
     build=build,

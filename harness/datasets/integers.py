@@ -15,13 +15,13 @@ from harness.datasets.specification import Specification
 
 CHUNK_ROWS = 100_000  # made at a time: 80 MB, whatever the number of rows
 MAXIMUM = 1_000_000
-KINDS = {f"col{number}": "int64" for number in range(100)}
+LOGICAL_TYPES = {f"col{number}": "int64" for number in range(100)}
 
 
 def _chunk(rows: int, seed: int, number: int) -> pa.RecordBatch:
     # Only the bit generator's raw words are used: numpy promises their stream for ever, that of its distributions not.
     source = np.random.PCG64(np.random.SeedSequence([seed, number]))
-    columns = {name: (source.random_raw(rows) % (MAXIMUM + 1)).astype(np.int64) for name in KINDS}
+    columns = {name: (source.random_raw(rows) % (MAXIMUM + 1)).astype(np.int64) for name in LOGICAL_TYPES}
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -34,7 +34,7 @@ def build(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
 SPECIFICATION = Specification(
     name="integers",
     version=1,
-    kinds=KINDS,
+    logical_types=LOGICAL_TYPES,
     # No column is a key. Three random columns together are: two of a million rows are equal in them once in two
     # million datasets, and the default one is tested.
     row_key=("col0", "col1", "col2"),

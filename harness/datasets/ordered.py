@@ -5,7 +5,7 @@ from functools import cached_property
 import polars as pl
 
 from harness.check.canonical import load_frame
-from harness.check.kinds import polars_dtype
+from harness.check.logical_types import polars_dtype
 from harness.datasets.specification import Specification
 from harness.model import Dataset
 
@@ -20,19 +20,19 @@ class OrderedColumns:
     """
 
     def __init__(self, dataset: Dataset, spec: Specification) -> None:
-        self._path, self._kinds = dataset.path, spec.kinds
+        self._path, self._logical_types = dataset.path, spec.logical_types
         self._order: pl.Series | None = None
         if spec.row_key:
-            keys = load_frame(dataset.path, "polars", {name: spec.kinds[name] for name in spec.row_key})
+            keys = load_frame(dataset.path, "polars", {name: spec.logical_types[name] for name in spec.row_key})
             self._order = keys.select(pl.arg_sort_by(spec.row_key, nulls_last=True)).to_series()
         self.height = dataset.rows
-        self.schema = pl.Schema({name: polars_dtype(kind) for name, kind in spec.kinds.items()})
-        self.columns = list(spec.kinds)
+        self.schema = pl.Schema({name: polars_dtype(logical) for name, logical in spec.logical_types.items()})
+        self.columns = list(spec.logical_types)
         self._kept: dict[str, pl.Series] = {}
 
     def __getitem__(self, name: str) -> pl.Series:
         if self.as_built is None:
-            return self._in_order(load_frame(self._path, "polars", {name: self._kinds[name]})[name])
+            return self._in_order(load_frame(self._path, "polars", {name: self._logical_types[name]})[name])
         if name not in self._kept:
             self._kept[name] = self._in_order(self.as_built[name])
         return self._kept[name]
@@ -40,7 +40,7 @@ class OrderedColumns:
     @cached_property
     def as_built(self) -> pl.DataFrame | None:
         """The frame in the order in which it was built; None of a large one."""
-        return load_frame(self._path, "polars", self._kinds) if self.height <= _KEPT_ROWS else None
+        return load_frame(self._path, "polars", self._logical_types) if self.height <= _KEPT_ROWS else None
 
     def _in_order(self, built: pl.Series) -> pl.Series:
         return built if self._order is None else built.gather(self._order)

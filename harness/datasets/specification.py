@@ -15,17 +15,17 @@ PLAIN = "keyed"  # the usual form of a table in a database
 
 @dataclass(frozen=True)
 class Column:
-    """A column that is described, as far as its type in a database depends on more than its kind.
+    """A column that is described, as far as its type in a database depends on more than its logical type.
 
-    `name` is what it is called, `kind` what it is (see `harness.check.kinds`), `nullable` whether a value is missing.
-    `low` and `high` are the first and last day of dates and moments, None where there are none. `odd` are kinds of
-    values in it that a database may not hold (see `harness.datasets.hostile`), `rows` in which
-    rows (from 0) the first of what it may not hold stands: see `harness.datasets.own.values` and `nested`. `labels` are
-    the different texts of a category, where they are known.
+    `name` is what it is called, `logical_type` what it is (see `harness.check.logical_types`), `nullable` whether a
+    value is missing. `low` and `high` are the first and last day of dates and moments, None where there are none. `odd`
+    are kinds of values in it that a database may not hold (see `harness.datasets.hostile`), `rows` in which rows (from
+    0) the first of what it may not hold stands: see `harness.datasets.own.values` and `nested`. `labels` are the
+    different texts of a category, where they are known.
     """
 
     name: str
-    kind: str
+    logical_type: str
     nullable: bool
     low: dt.date | None = None
     high: dt.date | None = None
@@ -43,11 +43,12 @@ class Column:
 class Specification:
     """One dataset.
 
-    `kinds` maps column to kind (uuid, date, int32, text, float64), in table order. `row_key` are columns that together
-    are unique: rows are matched by them, or as wholes where there are none. `in_databases`: there are tables of it in
-    databases, whose rooms make them of these facts. `order` are the columns of the table's key, `few_texts` those of
-    few different texts, `month` the date column by whose months a large table is parted. `columns` are described where
-    the types of the tables are made of that, as of shapes and of somebody's own data; then `order` may be empty.
+    `logical_types` maps column to logical type (uuid, date, int32, text, float64), in table order. `row_key` are
+    columns that together are unique: rows are matched by them, or as wholes where there are none. `in_databases`: there
+    are tables of it in databases, whose rooms make them of these facts. `order` are the columns of the table's key,
+    `few_texts` those of few different texts, `month` the date column by whose months a large table is parted. `columns`
+    are described where the types of the tables are made of that, as of shapes and of somebody's own data; then `order`
+    may be empty.
     `private`: no value may be told, for the data are somebody's own.
     `build(rows, seed)` yields Arrow record batches whose content depends on nothing else.
     `bytes_a_row` is an upper bound of what a row takes on disk, to refuse before a disk is filled.
@@ -56,7 +57,7 @@ class Specification:
 
     name: str
     version: int
-    kinds: dict[str, str]
+    logical_types: dict[str, str]
     row_key: tuple[str, ...]
     bytes_a_row: int
     build: Callable[[int, int], Iterator[pa.RecordBatch]] = field(compare=False)

@@ -129,7 +129,7 @@ def _write(spec: Specification, rows: int, seed: int, path: Path) -> dict[str, A
         "version": spec.version,
         "rows": rows,
         "seed": seed,
-        "kinds": spec.kinds,
+        "logical_types": spec.logical_types,
         "content_hash": digest.hexdigest(),
         "bytes": path.stat().st_size,
         "file_hash": file_hash(path),

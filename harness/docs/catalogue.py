@@ -124,7 +124,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "path", entry.path
     yield "payload", entry.payload
     yield "published as", entry.published or ""
-    yield "kind of entry", _ORIGINS.get(entry.origin, "")
+    yield "origin", _ORIGINS.get(entry.origin, "")
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
     yield "[loses](../kinds.md)", fidelity.loses(entry.lossy)

@@ -18,7 +18,7 @@ class Service:
     its folder. `programs` are the names of its processes where those do not keep the HOME they were given, and
     `reachable(folder)` is the folder itself or, where the account of its processes cannot get there, another one.
     `last_words` stand in the line of its log in which it says why it ends itself. `not_here` are words of an error that
-    is this service's alone: another server of its kind can do what was asked of it.
+    is this service's alone: another server of its database can do what was asked of it.
     """
 
     ports: int

@@ -32,7 +32,10 @@ _NOTICED_SECONDS = 5.0  # within which a keeper has seen that its service is gon
 
 @dataclass(frozen=True)
 class Examination:
-    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen."""
+    """Everything that is ready for the pairs: servers, S3 (or why there is none), and the transports chosen.
+
+    `in_sittings` says whether pairs are first tried several at a time, see `harness.fidelity.sitting`.
+    """
 
     lab: Lab
     servers: dict[str, Server]
@@ -43,6 +46,7 @@ class Examination:
     kinds: Sequence[Kind] = tuple(KINDS.values())
     command: tuple[str, ...] = COMMAND
     time_limit: float = TIME_LIMIT
+    in_sittings: bool = False
 
     @property
     def conditions(self) -> str:
@@ -96,7 +100,7 @@ def _kinds(names: str) -> list[Kind]:
 
 @contextmanager
 def opened(
-    settings: Settings, lab_kind: str, pattern: str, kinds: str, say: Callable[[str], None]
+    settings: Settings, lab_name: str, pattern: str, kinds: str, say: Callable[[str], None]
 ) -> Iterator[Examination]:
     """Bring up a lab, alone on this machine, for the transports that match and these kinds of values.
 
@@ -108,7 +112,7 @@ def opened(
         stack.enter_context(on_signals())
         stack.enter_context(only_run(settings.lock_folder, run_id))
         scratch.remove_left()
-        lab = stack.enter_context(labs.OPENED[lab_kind](settings))
+        lab = stack.enter_context(labs.OPENED[lab_name](settings))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, run_id))
         used = any("s3" in entry.needs for entry in chosen)

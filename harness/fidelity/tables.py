@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.kinds import polars_dtype
+from harness.check.logical_types import polars_dtype
 from harness.datasets.hostile.kind import KEY, OF_TABLES, ORDINARY, Kind, Own, Rows
 from harness.systems import SYSTEMS
 from harness.systems.system import System
@@ -22,8 +22,9 @@ ROW_KEY = (KEY,)
 class Held:
     """A kind in a database that has such values: what is true everywhere and what is the database's own, as one.
 
-    `types` are the SQL types of all columns of the table but the key, `kinds` the kinds of what is to stand in them.
-    `own` has what else is only the database's: hidden and shown columns, and why its server may refuse the columns.
+    `types` are the SQL types of all columns of the table but the key, `logical_types` those of what is to stand in
+    them. `own` has what else is only the database's: hidden and shown columns, and why its server may refuse the
+    columns.
     """
 
     kind: Kind
@@ -31,7 +32,7 @@ class Held:
     own: Own
     values: Rows
     types: dict[str, str]
-    kinds: dict[str, str]
+    logical_types: dict[str, str]
 
     @property
     def forbidden(self) -> str:
@@ -50,14 +51,14 @@ class Held:
         return {name for row in self.values for name in row}.union(self.kind.into, self.kind.beyond, self.own.types)
 
     @property
-    def stored_kinds(self) -> dict[str, str]:
-        """All columns of the table, with the kinds of what is to stand in them."""
-        return kinds_of(self.kinds)
+    def stored_logical_types(self) -> dict[str, str]:
+        """All columns of the table, with the logical types of what is to stand in them."""
+        return logical_types_of(self.logical_types)
 
     @property
-    def read_kinds(self) -> dict[str, str]:
+    def read_logical_types(self) -> dict[str, str]:
         """The columns that a read of the whole table gives: those of SELECT *."""
-        return {name: kind for name, kind in self.stored_kinds.items() if name not in self.own.hidden}
+        return {name: logical for name, logical in self.stored_logical_types.items() if name not in self.own.hidden}
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -71,7 +72,7 @@ class Held:
         made = self.kind.made | self.own.made
         columns = (
             pl.Series(name, made[name], polars_dtype(of)) if name in made else self.rows[name].cast(polars_dtype(of))
-            for name, of in self.stored_kinds.items()
+            for name, of in self.stored_logical_types.items()
         )
         return pl.DataFrame(list(columns))
 
@@ -84,7 +85,7 @@ class Held:
     @property
     def selection(self) -> str:
         """What the reference client selects: all columns, also those that SELECT * leaves out."""
-        columns = {name: self.system.sql.identifier(name) for name in self.stored_kinds}
+        columns = {name: self.system.sql.identifier(name) for name in self.stored_logical_types}
         shown = self.own.shown
         return ", ".join(f"{shown[name]} AS {column}" if name in shown else column for name, column in columns.items())
 
@@ -117,8 +118,8 @@ def held(kind: Kind, system: str) -> Held | None:
     known = {name: of for name, of in types.items() if of}
     if own.without or values is None or len(known) < len(types):
         return None
-    kinds = kind.columns | {name: OF_TABLES.get(of, of) for name, of in kind.into.items()}
-    return Held(kind, SYSTEMS[system], own, values, known, kinds)
+    logical_types = kind.columns | {name: OF_TABLES.get(of, of) for name, of in kind.into.items()}
+    return Held(kind, SYSTEMS[system], own, values, known, logical_types)
 
 
 def one(kind: Kind, system: str) -> Held:
@@ -128,17 +129,17 @@ def one(kind: Kind, system: str) -> Held:
     raise ValueError(f"{system} has no values of the kind {kind.name}")
 
 
-def kinds_of(columns: dict[str, str]) -> dict[str, str]:
-    """Return all columns of a frame with their kinds: the key and these."""
+def logical_types_of(columns: dict[str, str]) -> dict[str, str]:
+    """Return all columns of a frame with their logical types: the key and these."""
     return {KEY: "int32", **columns}
 
 
 def frame(columns: dict[str, str], values: Sequence[Sequence[Any]]) -> pl.DataFrame:
     """Return rows of values as a canonical frame, numbered from 0. A date may be days since 1970-01-01."""
     series = [pl.Series(KEY, range(len(values)), pl.Int32)]
-    for place, (name, kind) in enumerate(columns.items()):
+    for place, (name, logical) in enumerate(columns.items()):
         column = [row[place] for row in values]
-        days = kind == "date" and any(isinstance(value, int) for value in column)
-        made = pl.Series(name, column, pl.Int32 if days else polars_dtype(kind), strict=True)
+        days = logical == "date" and any(isinstance(value, int) for value in column)
+        made = pl.Series(name, column, pl.Int32 if days else polars_dtype(logical), strict=True)
         series.append(made.cast(pl.Date) if days else made)
     return pl.DataFrame(series)

@@ -3,6 +3,8 @@
 One worker process a transport module takes its pairs one after the other, each on a connection of its own; after a hang
 or a death the next pair gets a new process. Pairs that are declared to hang come last, beside one another: each takes a
 process and its whole time limit. Nothing here is measured.
+
+An examination may begin with what is over sooner, see `sitting`: what comes through there is not tried alone.
 """
 
 from __future__ import annotations
@@ -11,43 +13,27 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeVar
 
-import polars as pl
-
-from harness.address import redact
-from harness.check import equality
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
-from harness.embedded.service import Service
-from harness.fidelity import tables, witness
+from harness.fidelity import pair, sitting, witness
 from harness.fidelity.examination import Examination, pairs
+from harness.fidelity.pair import CONTROL
 from harness.fidelity.witness import Witness
 from harness.lab.availability import reason_unavailable
 from harness.lab.reference import NoAnswer
 from harness.machine import scratch
-from harness.model import OR, Fate, Finding, LabError, Operation, Status, Transport
+from harness.model import Fate, Finding, LabError, Status, Transport
 from harness.run.execution import Worker
-from harness.run.rigs.databases import addresses
-from harness.systems import SYSTEMS
-from harness.worker.contracts.databases import DatabaseAnswer, DatabaseJob
-from harness.worker.messages import Failed
+from harness.worker.contracts.databases import DatabaseJob
 
-DECLARED_LIMIT = 3.0  # for a pair that is declared to hang
-# A transport that does not support an ordinary row is unavailable here for its columns, whatever the values. In tables
-# of other columns it is tried, and unavailable where it says the same.
-_CONTROL = KINDS["one_row"]
-_LONGEST_DETAIL = 300  # characters
 _AT_ONCE = 8  # pairs declared to hang: each has a process of its own
-_FATES = {
-    Status.OK: Fate.EXACT,
-    Status.MISMATCH: Fate.CHANGED,
-    Status.TIMEOUT: Fate.HANGS,
-    Status.KILLED: Fate.CRASHES,
-}  # every other status is a refusal
+_Found = TypeVar("_Found")
 
 
 def examine(exam: Examination, on_finding: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
@@ -90,7 +76,7 @@ def _of_system(exam: Examination, entries: list[Transport]) -> Iterator[Finding]
     for entry in entries:
         if reason := reasons[entry.id]:
             for kind in pairs(entry, exam.kinds):
-                yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), reason)
+                yield Finding(entry, kind.name, Fate.UNAVAILABLE, pair.wanted(entry, kind), reason)
     ready = [entry for entry in entries if not reasons[entry.id]]
     if ready:
         hanging: dict[str, list[Transport]] = {}
@@ -110,27 +96,49 @@ def _of_module(
     exam: Examination, entries: list[Transport], of_system: Witness, hanging: dict[str, list[Transport]]
 ) -> Iterator[Finding]:
     """Yield the findings on the transports of one module, which share a process; set aside what is declared to hang."""
-    with scratch.folder("verify") as folder, ExitStack() as stack:
-        worker: Worker | None = None
+    with scratch.folder("verify") as folder, _Process(Path(folder), exam.command) as process:
         for entry in entries:
-            unsupported = ""
-            for kind in (_CONTROL, *(kind for kind in pairs(entry, exam.kinds) if kind is not _CONTROL)):
-                if unsupported and kind.columns == _CONTROL.columns:
-                    yield Finding(entry, kind.name, Fate.UNAVAILABLE, _wanted(entry, kind), unsupported)
-                    continue
-                if entry.lossy.get(kind.name) == Fate.HANGS:
+            kinds = [kind for kind in pairs(entry, exam.kinds) if entry.lossy.get(kind.name) != Fate.HANGS]
+            for kind in pairs(entry, exam.kinds):
+                if kind not in kinds:
                     hanging.setdefault(kind.name, []).append(entry)
-                    continue
-                if worker is None or worker.ended:
-                    worker = Worker(Path(folder) / "log", exam.command)
-                    stack.callback(worker.end)
-                finding = _cared_for(exam, entry, kind, of_system, worker, Path(folder))
-                if finding.fate is Fate.UNAVAILABLE and kind is _CONTROL:
-                    unsupported = finding.detail
-                elif unsupported and finding.detail == unsupported:
-                    finding = replace(finding, fate=Fate.UNAVAILABLE)
-                if kind in exam.kinds:
+            control = _cared_for(exam, entry, CONTROL, of_system, process)
+            if CONTROL in kinds:
+                kinds.remove(CONTROL)
+                yield control
+            if exam.in_sittings and control.fate in (Fate.EXACT, Fate.CONVERTED):
+                for finding in _in_sittings(exam, entry, kinds, of_system, process):
+                    kinds.remove(KINDS[finding.kind])
                     yield finding
+            unsupported = control.detail if control.fate is Fate.UNAVAILABLE else ""
+            for kind in kinds:
+                if unsupported and kind.columns == CONTROL.columns:
+                    yield Finding(entry, kind.name, Fate.UNAVAILABLE, pair.wanted(entry, kind), unsupported)
+                    continue
+                finding = _cared_for(exam, entry, kind, of_system, process)
+                not_here = unsupported and finding.detail == unsupported
+                yield replace(finding, fate=Fate.UNAVAILABLE) if not_here else finding
+
+
+class _Process:
+    """The worker process of a module and the folder that it leaves things in; after its end there is a new one."""
+
+    def __init__(self, folder: Path, command: tuple[str, ...]) -> None:
+        self.folder, self._command = folder, command
+        self._worker: Worker | None = None
+
+    def __enter__(self) -> _Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker:
+            self._worker.end()
+
+    def worker(self) -> Worker:
+        """Return one that lives."""
+        if self._worker is None or self._worker.ended:
+            self._worker = Worker(self.folder / "log", self._command)
+        return self._worker
 
 
 def _declared_to_hang(
@@ -146,137 +154,83 @@ def _declared_to_hang(
             stack.callback(worker.end)
 
         def asked(kind: Kind, limit: float) -> list[Status]:
-            jobs = [_job(exam, entry, kind, of_system, Path(folder)) for entry in entries]
+            jobs = [pair.job_of(exam, entry, kind, of_system, Path(folder) / "result.arrow") for entry in entries]
             with ThreadPoolExecutor(len(entries)) as pool:
                 return list(pool.map(lambda worker, job: _status(worker, job, limit), workers, jobs))
 
         of_system.verdict(kind)  # which fills the table of a read
-        of_system.verdict(_CONTROL)
-        asked(_CONTROL, exam.time_limit)  # so that no import counts as a hang
-        statuses = asked(kind, DECLARED_LIMIT)
+        of_system.verdict(CONTROL)
+        asked(CONTROL, exam.time_limit)  # so that no import counts as a hang
+        statuses = asked(kind, pair.DECLARED_LIMIT)
         of_system.settle()
         for entry, status in zip(entries, statuses, strict=True):
             if status == Status.TIMEOUT and not of_system.verdict(kind):
-                detail = f"ended after the time limit of {DECLARED_LIMIT:g} s"
+                detail = f"ended after the time limit of {pair.DECLARED_LIMIT:g} s"
                 yield Finding(entry, kind.name, Fate.HANGS, Fate.HANGS, detail)
             else:
                 alone = Worker(Path(folder) / "log", exam.command)
                 stack.callback(alone.end)
-                _finding(exam, entry, _CONTROL, of_system, alone, Path(folder))
-                yield _finding(exam, entry, kind, of_system, alone, Path(folder))
+                pair.finding(exam, entry, CONTROL, of_system, alone, Path(folder))
+                yield pair.finding(exam, entry, kind, of_system, alone, Path(folder))
 
 
-def _cared_for(
-    exam: Examination, entry: Transport, kind: Kind, of_system: Witness, worker: Worker, folder: Path
-) -> Finding:
+def _cared_for(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, process: _Process) -> Finding:
     """Return the finding on a pair; a server that died or hangs is one, and is there again for the next pair."""
-    fate = Fate.CRASHES
-    try:
-        finding = _finding(exam, entry, kind, of_system, worker, folder)
+
+    def tried() -> Finding:
+        worker = process.worker()
+        finding = pair.finding(exam, entry, kind, of_system, worker, process.folder)
         if worker.ended:
             of_system.settle()
         elif not finding.as_wanted:  # it may be the server that is not as wanted
             of_system.reference.greet()
         return finding
+
+    found = _or_loss(exam, entry.system, of_system, process, tried)
+    if isinstance(found, _Loss):
+        return Finding(entry, kind.name, found.fate, pair.wanted(entry, kind), found.detail)
+    return found
+
+
+def _in_sittings(
+    exam: Examination, entry: Transport, kinds: list[Kind], of_system: Witness, process: _Process
+) -> list[Finding]:
+    """Return the findings on what comes through in sittings, none where a server is lost meanwhile."""
+    found = _or_loss(
+        exam,
+        entry.system,
+        of_system,
+        process,
+        lambda: sitting.findings(exam, entry, kinds, of_system, process.worker, process.folder),
+    )
+    return [] if isinstance(found, _Loss) else found
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """A server that died or hung, and is there again."""
+
+    fate: Fate
+    detail: str
+
+
+def _or_loss(
+    exam: Examination, system: str, of_system: Witness, process: _Process, tried: Callable[[], _Found]
+) -> _Found | _Loss:
+    """Return what is found, or how the server was lost meanwhile."""
+    fate = Fate.CRASHES
+    try:
+        return tried()
     except NoAnswer:
         fate = Fate.HANGS
     except LabError:
-        if not exam.died(entry.system):
+        if not exam.died(system):
             raise
-    worker.end()
-    detail = exam.mend(entry.system, hangs=fate is Fate.HANGS)
+    process.worker().end()
+    detail = exam.mend(system, hangs=fate is Fate.HANGS)
     of_system.forget()
-    return Finding(entry, kind.name, fate, _wanted(entry, kind), detail)
+    return _Loss(fate, detail)
 
 
 def _status(worker: Worker, job: DatabaseJob, limit: float) -> Status:
     return Status.ERROR if worker.ended else worker.ask(job, limit).answer.status
-
-
-def _wanted(entry: Transport, kind: Kind) -> str:
-    if declared := entry.lossy.get(kind.name):
-        return declared
-    of_system = tables.one(kind, entry.system)
-    right = (Fate.REFUSED, Fate.EXACT, Fate.CONVERTED)
-    return Fate.REFUSED if of_system.forbidden else OR.join(right) if of_system.own.may_refuse else ""
-
-
-def _finding(
-    exam: Examination, entry: Transport, kind: Kind, of_system: Witness, worker: Worker, folder: Path
-) -> Finding:
-    wanted = _wanted(entry, kind)
-    if not tables.one(kind, entry.system).forbidden and (reason := of_system.verdict(kind)):
-        return Finding(entry, kind.name, Fate.UNVERIFIABLE, wanted, _short(reason, exam))
-    job = _job(exam, entry, kind, of_system, folder)
-    answer = worker.ask(job, DECLARED_LIMIT if wanted == Fate.HANGS else exam.time_limit).answer
-    return _judged(exam, entry, kind, of_system, job, answer)
-
-
-def _job(exam: Examination, entry: Transport, kind: Kind, of_system: Witness, folder: Path) -> DatabaseJob:
-    writes = entry.operation is Operation.WRITE
-    return DatabaseJob(
-        transport=entry.id,
-        module=entry.function.__module__,
-        result=str(folder / "result.arrow"),
-        stays=True,
-        table=of_system.emptied(kind, entry.id) if writes else of_system.loaded(kind),
-        dataset=str(of_system.file(kind)),
-        kinds=tables.kinds_of(kind.columns) if writes else tables.one(kind, entry.system).read_kinds,
-        addresses=addresses(entry, exam.lab, exam.objects, exam.bucket),
-    )
-
-
-def _judged(
-    exam: Examination,
-    entry: Transport,
-    kind: Kind,
-    of_system: Witness,
-    job: DatabaseJob,
-    answer: DatabaseAnswer | Failed,
-) -> Finding:
-    wanted, writes = _wanted(entry, kind), entry.operation is Operation.WRITE
-    if kind.tables and (done := of_system.executed()):
-        return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(done, exam))
-    if isinstance(answer, Failed):
-        fate = _FATES.get(answer.status, Fate.REFUSED)
-        if _not_here(entry, answer.error) or (kind is _CONTROL and answer.status == Status.UNSUPPORTED):
-            fate = Fate.UNAVAILABLE
-        return Finding(entry, kind.name, fate, wanted, _short(answer.error, exam))
-    try:
-        found = of_system.fetch(kind, job.table) if writes else pl.read_ipc(job.result)
-    except Exception as error:  # of any client: what stands in the table is not of this kind, or of no enum's labels
-        return Finding(entry, kind.name, Fate.CHANGED, wanted, _short(f"written: {error}", exam))
-    # Of a read without what SELECT * leaves out; by name, for polars would take the name * for all columns.
-    expected = pl.DataFrame([of_system.rows(kind)[name] for name in found.columns])
-    about = tables.one(kind, entry.system).about
-    fate, detail = judge(about, expected, found, entry.frame, answer.converted or {})
-    return Finding(entry, kind.name, fate, wanted, _short(detail, exam))
-
-
-def _not_here(entry: Transport, error: str) -> bool:
-    """Say whether it is the embedded service that cannot take this, where a server could."""
-    service = SYSTEMS[entry.system].service
-    return isinstance(service, Service) and bool(service.not_here) and service.not_here in error
-
-
-def _short(text: str, exam: Examination) -> str:
-    return " ".join(redact(text, exam.secrets).split())[:_LONGEST_DETAIL]
-
-
-def judge(
-    about: set[str], expected: pl.DataFrame, found: pl.DataFrame, frame: str, converted: dict[str, str]
-) -> tuple[Fate, str]:
-    """Say how the values of a kind fared: `exact`, `converted` or `changed`, and what is different. Pure.
-
-    Of dtypes only those of the columns count that the kind is `about`; of all, where it is about none. A float64 column
-    of pandas has one mark for a null and for NaN: there a null that became a NaN is `converted`; a NaN that became a
-    null is `changed` as everywhere.
-    """
-    if frame == "pandas" and expected.height == found.height:
-        with_nulls = equality.nulls_for_nans(expected, found, tables.ROW_KEY)
-        marked = [name for name in found.columns if with_nulls[name].null_count() > found[name].null_count()]
-        converted, found = {**converted, **dict.fromkeys(marked, "NaN for null")}, with_nulls
-    if wrong := equality.differences(expected, found, tables.ROW_KEY):
-        return Fate.CHANGED, "; ".join(wrong)
-    told = {name: dtype for name, dtype in converted.items() if not about or name in about}
-    return (Fate.CONVERTED, equality.came_back(told).removeprefix("converted: ")) if told else (Fate.EXACT, "")

@@ -92,7 +92,9 @@ class Witness:
         if insertion := self._held(kind).insertion:
             self.reference.ask(self._client.fill, table, insertion, once=True)
         else:
-            self.reference.ask(self._client.load, table, self.file(kind), tables.kinds_of(kind.columns), once=True)
+            self.reference.ask(
+                self._client.load, table, self.file(kind), tables.logical_types_of(kind.columns), once=True
+            )
 
     def empty(self, kind: Kind) -> str:
         """Make an empty table for a write and return its name."""
@@ -123,7 +125,7 @@ class Witness:
         """Return a whole table, also the columns that SELECT * leaves out, as a canonical frame."""
         of = self._held(kind)
         fetched = self.reference.ask(self._client.fetch, table, of.selection)
-        return canonicalise(fetched, of.stored_kinds)[0]
+        return canonicalise(fetched, of.stored_logical_types)[0]
 
     def settle(self) -> None:
         """End what a killed process has left on the server."""

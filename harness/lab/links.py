@@ -41,7 +41,7 @@ _WHAT_A_WIRE_TAKES = "run the lab as root on Linux with ip and tc (iproute2) and
 
 
 class Links(ABC):
-    """Links of one kind; `lab` has what makes them, `echo_address` is what measures them.
+    """Links of one sort; `lab` has what makes them, `echo_address` is what measures them.
 
     `wire` is None where each connection is limited alone. `late_ms` is by how much a round trip may be longer than
     what was asked, beside its tolerance.
@@ -59,7 +59,7 @@ class Links(ABC):
     @property
     @abstractmethod
     def server(self) -> Server:
-        """What they are, as results say it of servers: runs over links of different kinds are told apart by it."""
+        """What they are, as results say it of servers: runs over different links are told apart by it."""
 
     @abstractmethod
     def unavailable(self, limits: Limits) -> str | None:

@@ -126,7 +126,7 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
     if reason := not_installed(s3.REQUIRES):
         yield reason
         return
-    if not named and settings.kind == "compose":
+    if not named and settings.name == "compose":
         yield _NOT_STARTED
         return
     try:
@@ -170,7 +170,7 @@ def none_here(settings: Settings) -> str | None:
         return reason
     if settings.s3_endpoint:
         return None
-    if settings.kind == "compose":
+    if settings.name == "compose":
         return _NOT_STARTED
     if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file() or go_programs.toolchain():
         return None
@@ -178,7 +178,7 @@ def none_here(settings: Settings) -> str | None:
 
 
 def _lab_name(settings: Settings) -> str:
-    return "compose" if settings.kind == "compose" else "external"
+    return "compose" if settings.name == "compose" else "external"
 
 
 def _named(settings: Settings) -> ObjectStore | None:

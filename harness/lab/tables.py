@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from harness.check import sums
 from harness.check.canonical import canonicalise
 from harness.check.equality import differences, equal_as_they_stand
-from harness.check.kinds import FLOATS, stored
+from harness.check.logical_types import FLOATS, stored
 from harness.check.sums import Sums
 from harness.datasets.ordered import OrderedColumns
 from harness.datasets.specification import PLAIN, Specification
@@ -60,9 +60,9 @@ class Tables:
         self._loaded: dict[tuple[str, str], tuple[int, str]] = {}  # in which life of the database, and its profile
 
     @property
-    def kinds(self) -> dict[str, str]:
-        """The columns with their kinds."""
-        return self.spec.kinds
+    def logical_types(self) -> dict[str, str]:
+        """The columns with their logical types."""
+        return self.spec.logical_types
 
     @cached_property
     def frame_bytes(self) -> int:
@@ -102,7 +102,9 @@ class Tables:
             definition = self._definition(system, profile)
             for table, dataset in zip(tables, (self.dataset, self.warmup), strict=True):
                 self._ask(system, SYSTEMS[system].client.create, table, definition)
-                self._ask(system, SYSTEMS[system].client.load, table, dataset.path, self.spec.kinds, order, once=True)
+                self._ask(
+                    system, SYSTEMS[system].client.load, table, dataset.path, self.spec.logical_types, order, once=True
+                )
             if wrong := self.differences_in_table(system, tables[0]):
                 raise LabError(
                     f"{system}: table {tables[0]} was loaded wrongly through the reference client: {wrong[0]}"
@@ -126,7 +128,7 @@ class Tables:
         """Whether there are so many rows that sums of them are compared, of which this process needs no copy."""
         return (
             self.dataset.rows > self._summed_above
-            and sums.KINDS.issuperset(self.kinds.values())
+            and sums.LOGICAL_TYPES.issuperset(self.logical_types.values())
             and not self.spec.columns
         )
 
@@ -137,7 +139,7 @@ class Tables:
     @cached_property
     def expected_sums(self) -> Sums:
         """What the rows of the dataset sum up to."""
-        return sums.of_parquet(self.dataset.path, self.kinds)
+        return sums.of_parquet(self.dataset.path, self.logical_types)
 
     @cached_property
     def sums_of_first_and_last_month(self) -> tuple[Sums, Sums]:
@@ -145,18 +147,18 @@ class Tables:
         frame = pl.read_parquet(self.warmup.path)
         month = frame[self.spec.month].dt.strftime("%Y%m")
         ends = (frame.filter(month == end) for end in (month.min(), month.max()))
-        first, last = (sums.of_table(end.to_arrow(), self.kinds) for end in ends)
+        first, last = (sums.of_table(end.to_arrow(), self.logical_types) for end in ends)
         return first, last
 
     @property
     def _has_missing_floats(self) -> bool:
         """Whether pandas, whose one mark for a null and for NaN is NaN, gives other sums of the same values."""
-        return any(count and self.kinds[name] in FLOATS for name, count in self.expected_sums.nulls.items())
+        return any(count and self.logical_types[name] in FLOATS for name, count in self.expected_sums.nulls.items())
 
     def differences_in_file(self, path: str, frame: str) -> list[str]:
         """Compare every value of the Arrow file of a canonical frame with the dataset; see `differences`."""
         if self.summed and not (frame == "pandas" and self._has_missing_floats):
-            return sums.differences(self.expected_sums, sums.of_ipc(path, self.kinds))
+            return sums.differences(self.expected_sums, sums.of_ipc(path, self.logical_types))
         return self.differences(pl.read_ipc(path), frame)
 
     def differences_in_table(self, system: str, table: str, frame: str = "") -> list[str]:
@@ -166,18 +168,20 @@ class Tables:
         """
         if self.summed and not SYSTEMS[system].lacks("sums"):
             return sums.differences(self.expected_sums, self.sums_of(system, table))
-        fetched, _ = canonicalise(self._ask(system, SYSTEMS[system].client.fetch, table), self.read_kinds(system))
+        fetched, _ = canonicalise(
+            self._ask(system, SYSTEMS[system].client.fetch, table), self.read_logical_types(system)
+        )
         return self.differences(fetched, frame)
 
-    def read_kinds(self, system: str) -> dict[str, str]:
-        """Return the kinds of what a read of the table gives, which are others where a database has no such type."""
+    def read_logical_types(self, system: str) -> dict[str, str]:
+        """Return the logical types that a read of the table gives: others where a database has no such type."""
         instead = SYSTEMS[system].tables.STORED if self.spec.columns else {}
-        return {name: stored(kind, instead) for name, kind in self.kinds.items()}
+        return {name: stored(logical, instead) for name, logical in self.logical_types.items()}
 
     def differences(self, canonical: pl.DataFrame, frame: str = "") -> list[str]:
         """Compare every value of a canonical frame with the dataset. In a `frame` of pandas a NaN is a null.
 
-        The frame may be one of `read_kinds`. No value of somebody's own data is told.
+        The frame may be one of `read_logical_types`. No value of somebody's own data is told.
         """
         if canonical.schema != self._expected.schema:  # a value that does not fit becomes a null, which differs
             dtypes = self._expected.schema
@@ -191,7 +195,7 @@ class Tables:
 
     def sums_of(self, system: str, table: str) -> Sums:
         """Have the server sum a table."""
-        found: Sums = self._ask(system, SYSTEMS[system].sums.sums, table, self.kinds)
+        found: Sums = self._ask(system, SYSTEMS[system].sums.sums, table, self.logical_types)
         return found
 
     def rows_of(self, system: str, table: str) -> int:

@@ -43,7 +43,7 @@ def _maker() -> dict[str, object]:
 
 
 def disk(path: Path, devices: Path = Path("/sys/dev/block")) -> str:
-    """Return what kind of disk a folder (made or not) lies on, with its model; empty where that is not told (macOS)."""
+    """Return which disk a folder (made or not) lies on, with its model; empty where that is not told (macOS)."""
     existing = next(found for found in (path, *path.parents) if found.exists())
     number = os.stat(existing).st_dev
     device = (devices / f"{os.major(number)}:{os.minor(number)}").resolve()
@@ -52,9 +52,9 @@ def disk(path: Path, devices: Path = Path("/sys/dev/block")) -> str:
     if not (device / "queue").is_dir():
         return ""  # overlay, tmpfs and the like have no device
     name, turns = device.name, _line(device / "queue" / "rotational") == "1"
-    kinds = {"nvme": "NVMe SSD", "vd": "virtual disk", "xvd": "virtual disk", "dm-": "mapped device", "md": "RAID"}
-    kind = next((kind for start, kind in kinds.items() if name.startswith(start)), "hard disk" if turns else "SSD")
-    return " ".join(filter(None, (kind, _line(device / "device" / "model"))))
+    drivers = {"nvme": "NVMe SSD", "vd": "virtual disk", "xvd": "virtual disk", "dm-": "mapped device", "md": "RAID"}
+    sort = next((sort for start, sort in drivers.items() if name.startswith(start)), "hard disk" if turns else "SSD")
+    return " ".join(filter(None, (sort, _line(device / "device" / "model"))))
 
 
 def _line(path: Path) -> str:

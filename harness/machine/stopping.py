@@ -1,4 +1,4 @@
-"""How the lab ends when it is told to: SIGINT (Ctrl-C), SIGTERM and SIGHUP, in every kind of lab, within ten seconds.
+"""How the lab ends when it is told to: SIGINT (Ctrl-C), SIGTERM and SIGHUP, in every lab, within ten seconds.
 
 The first signal becomes one exception in the main thread, so that `with` blocks end in order: worker, tables, servers.
 Later ones change nothing. A thread sees the signal too, at once, also while the main thread is in C code: should the

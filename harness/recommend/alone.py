@@ -71,7 +71,7 @@ def _fails(rig: DatabaseRig, entry: Transport, tables: Tables, worker: Worker, f
             stays=True,
             table=table,
             dataset=tables.dataset.path,
-            kinds=tables.kinds if writes else tables.read_kinds(system),
+            logical_types=tables.logical_types if writes else tables.read_logical_types(system),
             addresses=addresses(entry, rig.lab, rig.objects, rig.bucket),
         )
         answer = worker.ask(job, _LIMIT).answer

@@ -57,7 +57,7 @@ def asked(
     wanted = suite_files.load(chosen.suites_dir, racing.SUITE).answers
     usual = frozenset(wanted.usual) if wanted else frozenset()
     one = Asked(
-        *(what, data, "external" if external else chosen.kind, budget, max_memory, usual),
+        *(what, data, "external" if external else chosen.name, budget, max_memory, usual),
         started=time.monotonic() if started is None else started,
     )
     if resume is None:

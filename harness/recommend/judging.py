@@ -56,7 +56,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         lab=racing.track.lab,
         run_id=racing.track.run_id,
         rows=largest,
-        columns=data.kinds,
+        columns=data.logical_types,
         values=data.found,
         fastest=fastest,
         ties=tuple(one.transport for one in exact if one.transport in race.contenders and _may_be_as_fast(one, best)),
@@ -95,13 +95,13 @@ def _nobody(racing: Racing) -> str:
             f"--resume {racing.track.run_id}"
         )
     reasons = {name: reason for name, reason in racing.race.out.items() if " times as slow" not in reason}
-    kinds = racing.asked.data.kinds
+    types = racing.asked.data.logical_types
     # The words of a client may name a column by chance.
-    failed = {name: racing.blamed.get(name) or by_failure(reason, kinds) for name, reason in reasons.items()}
+    failed = {name: racing.blamed.get(name) or by_failure(reason, types) for name, reason in reasons.items()}
     declared = {
         one.transport.id: by_declaration(one.transport, racing.asked.data) for one in racing.left_out if one.kind
     }
-    return nobody(declared | failed, kinds, next(iter(reasons.values())))
+    return nobody(declared | failed, types, next(iter(reasons.values())))
 
 
 def _times(rows: Iterable[Row]) -> dict[tuple[str, int], _Times]:

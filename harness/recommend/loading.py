@@ -8,7 +8,7 @@ from textwrap import dedent, indent
 
 import polars as pl
 
-from harness.check.kinds import is_wide, items, pandas_dtype, plain, polars_dtype
+from harness.check.logical_types import is_wide, items, pandas_dtype, plain, polars_dtype
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.reading import form, not_for_polars
 
@@ -56,13 +56,13 @@ class Source:
 def load(frame: str, data: OwnData, source: Source) -> str:
     """Return the source of the function `load`, which returns the frame that was measured."""
     lines = _read(source, data)
-    if casts := [cast for name in data.kinds if (cast := _cast(name, data, bool(source.query)))]:
+    if casts := [cast for name in data.logical_types if (cast := _cast(name, data, bool(source.query)))]:
         lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
     if frame == "pandas":
         lines += _as_pandas(data)
     body = indent("\n".join([*lines, "return frame"]), "    ")
     imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
-    if frame == "pandas" and any(map(is_wide, data.kinds.values())):
+    if frame == "pandas" and any(map(is_wide, data.logical_types.values())):
         imports = f"import decimal\n\n    {imports}"
     return f'def load():\n    """Return the data as they were measured."""\n    {imports}\n\n{body}'
 
@@ -75,7 +75,7 @@ def _read(source: Source, data: OwnData) -> list[str]:
     offsets, wide = not_for_polars(source.file)
     if not offsets and not wide:
         return [f"frame = {_READ[found]}"]
-    texts = [name for name in wide if is_wide(data.kinds[name])]
+    texts = [name for name in wide if is_wide(data.logical_types[name])]
     narrow = [name for name in wide if name not in texts]
     others = {
         'field.with_type(pyarrow.timestamp(field.type.unit, "UTC"))': offsets,
@@ -99,26 +99,26 @@ def _cast(name: str, data: OwnData, asked: bool) -> str:
 
     The driver may bring bytes that were `asked` for as texts: a String of ClickHouse says nothing of what is in it.
     """
-    kind, given = data.kinds[name], data.given[name]
-    wanted = polars_dtype(kind)
+    logical, given = data.logical_types[name], data.given[name]
+    wanted = polars_dtype(logical)
     column = f"frame[{name!r}]"
     if isinstance(given, pl.BaseExtension):
         if "uuid" in str(given):  # Arrow's type for them, of which polars takes the bytes
-            return _as_texts(column, kind)
-        if is_wide(kind) and not asked:
+            return _as_texts(column, logical)
+        if is_wide(logical) and not asked:
             return ""  # they are texts already
         return f"{column}.ext.storage().cast({_source(wanted)})"
-    if given == wanted and not (asked and "binary" in kind):
+    if given == wanted and not (asked and "binary" in logical):
         return ""
     if isinstance(given, pl.Enum):  # which casts to a category by its number
         column += ".cast(polars.String)"
     return f"{column}.cast({_source(wanted)})"
 
 
-def _as_texts(uuids: str, kind: str) -> str:
+def _as_texts(uuids: str, logical: str) -> str:
     """Return what makes UUIDs as texts of bytes, also in lists."""
-    if plain(kind) == "array":
-        return f"{uuids}.list.eval({_as_texts('polars.element()', items(kind))})"
+    if plain(logical) == "array":
+        return f"{uuids}.list.eval({_as_texts('polars.element()', items(logical))})"
     return uuids + r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'
 
 
@@ -134,7 +134,7 @@ def _source(dtype: pl.DataType) -> str:
 
 
 def _as_pandas(data: OwnData) -> list[str]:
-    dtypes = {name: pandas_dtype(kind, data.has_nulls(name)) for name, kind in data.kinds.items()}
+    dtypes = {name: pandas_dtype(logical, data.has_nulls(name)) for name, logical in data.logical_types.items()}
     listed = ",\n    ".join(f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object")
     objects = [name for name, dtype in dtypes.items() if dtype == "object"]
     lines = [
@@ -149,12 +149,12 @@ def _as_pandas(data: OwnData) -> list[str]:
         "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of))).copy()",
         f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
     ]
-    lines += [f"frame[{name!r}] = {_objects(name, data.kinds[name])}" for name in objects]
+    lines += [f"frame[{name!r}] = {_objects(name, data.logical_types[name])}" for name in objects]
     return [line for line in lines if line]
 
 
-def _objects(name: str, kind: str) -> str:
+def _objects(name: str, logical: str) -> str:
     objects = f"objects[{name!r}]"
-    if not is_wide(kind):
+    if not is_wide(logical):
         return objects
     return f"[None if text is None else decimal.Decimal(text) for text in {objects}]"

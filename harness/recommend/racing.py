@@ -145,9 +145,9 @@ class Racing:
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
 
     def _blame(self) -> None:
-        """Find out at which columns those fail that nobody declares anything about: one of each kind of these."""
-        kinds = undeclared(self.asked.data.kinds)
-        columns = list({kind: name for name, kind in reversed(kinds.items())}.values())
+        """Find out at which columns those fail that nobody declares anything about: one of each type."""
+        found = undeclared(self.asked.data.logical_types)
+        columns = list({logical: name for name, logical in reversed(found.items())}.values())
         failed = [self.entries[name] for name in self.race.transports]
         self.blamed = self.track.alone(failed, columns) if columns else {}
 

@@ -1,4 +1,4 @@
-"""Figures as texts, for tables of every kind: what is missing is an empty text, never 0."""
+"""Figures as texts, for every table: what is missing is an empty text, never 0."""
 
 import math
 

@@ -16,7 +16,7 @@ from harness.report.points import described, points
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, titled
 
-_KINDS = ((22, "words"), (60, "text"), (math.inf, "prose"))  # by the characters of the longest cell
+_WIDTHS = ((22, "words"), (60, "text"), (math.inf, "prose"))  # by the characters of the longest cell
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class PageTable:
     quiet: frozenset[int] = frozenset()
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def contents(self) -> tuple[str, ...]:
         """What each column holds: `number`, `words`, or `text` and `prose`, which need some width to be read."""
         return tuple("number" if place in self.numbers else self._words(place) for place in range(len(self.head)))
 
     def _words(self, place: int) -> str:
         longest = max((len(row[place].text) for row in self.rows), default=0)
-        return next(kind for most, kind in _KINDS if longest <= most)
+        return next(content for most, content in _WIDTHS if longest <= most)
 
 
 @dataclass(frozen=True)

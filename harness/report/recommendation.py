@@ -70,8 +70,8 @@ class RuledOut:
 class Recommendation:
     """The answer of a race: who is the fastest exact transport for a frame, and what stands beside it.
 
-    `columns` maps the columns of the data to their kinds, `values` the kinds of values that were found in them to the
-    columns. `ties` are transports that are not shown to be slower than the fastest, `left_behind` those of which
+    `columns` maps the columns of the data to their logical types, `values` the kinds of values that were found in them
+    to the columns. `ties` are transports that are not shown to be slower than the fastest, `left_behind` those of which
     nothing is shown because the budget left them behind. `ended` says why the race ended before its finalists had their
     passes; empty where it did not. `seconds` is what all of it took.
     """

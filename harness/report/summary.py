@@ -20,7 +20,7 @@ class Summary:
     experiment: str = _column("", "experiment of the suite")
     parameters: dict[str, str] = _column(dict, "parameters of the case: name=value; name=value")
     transport: str = _column("", "id of the transport")
-    system: str = _column("", "database, kind of files, or protocol of the stores")
+    system: str = _column("", "database, format of files, or protocol of the stores")
     operation: str = _column("", "write, read, scan, create, query, load, unload, transform or job")
     client: str = _column("", "client library, engine or store")
     path: str = _column("", "transport path")

@@ -56,7 +56,7 @@ class Row:
     experiment: str = _column(str, "experiment of the suite")
     parameters: dict[str, str] = _column(texts, "parameters of the case: name=value; name=value")
     transport: str = _column(str, "id of the transport: system.client.function")
-    system: str = _column(str, "database, kind of files, or protocol of the stores")
+    system: str = _column(str, "database, format of files, or protocol of the stores")
     operation: str = _column(
         str,
         "write: frame in memory to rows visible to another connection; read: query to frame; scan: files to "

@@ -39,8 +39,8 @@ def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
 def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple[Status, str]:
     """Return how a call failed: one that raised on types for which it declares nothing, or gave others, is unsupported.
 
-    `undeclared` are columns of such types with their kinds. Of an exception the name is told, and none of its words;
-    where these name no column, it may be any of them.
+    `undeclared` are columns of such types with their logical types. Of an exception the name is told, and none of its
+    words; where these name no column, it may be any of them.
     """
     came = _CAME.match(error) if status is Status.MISMATCH else None
     if came and came[1] in undeclared:
@@ -49,16 +49,16 @@ def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple
     if not undeclared or not exception:
         return status, error
     suspects = _named(error, undeclared) or list(undeclared)
-    return Status.UNSUPPORTED, f"{_by_kind(suspects, undeclared)}: {exception[1]}"
+    return Status.UNSUPPORTED, f"{_by_type(suspects, undeclared)}: {exception[1]}"
 
 
-def _by_kind(columns: Iterable[str], kinds: Mapping[str, str]) -> str:
-    """Name the first column of each kind, and how many more there are of it."""
+def _by_type(columns: Iterable[str], logical_types: Mapping[str, str]) -> str:
+    """Name the first column of each type, and how many more there are of it."""
     of_each: dict[str, list[str]] = {}
     for name in columns:
-        of_each.setdefault(kinds[name], []).append(name)
-    more = {kind: f" and {len(names) - 1} more" if len(names) > 1 else "" for kind, names in of_each.items()}
-    return " or ".join(f'{kind} (column "{names[0]}"{more[kind]})' for kind, names in of_each.items())
+        of_each.setdefault(logical_types[name], []).append(name)
+    more = {logical: f" and {len(names) - 1} more" if len(names) > 1 else "" for logical, names in of_each.items()}
+    return " or ".join(f'{logical} (column "{names[0]}"{more[logical]})' for logical, names in of_each.items())
 
 
 def _named(error: str, columns: Iterable[str]) -> list[str]:

@@ -47,7 +47,7 @@ class SuiteSession:
     that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
     that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
     value may get into the results, `ruled_out` the datasets and transports that do not go together, with the reasons,
-    `undeclared` its columns of types of which no transport declares anything, with their kinds.
+    `undeclared` its columns of types of which no transport declares anything, with their logical types.
     With `ahead` the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run
     ends that is under way: it is to be done again.
     """

@@ -46,7 +46,7 @@ class SuiteRun:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the person asked for: a plan on a rig and kind of lab, as a new run or (`run_id`) one to complete.
+    """What the person asked for: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
 
     `folder` is where the one to complete is. `traces` keeps the cores that runs use over time. `own` are the data,
     where they are somebody's own.
@@ -116,9 +116,9 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             (settings.state_dir, Path("/var/tmp"), Path(tempfile.gettempdir())),  # /var/tmp: see `reachable_folder`
             folder.name if folder.parent == settings.results_dir else str(folder),
             frozenset(row.key for row in earlier if row.error.startswith(blame.STARVED)),
-            tuple(request.own.kinds) if request.own else (),
+            tuple(request.own.logical_types) if request.own else (),
             ruled_out({**rig.described(), **({data.NAME: request.own} if request.own else {})}, chosen),
-            undeclared(request.own.kinds) if request.own else {},
+            undeclared(request.own.logical_types) if request.own else {},
             Ahead() if settings.ahead else None,
         )
         yield SuiteRun(session, done, _still_to_do(shuffled_runs(plan, chosen), done))

@@ -86,7 +86,7 @@ def _differently_named(parts: list[Any]) -> list[Any]:
     return parts
 
 
-def _kind_of_comparison(entries: Any) -> str:
+def _which_comparison(entries: Any) -> str:
     """Return which comparison some entries are, by the entry that only it has."""
     given = entries if isinstance(entries, dict) else {}
     return "sweep" if "parameter" in given else "versus" if "transport" in given else "points"
@@ -99,7 +99,7 @@ _Parameters = Annotated[dict[str, _Values], AfterValidator(_numbers_of_rows)]
 
 _Comparison = Annotated[
     Annotated[Comparison, Tag("points")] | Annotated[Sweep, Tag("sweep")] | Annotated[Versus, Tag("versus")],
-    Discriminator(_kind_of_comparison),
+    Discriminator(_which_comparison),
 ]
 
 

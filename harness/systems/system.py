@@ -166,7 +166,7 @@ class Client(Protocol):
         """Drop a table, if it exists, that a transport made beside one of the lab's, in the lab's namespace."""
 
     def load(
-        self, connection: Any, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
+        self, connection: Any, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
     ) -> None:
         """Fill a table from a Parquet file, in `order` where the table has none, and leave it as it is best read."""
 
@@ -205,7 +205,7 @@ class Folder(Protocol):
 class TableDefinitions(Protocol):
     """How a dataset stands in a database: the module `tables` of its room.
 
-    `STORED` maps kinds of columns that it has no type for to the kind that stands in its tables instead.
+    `STORED` maps logical types that it has no type for to the ones that stand in its tables instead.
     """
 
     STORED: Mapping[str, str]
@@ -217,16 +217,16 @@ class TableDefinitions(Protocol):
 class SumsOfTables(Protocol):
     """How the server sums a table of any size: the module `sums` of a room."""
 
-    def sums(self, connection: Any, table: str, kinds: Mapping[str, str]) -> Sums:
-        """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a kind without any."""
+    def sums(self, connection: Any, table: str, logical_types: Mapping[str, str]) -> Sums:
+        """Return the sums of a table of the lab; see `harness.check.sums`. Raises LabError for a type without any."""
 
 
 class Hostile(Protocol):
     """How hostile values stand in a database: the module `hostile` of its room.
 
-    `TYPES` are the SQL types of columns, by the kind of what stands in them (nullable where they can be) and by the
-    types of `OF_TABLES`; the database is without kinds of values whose columns it has no type for. `OWN` is what it has
-    of its own about a kind, by its name.
+    `TYPES` are the SQL types of columns, by the logical type of what stands in them (nullable where they can be) and by
+    the types of `OF_TABLES`; the database is without kinds of values whose columns it has no type for. `OWN` is what it
+    has of its own about a kind, by its name.
     """
 
     TYPES: Mapping[str, str]

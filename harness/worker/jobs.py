@@ -186,6 +186,8 @@ def _measure_sync(entry: Transport, calls: Calls, meters: Meters, course: _Cours
         phases.forget()
         with meters, Stopwatch(course.begin) as stopwatch:
             returned = entry.function(connection, *calls.measured, **calls.measured_named)
+        if calls.following is not None:
+            returned = [returned, *(entry.function(connection, *each) for each in calls.following)]
     return stopwatch, connect_seconds, returned
 
 
@@ -224,4 +226,6 @@ async def _measure_async(
         phases.forget()
         with meters, Stopwatch(course.begin) as stopwatch:
             returned = await entry.function(connection, *calls.measured, **calls.measured_named)
+        if calls.following is not None:
+            returned = [returned, *[await entry.function(connection, *each) for each in calls.following]]
     return stopwatch, connect_seconds, returned

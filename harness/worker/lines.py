@@ -42,6 +42,8 @@ def made(of: type[_Made], found: dict[str, object]) -> _Made:
 
 
 def _value(of: Any, found: object) -> object:
-    """Return a field's value as what it was in the other process; `of` is a type, or a type or None."""
+    """Return a field's value as what it was in the other process; `of` is a type, a list of it, or a type or None."""
     inner = [each for each in (*get_args(of), of) if isinstance(each, type) and is_dataclass(each)]
+    if inner and isinstance(found, list):
+        return [made(inner[0], each) for each in found]
     return made(inner[0], found) if inner and isinstance(found, dict) else found

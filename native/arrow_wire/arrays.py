@@ -52,28 +52,28 @@ def _buffer(buffer: pa.Buffer | None) -> Buffer:
 
 def _layout(array: pa.Array) -> tuple[int, int, list[pa.Array]]:
     """Return the layout of an array, the width of its values and its children, which begin where their buffers do."""
-    kind = array.type
-    layout, width = layout_of(kind)
+    arrow_type = array.type
+    layout, width = layout_of(arrow_type)
     if layout in (LIST32, LIST64, LIST_FIXED):
         return layout, width, [array.values]
     if layout == FIELDS:
-        return layout, width, [array.field(i) for i in range(kind.num_fields)]
+        return layout, width, [array.field(i) for i in range(arrow_type.num_fields)]
     return layout, width, [array.dictionary] if layout == DICTIONARY else []
 
 
-def layout_of(kind: pa.DataType) -> tuple[int, int]:
+def layout_of(arrow_type: pa.DataType) -> tuple[int, int]:
     """Return the layout of a type's arrays and the width of their values. Raises TypeError for one not known here."""
     for is_one, layout in _LAYOUTS:
-        if is_one(kind):
+        if is_one(arrow_type):
             return layout, 0
-    if pa.types.is_fixed_size_list(kind):
-        return LIST_FIXED, kind.list_size
-    if pa.types.is_dictionary(kind):
-        return DICTIONARY, kind.index_type.byte_width
+    if pa.types.is_fixed_size_list(arrow_type):
+        return LIST_FIXED, arrow_type.list_size
+    if pa.types.is_dictionary(arrow_type):
+        return DICTIONARY, arrow_type.index_type.byte_width
     try:
-        return FIXED, kind.byte_width
+        return FIXED, arrow_type.byte_width
     except ValueError:
-        raise TypeError(f"expected an array of a known layout, found {kind}") from None
+        raise TypeError(f"expected an array of a known layout, found {arrow_type}") from None
 
 
 _LAYOUTS = (

@@ -13,23 +13,25 @@ def converted(array: pa.Array, target: Type) -> pa.Array:
     """
     while target.family in ("Nullable", "LowCardinality"):
         (target,) = target.inner
-    kind, family = array.type, target.family
-    if family == "String" and (types.is_integer(kind) or types.is_date(kind) or types.is_decimal(kind)):
+    arrow_type, family = array.type, target.family
+    if family == "String" and (
+        types.is_integer(arrow_type) or types.is_date(arrow_type) or types.is_decimal(arrow_type)
+    ):
         return array.cast(pa.string())
-    if family.startswith("Decimal") and types.is_floating(kind):
+    if family.startswith("Decimal") and types.is_floating(arrow_type):
         return _exactly(array, pa.decimal256(*map(int, target.literals)))
-    if family in ("Float32", "Float64") and types.is_decimal(kind):
+    if family in ("Float32", "Float64") and types.is_decimal(arrow_type):
         return _exactly(array, pa.float64())
-    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+    if not (types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)):
         return array
     return _of_texts(array, target)
 
 
-def _exactly(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _exactly(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """Cast to a type from which every value comes back as it was."""
-    made = array.cast(kind)
+    made = array.cast(arrow_type)
     if not made.cast(array.type).equals(array):
-        raise ValueError(f"{array.type}, of which {kind} has no exact value")
+        raise ValueError(f"{array.type}, of which {arrow_type} has no exact value")
     return made
 
 

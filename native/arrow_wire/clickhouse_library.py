@@ -47,7 +47,7 @@ class Shape(Structure):
 
 
 Shape._fields_ = [
-    ("kind", c_uint32),
+    ("decoding", c_uint32),
     ("width", c_uint32),
     ("source", c_uint32),
     ("version", c_uint32),

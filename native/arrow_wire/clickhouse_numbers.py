@@ -40,31 +40,31 @@ class Number:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What numbers count: of a kind (numbers, moments, spans of time), so many a one or a second."""
+    """What numbers are: each `counts` a number, a moment or a span of time, so many a one or a second."""
 
-    kind: str
+    counts: str
     rate: Fraction
     low: int = 0
     high: int = 0
     width: int = 0
 
 
-def number(target: Type, kind: pa.DataType) -> Number | None:
+def number(target: Type, arrow_type: pa.DataType) -> Number | None:
     """Return how values of an Arrow type get into a type of ClickHouse; None where they do not."""
     if target.family in _FLOATS:
-        return _floating(_FLOATS[target.family], kind)
-    if types.is_fixed_size_binary(kind):  # as the server itself hands out what Arrow has no numbers for
-        wide = target.family.removeprefix("U") in ("Int128", "Int256") and kind.byte_width == width_of(target)
-        return Number(0, kind.byte_width, same=True) if wide else None
-    unit, found = _unit_of_type(target), _unit_of_array(kind)
+        return _floating(_FLOATS[target.family], arrow_type)
+    if types.is_fixed_size_binary(arrow_type):  # as the server itself hands out what Arrow has no numbers for
+        wide = target.family.removeprefix("U") in ("Int128", "Int256") and arrow_type.byte_width == width_of(target)
+        return Number(0, arrow_type.byte_width, same=True) if wide else None
+    unit, found = _unit_of_type(target), _unit_of_array(arrow_type)
     if not unit or not found:
         return None
     rate = Fraction(1)
-    if unit.kind == found.kind or (unit.kind, found.kind) == ("number", "moment"):  # as seconds since 1970
+    if unit.counts == found.counts or (unit.counts, found.counts) == ("number", "moment"):  # as seconds since 1970
         rate = unit.rate / found.rate
-    elif not (target.family in ("Date", "Date32") and found.kind == "number" and found.rate == 1):
+    elif not (target.family in ("Date", "Date32") and found.counts == "number" and found.rate == 1):
         return None
-    source = _source(kind)
+    source = _source(arrow_type)
     same = rate == 1 and unit.low <= found.low <= found.high <= unit.high and unit.width == found.width
     bits = _bits(SOURCES[source], unit, rate.numerator)
     return Number(source, unit.width, rate.numerator, rate.denominator, unit.low, unit.high, same, False, bits)
@@ -82,10 +82,14 @@ def width_of(target: Type) -> int:
 _FLOATS = {"Float64": 8, "Float32": 4, "BFloat16": 2}
 
 
-def _floating(width: int, kind: pa.DataType) -> Number | None:
-    if types.is_floating(kind):
-        return Number(_source(kind), width, same=kind.byte_width == width > 2, floating=True)
-    return Number(_source(kind), width, floating=True) if types.is_integer(kind) or types.is_boolean(kind) else None
+def _floating(width: int, arrow_type: pa.DataType) -> Number | None:
+    if types.is_floating(arrow_type):
+        return Number(_source(arrow_type), width, same=arrow_type.byte_width == width > 2, floating=True)
+    return (
+        Number(_source(arrow_type), width, floating=True)
+        if types.is_integer(arrow_type) or types.is_boolean(arrow_type)
+        else None
+    )
 
 
 def _bits(source: str, unit: _Unit, factor: int) -> int:
@@ -95,37 +99,37 @@ def _bits(source: str, unit: _Unit, factor: int) -> int:
     return 128 if source in ("u64", "i128") or unit.width == 16 or unit.high >= 2**63 or factor >= 2**63 else 64
 
 
-def _source(kind: pa.DataType) -> int:
-    if types.is_boolean(kind):
+def _source(arrow_type: pa.DataType) -> int:
+    if types.is_boolean(arrow_type):
         return SOURCES.index("bits")
-    letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
-    return SOURCES.index(f"{letter}{kind.bit_width}")
+    letter = "f" if types.is_floating(arrow_type) else "u" if types.is_unsigned_integer(arrow_type) else "i"
+    return SOURCES.index(f"{letter}{arrow_type.bit_width}")
 
 
-def _unit_of_array(kind: pa.DataType) -> _Unit | None:
-    if types.is_boolean(kind):
+def _unit_of_array(arrow_type: pa.DataType) -> _Unit | None:
+    if types.is_boolean(arrow_type):
         return _Unit("number", Fraction(1), 0, 1)
-    if types.is_floating(kind):
+    if types.is_floating(arrow_type):
         return _Unit("number", Fraction(1))
-    if types.is_decimal(kind):
-        high = 10**kind.precision - 1
-        return _Unit("number", _scale(kind.scale), -high, high, kind.byte_width)
-    if types.is_integer(kind):
-        return _whole("number", kind.bit_width, types.is_signed_integer(kind))
-    if types.is_date32(kind):
+    if types.is_decimal(arrow_type):
+        high = 10**arrow_type.precision - 1
+        return _Unit("number", _scale(arrow_type.scale), -high, high, arrow_type.byte_width)
+    if types.is_integer(arrow_type):
+        return _whole("number", arrow_type.bit_width, types.is_signed_integer(arrow_type))
+    if types.is_date32(arrow_type):
         return _Unit("moment", _DAY, -(2**31), 2**31 - 1, 4)
-    if types.is_date64(kind):
+    if types.is_date64(arrow_type):
         return _whole("moment", 64, True, 1000)
-    if types.is_timestamp(kind):
-        return _whole("moment", 64, True, _PER_SECOND[kind.unit])
-    if types.is_time(kind) or types.is_duration(kind):
-        return _whole("span", kind.bit_width, True, _PER_SECOND[kind.unit])
+    if types.is_timestamp(arrow_type):
+        return _whole("moment", 64, True, _PER_SECOND[arrow_type.unit])
+    if types.is_time(arrow_type) or types.is_duration(arrow_type):
+        return _whole("span", arrow_type.bit_width, True, _PER_SECOND[arrow_type.unit])
     return None
 
 
-def _whole(kind: str, bits: int, signed: bool, rate: int = 1) -> _Unit:
+def _whole(counts: str, bits: int, signed: bool, rate: int = 1) -> _Unit:
     low = -(2 ** (bits - 1)) if signed else 0
-    return _Unit(kind, Fraction(rate), low, low + 2**bits - 1, bits // 8)
+    return _Unit(counts, Fraction(rate), low, low + 2**bits - 1, bits // 8)
 
 
 def _scale(digits: int) -> Fraction:

@@ -45,67 +45,69 @@ def plan(target: Type, array: pa.Array) -> Plan:
     """
     _check_uuid(target, array.type)
     made = arrays.described(array)
-    kind = _storage(array.type)
-    if target.family == "Nullable" and not (array.null_count or kind == pa.null() or types.is_dictionary(kind)):
+    arrow_type = _storage(array.type)
+    if target.family == "Nullable" and not (
+        array.null_count or arrow_type == pa.null() or types.is_dictionary(arrow_type)
+    ):
         target = target.inner[0]
-    found = _nullable(target, kind, made.structure)
+    found = _nullable(target, arrow_type, made.structure)
     found.keeps.append(made)
     return found
 
 
-def _storage(kind: pa.DataType) -> pa.DataType:
-    return _storage(kind.storage_type) if isinstance(kind, pa.BaseExtensionType) else kind
+def _storage(arrow_type: pa.DataType) -> pa.DataType:
+    return _storage(arrow_type.storage_type) if isinstance(arrow_type, pa.BaseExtensionType) else arrow_type
 
 
-def _check_uuid(target: Type, kind: pa.DataType) -> None:
+def _check_uuid(target: Type, arrow_type: pa.DataType) -> None:
     """Raise TypeError for UUIDs that would become 16 bytes of a text."""
-    if isinstance(kind, pa.UuidType) and innermost(target) in ("String", "FixedString"):
+    if isinstance(arrow_type, pa.UuidType) and innermost(target) in ("String", "FixedString"):
         raise TypeError(f"expected texts for {target.text}, found UUIDs; make texts of them with str")
 
 
-def _nullable(target: Type, kind: pa.DataType, array: Array) -> Plan:
+def _nullable(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     """Return the plan of a type that may be Nullable or LowCardinality."""
-    kind = _storage(kind)
+    arrow_type = _storage(arrow_type)
     if target.family == "LowCardinality":
         (inner,) = target.inner
-        if types.is_dictionary(kind) and _text(_storage(kind.value_type)):
-            return _low_cardinality(target, inner, kind, array)
-        return _nullable(inner, kind, array)
+        if types.is_dictionary(arrow_type) and _text(_storage(arrow_type.value_type)):
+            return _low_cardinality(target, inner, arrow_type, array)
+        return _nullable(inner, arrow_type, array)
     if target.family != "Nullable":
-        return _plain(target, kind, array)
-    found = _plain(target.inner[0], kind, array)
+        return _plain(target, arrow_type, array)
+    found = _plain(target.inner[0], arrow_type, array)
     found.node.nullable = 1
     found.wire = f"Nullable({found.wire})"
     return found
 
 
-def _plain(target: Type, kind: pa.DataType, array: Array) -> Plan:
+def _plain(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     """Return the plan of a type that is not Nullable."""
     if target.family == "SimpleAggregateFunction":
-        return _nullable(target.inner[-1], kind, array)
-    if types.is_dictionary(kind):
-        child = _plain(target, _storage(kind.value_type), array.children[0])
+        return _nullable(target.inner[-1], arrow_type, array)
+    if types.is_dictionary(arrow_type):
+        child = _plain(target, _storage(arrow_type.value_type), array.children[0])
         return _above(DICTIONARY, array, [child], child.wire)
     if target.family in ("Array", "Map", "Nested"):
-        return _list(target, kind, array)
-    if target.family == "Tuple" and types.is_struct(kind):
-        return _tuple(target, kind, array)
-    if target.family in ("JSON", "Object") and _text(kind):
-        child = _plain(Type("String", "String"), kind, array)
+        return _list(target, arrow_type, array)
+    if target.family == "Tuple" and types.is_struct(arrow_type):
+        return _tuple(target, arrow_type, array)
+    if target.family in ("JSON", "Object") and _text(arrow_type):
+        child = _plain(Type("String", "String"), arrow_type, array)
         return _above(DOCUMENT, array, [child], target.text)
-    if kind == pa.null() and target.family not in ("Tuple", "JSON", "Object"):
+    if arrow_type == pa.null() and target.family not in ("Tuple", "JSON", "Object"):
         return _leaf(array, ZEROS, target.text, width=width_of(target))
-    if number := clickhouse_numbers.number(target, kind):
-        return _leaf(array, _number_encoder(number, target, kind), target.text, number)
-    if target.family in _TEXT_TYPES and (made := _of_text(target, kind, array)):
+    if number := clickhouse_numbers.number(target, arrow_type):
+        return _leaf(array, _number_encoder(number, target, arrow_type), target.text, number)
+    if target.family in _TEXT_TYPES and (made := _of_text(target, arrow_type, array)):
         return made
-    raise TypeError(f"expected values for {target.text}, found {kind}; cast it first")
+    raise TypeError(f"expected values for {target.text}, found {arrow_type}; cast it first")
 
 
-def _number_encoder(number: clickhouse_numbers.Number, target: Type, kind: pa.DataType) -> int:
+def _number_encoder(number: clickhouse_numbers.Number, target: Type, arrow_type: pa.DataType) -> int:
     if number.same:
         return COPY[number.width]
-    if target.family == "Bool" and types.is_boolean(kind):
+    if target.family == "Bool" and types.is_boolean(arrow_type):
         return BOOLEANS
     return FLOATS if number.floating else INTEGERS[number.bits]
 
@@ -117,22 +119,22 @@ def width_of(target: Type) -> int:
     return _WIDTHS.get(target.family) or clickhouse_numbers.width_of(target)
 
 
-def _text(kind: pa.DataType) -> bool:
+def _text(arrow_type: pa.DataType) -> bool:
     """Whether values are texts or bytes of any length."""
     try:
-        return arrays.layout_of(kind)[0] in (arrays.TEXT32, arrays.TEXT64, arrays.VIEW)
+        return arrays.layout_of(arrow_type)[0] in (arrays.TEXT32, arrays.TEXT64, arrays.VIEW)
     except TypeError:
         return False
 
 
-def _of_text(target: Type, kind: pa.DataType, array: Array) -> Plan | None:
-    if not (_text(kind) or types.is_fixed_size_binary(kind)):
+def _of_text(target: Type, arrow_type: pa.DataType, array: Array) -> Plan | None:
+    if not (_text(arrow_type) or types.is_fixed_size_binary(arrow_type)):
         return None
-    if target.family == "IPv6" and types.is_fixed_size_binary(kind) and kind.byte_width == 16:
+    if target.family == "IPv6" and types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16:
         return _leaf(array, COPY[16], target.text)
     encoder = _TEXT_TYPES[target.family] + _TEXTS[array.layout]
     if encoder in range(DIGITS, ENUM) and not (
-        types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+        types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
     ):
         return None
     made = _leaf(array, encoder, target.text, width=width_of(target))
@@ -146,34 +148,34 @@ def _of_text(target: Type, kind: pa.DataType, array: Array) -> Plan | None:
     return made
 
 
-def _list(target: Type, kind: pa.DataType, array: Array) -> Plan:
-    if types.is_map(kind):
-        items = pa.struct([kind.key_field, kind.item_field])
-    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        items = kind.value_type
+def _list(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
+    if types.is_map(arrow_type):
+        items = pa.struct([arrow_type.key_field, arrow_type.item_field])
+    elif types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type):
+        items = arrow_type.value_type
     else:
-        raise TypeError(f"expected lists for {target.text}, found {kind}; make lists of it")
+        raise TypeError(f"expected lists for {target.text}, found {arrow_type}; make lists of it")
     if target.family == "Array":
         child = _nullable(target.inner[0], items, array.children[0])
         wire = target.text if child.wire == target.inner[0].text else f"Array({child.wire})"
         return _above(LIST, array, [child], wire)
     pairs = Type("", "Tuple", target.inner, target.names if target.family == "Nested" else ())
     if not types.is_struct(_storage(items)):
-        raise TypeError(f"expected lists of structs for {target.text}, found {kind}")
+        raise TypeError(f"expected lists of structs for {target.text}, found {arrow_type}")
     child = _tuple(pairs, _storage(items), array.children[0])
     return _above(LIST, array, [child], f"{target.family}({child.wire.removeprefix('Tuple(')}")
 
 
-def _tuple(target: Type, kind: pa.DataType, array: Array) -> Plan:
-    names, found = target.names, [kind.field(i).name for i in range(kind.num_fields)]
+def _tuple(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
+    names, found = target.names, [arrow_type.field(i).name for i in range(arrow_type.num_fields)]
     if len(found) != len(target.inner):
-        raise TypeError(f"expected structs of {len(target.inner)} fields for {target.text}, found {kind}")
+        raise TypeError(f"expected structs of {len(target.inner)} fields for {target.text}, found {arrow_type}")
     named = any(names) and sorted(names) == sorted(found)
     if any(names) and not named:
-        raise TypeError(f"expected structs with the fields {', '.join(names)}, found {kind}")
+        raise TypeError(f"expected structs with the fields {', '.join(names)}, found {arrow_type}")
     places = [found.index(name) for name in names] if named else range(len(found))
     children = [
-        _nullable(inner, kind.field(place).type, array.children[place])
+        _nullable(inner, arrow_type.field(place).type, array.children[place])
         for inner, place in zip(target.inner, places, strict=True)
     ]
     prefixes = [f"{quoted(name)} " if name else "" for name in names or [""] * len(children)]
@@ -181,9 +183,9 @@ def _tuple(target: Type, kind: pa.DataType, array: Array) -> Plan:
     return _above(FIELDS, array, children, f"Tuple({inside})")
 
 
-def _low_cardinality(target: Type, inner: Type, kind: pa.DataType, array: Array) -> Plan:
+def _low_cardinality(target: Type, inner: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     nullable = inner.family == "Nullable"
-    child = _plain(inner.inner[0] if nullable else inner, _storage(kind.value_type), array.children[0])
+    child = _plain(inner.inner[0] if nullable else inner, _storage(arrow_type.value_type), array.children[0])
     made = _above(LOW_CARDINALITY, array, [child], target.text)
     made.node.width = int(nullable)
     return made

@@ -17,7 +17,7 @@ PIECE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the proce
 _FORM, _RANGE, _TEXT, _DAMAGED, _CHANGED, _MEMORY = range(1, 7)
 _FOUND = {
     _FORM: "values of {type}, found a number that stands for none",
-    _RANGE: "values of {type} that {kind} holds, found others",
+    _RANGE: "values of {type} that {arrow_type} holds, found others",
     _TEXT: "texts in UTF-8, found other bytes; select hex() of them",
     _DAMAGED: "values of {type}, found bytes that are none",
     _CHANGED: "a column of {type}, found another; columns were changed meanwhile, read again",
@@ -31,23 +31,25 @@ class Result:
     """
 
     def __init__(self, names_and_types: Sequence[tuple[str, str]], text: pa.DataType) -> None:
-        self._types = [kind for _, kind in names_and_types]
-        self._forms = [_form(name, kind, text) for name, kind in names_and_types]
-        kinds = [made.kind for made in self._forms]
-        self.schema = pa.schema(list(zip((name for name, _ in names_and_types), kinds, strict=True)))
-        self._targets = columns.Columns(kinds)
-        heads = [(head(name, kind), head(name, _older(kind))) for name, kind in names_and_types]
+        self._types = [sql_type for _, sql_type in names_and_types]
+        self._forms = [_form(name, sql_type, text) for name, sql_type in names_and_types]
+        arrow_types = [made.arrow_type for made in self._forms]
+        self.schema = pa.schema(list(zip((name for name, _ in names_and_types), arrow_types, strict=True)))
+        self._targets = columns.Columns(arrow_types)
+        heads = [(head(name, sql_type), head(name, _older(sql_type))) for name, sql_type in names_and_types]
         self._heads = [tuple(map(pa.py_buffer, pair)) for pair in heads]
-        self._columns = (ResultColumn * len(kinds))(
+        self._columns = (ResultColumn * len(arrow_types))(
             *(
                 ResultColumn(*(Buffer(one.address, one.size) for one in pair), pointer(made.node))
                 for pair, made in zip(self._heads, self._forms, strict=True)
             )
         )
         self._free = functions().arrow_wire_clickhouse_decoder_free  # at the interpreter's end globals are gone
-        self._address = functions().arrow_wire_clickhouse_decoder_new(self._columns, len(kinds), self._targets.address)
+        self._address = functions().arrow_wire_clickhouse_decoder_new(
+            self._columns, len(arrow_types), self._targets.address
+        )
         if not self._address:
-            raise MemoryError(f"no memory for {len(kinds)} columns")
+            raise MemoryError(f"no memory for {len(arrow_types)} columns")
 
     def __del__(self) -> None:
         if getattr(self, "_address", None):
@@ -66,7 +68,7 @@ class Result:
             raise MemoryError(f'column "{self.schema.names[fed.column]}": no memory for its values')
         if fed.failure:
             field = self.schema.field(fed.column)
-            expected = _FOUND[fed.failure].format(type=self._types[fed.column], kind=field.type)
+            expected = _FOUND[fed.failure].format(type=self._types[fed.column], arrow_type=field.type)
             raise ValueError(f'column "{field.name}": expected {expected}')
         return fed
 
@@ -108,13 +110,13 @@ def batches(
         yield result.take()
 
 
-def _form(name: str, kind: str, text: pa.DataType) -> Form:
+def _form(name: str, sql_type: str, text: pa.DataType) -> Form:
     try:
-        return form(parsed(kind), text)
+        return form(parsed(sql_type), text)
     except TypeError as error:
         raise TypeError(f'column "{name}": {error}; cast it in a view, or read in another way') from None
 
 
-def _older(kind: str) -> str:
+def _older(sql_type: str) -> str:
     """Return the name of a type as it stands on the wire for clients that name no revision: NativeWriter.cpp."""
-    return "DateTime" if kind.startswith("DateTime(") else kind
+    return "DateTime" if sql_type.startswith("DateTime(") else sql_type

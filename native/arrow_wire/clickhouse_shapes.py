@@ -25,7 +25,7 @@ _DAYS = {"Date": U16, "Date32": I32}
 class Form:
     """How a type is decoded: its Arrow type, its node, and what has to stay alive meanwhile."""
 
-    kind: pa.DataType
+    arrow_type: pa.DataType
     node: Shape
     keeps: list[Any] = field(default_factory=list)
 
@@ -43,21 +43,23 @@ def form(source: Type, text: pa.DataType) -> Form:
     if family == "LowCardinality":
         nullable = inner[0].family == "Nullable"
         child = form(inner[0].inner[0] if nullable else inner[0], text)
-        if not (pa.types.is_primitive(child.kind) or child.kind == text) or pa.types.is_boolean(child.kind):
+        if not (pa.types.is_primitive(child.arrow_type) or child.arrow_type == text) or pa.types.is_boolean(
+            child.arrow_type
+        ):
             raise TypeError(f"expected a type that is known here, found {source.text}")
-        return _above(LOW_CARDINALITY, child.kind, [child], width=int(nullable), version=1)
+        return _above(LOW_CARDINALITY, child.arrow_type, [child], width=int(nullable), version=1)
     if family == "Array":
         child = form(inner[0], text)
-        return _above(LIST, pa.large_list(child.kind), [child])
+        return _above(LIST, pa.large_list(child.arrow_type), [child])
     if family == "Map":
         key, value = (form(part, text) for part in inner)
         entries = _above(FIELDS, pa.null(), [key, value])
-        return _above(LIST, pa.map_(key.kind, value.kind), [entries])
+        return _above(LIST, pa.map_(key.arrow_type, value.arrow_type), [entries])
     if family == "Tuple" and inner:
         return _tuple(source, text)
     if family == "Nested":
         child = _tuple(source, text)
-        return _above(LIST, pa.large_list(child.kind), [child])
+        return _above(LIST, pa.large_list(child.arrow_type), [child])
     return _text(source, text) or _number(source)
 
 
@@ -65,14 +67,14 @@ def _nullable(source: Type, text: pa.DataType) -> Form:
     child = form(source.inner[0], text)
     if source.inner[0].family.startswith("Enum"):
         child.node.source = 1
-    return _above(NULLABLE, child.kind, [child])
+    return _above(NULLABLE, child.arrow_type, [child])
 
 
 def _tuple(source: Type, text: pa.DataType) -> Form:
     children = [form(part, text) for part in source.inner]
     names = [name or str(number) for number, name in enumerate(source.names, 1)]
-    kind = pa.struct([(name, child.kind) for name, child in zip(names, children, strict=True)])
-    return _above(FIELDS, kind, children)
+    arrow_type = pa.struct([(name, child.arrow_type) for name, child in zip(names, children, strict=True)])
+    return _above(FIELDS, arrow_type, children)
 
 
 def _text(source: Type, text: pa.DataType) -> Form | None:
@@ -100,40 +102,42 @@ def _number(source: Type) -> Form:
     family, literals = source.family, source.literals
     zone = next((literal for literal in literals if isinstance(literal, str)), None)
     if family in ("Bool", "BFloat16", "Nothing"):
-        kind, decoder, width = {
+        arrow_type, decoder, width = {
             "Bool": (pa.bool_(), BITS, 1), "BFloat16": (pa.float32(), BFLOAT, 2), "Nothing": (pa.null(), NOTHING, 1)
         }[family]  # fmt: skip
-        return _leaf(kind, decoder, width)
+        return _leaf(arrow_type, decoder, width)
     if family in _DAYS:
         return _leaf(pa.date32(), WHOLE, 4 if family == "Date32" else 2, _DAYS[family])
     if family in ("DateTime", "Time"):
-        kind = pa.timestamp("ms", zone) if family == "DateTime" else pa.duration("ms")
-        return _leaf(kind, WHOLE, 4, U32 if family == "DateTime" else I32, factor=1000)
+        arrow_type = pa.timestamp("ms", zone) if family == "DateTime" else pa.duration("ms")
+        return _leaf(arrow_type, WHOLE, 4, U32 if family == "DateTime" else I32, factor=1000)
     if family in ("DateTime64", "Time64"):
         digits = int(literals[0])
         unit = _UNITS[digits]
-        kind = pa.timestamp(unit, zone) if family == "DateTime64" else pa.duration(unit)
-        return _leaf(kind, WHOLE, 8, I64, factor=10 ** (_DIGITS[unit] - digits))
+        arrow_type = pa.timestamp(unit, zone) if family == "DateTime64" else pa.duration(unit)
+        return _leaf(arrow_type, WHOLE, 8, I64, factor=10 ** (_DIGITS[unit] - digits))
     if family == "Decimal":
         digits, scale = (int(literal) for literal in literals)
         width = clickhouse_numbers.width_of(source)
         if width == 32:
             return _leaf(pa.decimal256(digits, scale), COPY, 32)
         narrow = {4: I32, 8: I64}.get(width)
-        kind = pa.decimal128(digits, scale)
-        return _leaf(kind, COPY, 16) if narrow is None else _leaf(kind, WHOLE, width, narrow)
+        arrow_type = pa.decimal128(digits, scale)
+        return _leaf(arrow_type, COPY, 16) if narrow is None else _leaf(arrow_type, WHOLE, width, narrow)
     if family in ("Float32", "Float64") or family.removeprefix("U") in ("Int8", "Int16", "Int32", "Int64"):
-        kind = {"Float32": pa.float32(), "Float64": pa.float64()}.get(family) or getattr(pa, family.lower())()
-        return _leaf(kind, COPY, kind.byte_width)
+        arrow_type = {"Float32": pa.float32(), "Float64": pa.float64()}.get(family) or getattr(pa, family.lower())()
+        return _leaf(arrow_type, COPY, arrow_type.byte_width)
     raise TypeError(f"expected a type that is known here, found {source.text}")
 
 
-def _leaf(kind: pa.DataType, decoder: int, width: int = 0, source: int = 0, factor: int = 1, version: int = 0) -> Form:
-    return Form(kind, Shape(kind=decoder, width=width, source=source, version=version, factor=factor))
+def _leaf(
+    arrow_type: pa.DataType, decoder: int, width: int = 0, source: int = 0, factor: int = 1, version: int = 0
+) -> Form:
+    return Form(arrow_type, Shape(decoding=decoder, width=width, source=source, version=version, factor=factor))
 
 
-def _above(decoder: int, kind: pa.DataType, children: list[Form], width: int = 0, version: int = 0) -> Form:
+def _above(decoder: int, arrow_type: pa.DataType, children: list[Form], width: int = 0, version: int = 0) -> Form:
     below = (Shape * len(children))(*(child.node for child in children))
-    node = Shape(kind=decoder, width=width, version=version, child_count=len(children))
+    node = Shape(decoding=decoder, width=width, version=version, child_count=len(children))
     node.children = cast(below, POINTER(Shape))
-    return Form(kind, node, [below, *children])
+    return Form(arrow_type, node, [below, *children])

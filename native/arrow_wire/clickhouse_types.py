@@ -42,18 +42,18 @@ def quoted(name: str) -> str:
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
-def takes_null(kind: Type) -> bool:
+def takes_null(of: Type) -> bool:
     """Whether a column of a type can be null: it is Nullable, or one that is within."""
-    if kind.family in ("LowCardinality", "SimpleAggregateFunction"):
-        return takes_null(kind.inner[-1])
-    return kind.family == "Nullable"
+    if of.family in ("LowCardinality", "SimpleAggregateFunction"):
+        return takes_null(of.inner[-1])
+    return of.family == "Nullable"
 
 
-def innermost(kind: Type) -> str:
+def innermost(of: Type) -> str:
     """Return the family of a type without what stands around it."""
-    while kind.family in ("Nullable", "LowCardinality", "Array"):
-        kind = kind.inner[-1]
-    return kind.family
+    while of.family in ("Nullable", "LowCardinality", "Array"):
+        of = of.inner[-1]
+    return of.family
 
 
 def _type(text, tokens, place):
@@ -81,8 +81,8 @@ def _type(text, tokens, place):
             elif family == "SimpleAggregateFunction" and (first, last) == arguments[-1]:
                 inner.append(_type(text, tokens, first)[0])
             elif last == first + 1 and tokens[first][0] in (3, 4):
-                kind, value = tokens[first][:2]
-                literals.append(int(value) if kind == 4 else _unescaped(value))
+                token, value = tokens[first][:2]
+                literals.append(int(value) if token == 4 else _unescaped(value))
         end = close + 1
     source = text[begin : tokens[end - 1][2].end()].strip()
     return Type(source, family, tuple(inner), tuple(names), tuple(literals), tuple(labels)), end
@@ -115,17 +115,17 @@ def _name(tokens, first, last):
     """Return the name before a type, of a tuple's element; None where there is none."""
     if last - first < 2 or tokens[first][0] not in (1, 2) or tokens[first + 1][0] != 1:
         return None
-    kind, value, _ = tokens[first]
-    return _unescaped(value) if kind == 2 else value
+    token, value, _ = tokens[first]
+    return _unescaped(value) if token == 2 else value
 
 
 def _unescaped(text):
     return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
-def head(name: str, kind: str) -> bytes:
+def head(name: str, sql_type: str) -> bytes:
     """Return the name and the type of a column as they stand in a block, each behind its size."""
-    return _sized(name) + _sized(kind)
+    return _sized(name) + _sized(sql_type)
 
 
 def _sized(text: str) -> bytes:

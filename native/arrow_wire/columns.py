@@ -23,11 +23,11 @@ class Columns:
     def take(self) -> list[pa.Array]:
         """Return an array a column, without a copy; the columns are empty then, and can be filled again."""
         arrays = []
-        for number, kind in enumerate(self._types):
+        for number, arrow_type in enumerate(self._types):
             made = ArrowArray()
             if not library().arrow_wire_columns_take(self.address, number, byref(made)):
-                raise MemoryError(f"no memory for an array of {kind}")
-            arrays.append(pa.Array._import_from_c(addressof(made), kind))
+                raise MemoryError(f"no memory for an array of {arrow_type}")
+            arrays.append(pa.Array._import_from_c(addressof(made), arrow_type))
         return arrays
 
     def __del__(self) -> None:
@@ -36,16 +36,20 @@ class Columns:
             self.address = None
 
 
-def _shape(kind: pa.DataType) -> Shape:
+def _shape(arrow_type: pa.DataType) -> Shape:
     """Return the shape of a type's columns; an extension's are those of its storage."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _shape(kind.storage_type)
-    layout, width = layout_of(kind)
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _shape(arrow_type.storage_type)
+    layout, width = layout_of(arrow_type)
     below: list[pa.DataType] = []
     if layout == FIELDS:
-        below = [kind.field(i).type for i in range(kind.num_fields)]
+        below = [arrow_type.field(i).type for i in range(arrow_type.num_fields)]
     elif layout in (LIST32, LIST64, LIST_FIXED):
-        entries = pa.struct([kind.key_field.with_nullable(False), kind.item_field]) if pa.types.is_map(kind) else None
-        below = [entries or kind.value_type]
+        entries = (
+            pa.struct([arrow_type.key_field.with_nullable(False), arrow_type.item_field])
+            if pa.types.is_map(arrow_type)
+            else None
+        )
+        below = [entries or arrow_type.value_type]
     children = (Shape * len(below))(*map(_shape, below))
     return Shape(layout, width, children, len(below))

@@ -119,36 +119,36 @@ def _complaint(name: str, row: int, array: pa.Array, into: ServerType, reason: i
     return f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {shown}'
 
 
-def _cast(name: str, array: pa.Array, kind: pa.DataType, into: ServerType) -> pa.Array:
+def _cast(name: str, array: pa.Array, arrow_type: pa.DataType, into: ServerType) -> pa.Array:
     """Return the array as another type. Raises ValueError with the first row whose value would change."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     try:
-        return _exact(array, kind)
+        return _exact(array, arrow_type)
     except NotImplementedError as error:
         raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}: {error}') from None
     except ValueError:
-        row = _first_wrong(array, kind)
+        row = _first_wrong(array, arrow_type)
         raise ValueError(_complaint(name, row, array, into, 1)) from None
 
 
-def _exact(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _exact(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
-    made = array.cast(kind)
-    numbers = pa.types.is_boolean(kind) and pa.types.is_primitive(array.type)
+    made = array.cast(arrow_type)
+    numbers = pa.types.is_boolean(arrow_type) and pa.types.is_primitive(array.type)
     if numbers and pc.any(pc.not_equal(made.cast(array.type), array)).as_py():
         raise ValueError("some values are more than a boolean")
     return made
 
 
-def _first_wrong(array: pa.Array, kind: pa.DataType) -> int:
+def _first_wrong(array: pa.Array, arrow_type: pa.DataType) -> int:
     """Return the first row that cannot be cast, halving what is left each time."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            _exact(array.slice(low, middle - low), kind)
+            _exact(array.slice(low, middle - low), arrow_type)
             low = middle
         except ValueError:
             high = middle

@@ -52,7 +52,7 @@ LARGE = Style(pa.large_string(), pa.large_string(), pa.large_binary(), pa.date32
 class Reading:
     """How a column is read: its Arrow type, whether it is asked for as the server's text, and what decodes it."""
 
-    kind: pa.DataType
+    arrow_type: pa.DataType
     decoder: str
     as_text: bool = False
     multiply: int = 1
@@ -72,7 +72,7 @@ def reading(found: ServerType, style: Style, depth: int = 1) -> Reading:
             return _text(style)
         made = replace(item, as_text=False, decoder="jsonb" if found.item.name == "jsonb" else item.decoder)
         for _ in range(depth):
-            made = Reading(pa.large_list(made.kind), "array", item=made)
+            made = Reading(pa.large_list(made.arrow_type), "array", item=made)
         return made
     if found.name == "numeric":
         return _numeric(found, style)
@@ -127,7 +127,7 @@ class Decoder:
         self._names, self._readings, self._framing = names, readings, framing
         self._keeps: list[Any] = []
         self._lines = (library.ReadColumn * len(readings))(*map(self._line, readings))
-        self._columns = Columns(one.kind for one in readings)
+        self._columns = Columns(one.arrow_type for one in readings)
         self._before = 0  # rows that were taken
         self.rows = 0  # in the columns
         self.end = MORE
@@ -135,7 +135,7 @@ class Decoder:
     def _line(self, found: Reading) -> library.ReadColumn:
         item = pointer(self._line(found.item)) if found.item is not None else None
         self._keeps.append(item)
-        digits = found.kind.precision if pa.types.is_decimal(found.kind) else 0
+        digits = found.arrow_type.precision if pa.types.is_decimal(found.arrow_type) else 0
         return library.ReadColumn(item, _number(found.decoder), digits, found.scale, found.multiply, found.shift)
 
     def feed(self, buffer: memoryview, position: int, limit: int) -> int:
@@ -167,8 +167,8 @@ class Decoder:
         if not self._names:
             return ValueError(f"expected {reason}")
         name, row = self._names[progress.column], self._before + progress.row
-        kind = {5: WrongDepth, 7: MemoryError}.get(progress.reason, ValueError)
-        return kind(f'column "{name}": row {row}: expected {reason}; {self._readings[progress.column].kind}')
+        error = {5: WrongDepth, 7: MemoryError}.get(progress.reason, ValueError)
+        return error(f'column "{name}": row {row}: expected {reason}; {self._readings[progress.column].arrow_type}')
 
 
 @cache

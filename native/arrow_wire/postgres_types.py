@@ -1,4 +1,4 @@
-"""The types of Postgres: what their columns are in Arrow, and which encoder takes what kind of array.
+"""The types of Postgres: what their columns are in Arrow, and which encoder takes which array.
 
 Where a server has types of its own (enums, arrays of them), it has to be asked for them: `question`.
 """
@@ -23,7 +23,7 @@ OTHER = "other"  # a type that only the server itself knows
 
 
 def question(oids: Iterable[int]) -> str:
-    """Return the query for the types of these numbers: name, kind (e: enum), the same of an array's items."""
+    """Return the query for the types of these numbers: name, `typtype` (e: enum), the same of an array's items."""
     listed = ", ".join(str(int(oid)) for oid in oids)
     return (
         "SELECT t.oid::bigint, format_type(t.oid, NULL), t.typtype::text, "
@@ -69,12 +69,12 @@ def types(described: Iterable[tuple[int, int]], answer: Iterable[tuple[object, .
             return ServerType(oid, "array", f"{item.shown}[]", modifier, item)
         if oid not in asked:
             return ServerType(oid, OTHER, f"type {oid}", modifier)
-        _, name, kind, item_oid, item_name, item_kind = asked[oid]
+        _, name, typtype, item_oid, item_name, item_typtype = asked[oid]
         if isinstance(item_oid, int):
-            of_items = ENUM if item_kind == "e" else OTHER
+            of_items = ENUM if item_typtype == "e" else OTHER
             below = made(item_oid, modifier) if known(item_oid) else ServerType(item_oid, of_items, str(item_name))
             return ServerType(oid, "array", str(name), modifier, below)
-        return ServerType(oid, ENUM if kind == "e" else OTHER, str(name), modifier)
+        return ServerType(oid, ENUM if typtype == "e" else OTHER, str(name), modifier)
 
     return [made(oid, modifier) for oid, modifier in described]
 

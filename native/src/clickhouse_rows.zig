@@ -31,7 +31,7 @@ pub const Node = extern struct {
     array: *const Array,
     encoder: u32,
     nullable: u32, // whether a byte a row stands before the values, 1 for null
-    source: u32, // the kind of number in the array
+    source: u32, // the sort of number in the array
     width: u32, // bytes of a value on the wire
     factor: [32]u8,
     divisor: [32]u8,

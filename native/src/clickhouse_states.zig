@@ -52,7 +52,7 @@ pub const Input = struct {
 };
 
 /// What a type is decoded by: `arrow_wire/clickhouse_shapes.py` knows these.
-pub const Kind = enum(u32) {
+pub const Decoding = enum(u32) {
     copy, // values of `width` bytes, the same in Arrow
     whole, // numbers in another width, or times `factor`; `source` says which
     bits, // booleans
@@ -74,7 +74,7 @@ pub const Kind = enum(u32) {
 };
 
 pub const Node = extern struct {
-    kind: Kind,
+    decoding: Decoding,
     width: u32, // of a value on the wire
     source: u32,
     version: u32, // whether a version stands before the values: of keys, of documents
@@ -114,13 +114,13 @@ pub const State = struct {
         var self: State = .{ .node = node, .column = column, .children = &.{} };
         errdefer self.deinit();
         var target = column;
-        if (node.kind == .low_cardinality) {
+        if (node.decoding == .low_cardinality) {
             self.keys = try builders.objects.create(Column);
             self.keys.?.* = .{ .layout = column.layout, .width = column.width, .children = &.{} };
             target = self.keys.?;
         }
-        if (node.kind == .label) self.table = try shown.table(node);
-        const inside = node.kind == .list or node.kind == .fields;
+        if (node.decoding == .label) self.table = try shown.table(node);
+        const inside = node.decoding == .list or node.decoding == .fields;
         if (inside and node.child_count != column.children.len) return error.Damaged;
         const made = try builders.objects.alloc(State, node.child_count);
         for (made, node.below(), 0..) |*child, *below, i| {
@@ -151,12 +151,12 @@ pub const State = struct {
         self.rows = rows;
         self.last = 0;
         self.phase = 0;
-        if (self.node.kind == .list) self.base = self.column.children[0].length;
+        if (self.node.decoding == .list) self.base = self.column.children[0].length;
     }
 
     /// Go on, as far as a piece goes; true where all rows are there.
     pub fn run(self: *State, input: *Input) Error!bool {
-        return switch (self.node.kind) {
+        return switch (self.node.decoding) {
             .nullable => self.nullable(input),
             .list => self.list(input),
             .fields => self.fields(input),

@@ -13,7 +13,7 @@ const Texts = builders.Texts;
 
 /// Go on with the values, as far as a piece goes; true where all rows are there.
 pub fn run(state: *State, input: *Input) Error!bool {
-    switch (state.node.kind) {
+    switch (state.node.decoding) {
         .text, .binary => try texts(state, input),
         else => {
             const width = state.node.width;
@@ -29,7 +29,7 @@ pub fn run(state: *State, input: *Input) Error!bool {
 
 fn fixed(state: *State, from: []const u8, count: usize) Error!void {
     const column = state.column;
-    switch (state.node.kind) {
+    switch (state.node.decoding) {
         .copy => {
             const to = try column.add(count);
             if (to.len != from.len) return error.Damaged;
@@ -62,7 +62,7 @@ fn fixed(state: *State, from: []const u8, count: usize) Error!void {
     }
 }
 
-/// The kinds of numbers on the wire; `arrow_wire/clickhouse_shapes.py` has the same ones.
+/// The sorts of numbers on the wire; `arrow_wire/clickhouse_shapes.py` has the same ones.
 const Source = enum(u32) { i32, i64, u16, u32 };
 
 fn whole(node: *const Node, column: *Column, from: []const u8, count: usize) Error!void {
@@ -123,7 +123,7 @@ fn texts(state: *State, input: *Input) Error!void {
         const count = try find(part, input);
         if (count == 0) return;
         const found = part[0..count];
-        if (state.node.kind == .text and !ascii(input.bytes[begin..input.at])) {
+        if (state.node.decoding == .text and !ascii(input.bytes[begin..input.at])) {
             for (found) |text| {
                 if (!std.unicode.utf8ValidateSlice(text.rest[0..text.size])) return error.Text;
             }

@@ -80,7 +80,7 @@ pub fn Fixed(comptime Type: type) type {
     };
 }
 
-/// A number of the same width and kind on both sides.
+/// A number of the same width and sort on both sides.
 pub fn Same(comptime T: type) type {
     return struct {
         pub const size = @divExact(@bitSizeOf(T), 8);

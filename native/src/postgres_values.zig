@@ -8,7 +8,7 @@ const postgres = @import("postgres_column.zig");
 const Column = postgres.Column;
 const Error = postgres.Error;
 
-/// A number of the same width and kind on both sides.
+/// A number of the same width and sort on both sides.
 pub fn Same(comptime T: type) type {
     return struct {
         pub const fixed = @divExact(@bitSizeOf(T), 8);

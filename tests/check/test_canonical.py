@@ -14,7 +14,7 @@ import pytest
 from asyncpg.pgproto.pgproto import UUID as AsyncpgUUID
 
 from harness.check.canonical import NotConvertible, canonicalise, load_frame
-from harness.check.kinds import PANDAS_DTYPES
+from harness.check.logical_types import PANDAS_DTYPES
 from harness.datasets import analytics_metrics, store
 
 KEY = uuid.UUID("12345678-1234-4234-8234-123456789abc")
@@ -121,17 +121,17 @@ FLOATS = {
 }
 CANONICAL = {"uuid": str(KEY), "date": DAY, "int32": 7, "text": "é", "float64": 0.5}
 RETURNED = [
-    pytest.param(kind, frame, dtype, id=f"{kind}: {name}")
-    for kind, table in zip(CANONICAL, (UUIDS, DATES, INTEGERS, TEXTS, FLOATS), strict=True)
+    pytest.param(logical, frame, dtype, id=f"{logical}: {name}")
+    for logical, table in zip(CANONICAL, (UUIDS, DATES, INTEGERS, TEXTS, FLOATS), strict=True)
     for name, (frame, dtype) in table.items()
 ]
 
 
-@pytest.mark.parametrize(("kind", "frame", "dtype"), RETURNED)
-def test_what_a_client_may_return_becomes_the_canonical_value_and_is_named(kind, frame, dtype):
-    canonical, converted = canonicalise(frame, {"c": kind})
-    assert canonical["c"].to_list() == [CANONICAL[kind]]
-    assert str(canonical["c"].dtype) == {"uuid": "String", "text": "String"}.get(kind, kind.capitalize())
+@pytest.mark.parametrize(("logical", "frame", "dtype"), RETURNED)
+def test_what_a_client_may_return_becomes_the_canonical_value_and_is_named(logical, frame, dtype):
+    canonical, converted = canonicalise(frame, {"c": logical})
+    assert canonical["c"].to_list() == [CANONICAL[logical]]
+    assert str(canonical["c"].dtype) == {"uuid": "String", "text": "String"}.get(logical, logical.capitalize())
     assert converted == ({} if dtype is None else {"c": dtype})
 
 
@@ -167,10 +167,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("kind", "frame"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_kept_is_refused_in_one_line_that_names_the_column(kind, frame):
+@pytest.mark.parametrize(("logical", "frame"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_kept_is_refused_in_one_line_that_names_the_column(logical, frame):
     with pytest.raises(NotConvertible, match=r"^c: ") as caught:
-        canonicalise(frame, {"c": kind})
+        canonicalise(frame, {"c": logical})
     assert "\n" not in str(caught.value)
 
 
@@ -188,9 +188,9 @@ def test_bytes_that_are_no_uuid_never_become_the_text_of_one(raw):
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT], ids=str)
-@pytest.mark.parametrize(("kind", "value"), [("text", "é"), ("uuid", KEY)])
-def test_a_missing_value_among_python_objects_is_null_and_never_a_word(kind, value, missing):
-    canonical, _ = canonicalise(in_pandas(value, missing, dtype=object), {"c": kind})
+@pytest.mark.parametrize(("logical", "value"), [("text", "é"), ("uuid", KEY)])
+def test_a_missing_value_among_python_objects_is_null_and_never_a_word(logical, value, missing):
+    canonical, _ = canonicalise(in_pandas(value, missing, dtype=object), {"c": logical})
     assert canonical["c"].to_list() == [str(value), None]
 
 
@@ -222,7 +222,7 @@ def test_a_float32_is_not_the_double_it_was_rounded_from():
     assert canonical["c"].to_list() == [0.10000000149011612]
 
 
-KINDS = {"a": "int32", "b": "int32"}
+LOGICAL_TYPES = {"a": "int32", "b": "int32"}
 TWO = pa.table({"a": [1], "b": [2]})
 
 
@@ -243,7 +243,7 @@ TWO = pa.table({"a": [1], "b": [2]})
 )
 def test_other_columns_than_expected_are_refused(frame):
     with pytest.raises(NotConvertible, match="expected columns a, b; found"):
-        canonicalise(frame, KINDS)
+        canonicalise(frame, LOGICAL_TYPES)
 
 
 @pytest.mark.parametrize(
@@ -253,28 +253,28 @@ def test_other_columns_than_expected_are_refused(frame):
 )
 def test_a_lazy_result_is_refused_because_its_work_would_be_done_outside_the_clock(returned):
     with pytest.raises(NotConvertible, match=r"expected a .*found"):
-        canonicalise(returned, KINDS)
+        canonicalise(returned, LOGICAL_TYPES)
 
 
 @pytest.mark.parametrize("returned", [None, [(1, 2)], pd.Series([1])], ids=["None", "rows", "Series"])
 def test_what_is_no_dataframe_is_refused(returned):
     with pytest.raises(NotConvertible, match=r"expected a .*found"):
-        canonicalise(returned, KINDS)
+        canonicalise(returned, LOGICAL_TYPES)
 
 
 def test_an_empty_frame_stays_empty_whatever_its_dtypes():
     for frame in (pd.DataFrame({"a": [], "b": []}, dtype=object), pl.DataFrame(schema=["a", "b"])):
-        assert canonicalise(frame, KINDS)[0].shape == (0, 2)
+        assert canonicalise(frame, LOGICAL_TYPES)[0].shape == (0, 2)
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_the_frame_handed_to_a_transport_is_canonical_already(tmp_path, library):
     dataset = store.ensure(tmp_path, analytics_metrics.SPECIFICATION.name, 100, 1)
-    frame = load_frame(dataset.path, library, analytics_metrics.KINDS)
-    canonical, converted = canonicalise(frame, analytics_metrics.KINDS)
+    frame = load_frame(dataset.path, library, analytics_metrics.LOGICAL_TYPES)
+    canonical, converted = canonicalise(frame, analytics_metrics.LOGICAL_TYPES)
     assert converted == {}
     assert canonical.equals(pl.read_parquet(dataset.path))
     if library == "pandas":
         assert {n: str(t) for n, t in frame.dtypes.items()} == {
-            name: PANDAS_DTYPES[kind] for name, kind in analytics_metrics.KINDS.items()
+            name: PANDAS_DTYPES[logical] for name, logical in analytics_metrics.LOGICAL_TYPES.items()
         }

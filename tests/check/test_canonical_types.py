@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from harness.check.canonical import NotConvertible, canonicalise, load_frame
-from harness.check.kinds import POLARS_DTYPES, polars_dtype
+from harness.check.logical_types import POLARS_DTYPES, polars_dtype
 
 DAY = dt.date(2025, 3, 4)
 
@@ -109,24 +109,24 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "frame", "values", "dtype"), OTHERS.values(), ids=OTHERS)
-def test_other_types_and_nulls_become_canonical_and_are_named(kind, frame, values, dtype):
-    canonical, converted = canonicalise(frame, {"c": kind})
+@pytest.mark.parametrize(("logical", "frame", "values", "dtype"), OTHERS.values(), ids=OTHERS)
+def test_other_types_and_nulls_become_canonical_and_are_named(logical, frame, values, dtype):
+    canonical, converted = canonicalise(frame, {"c": logical})
     assert canonical["c"].to_list() == values
-    assert canonical["c"].dtype == polars_dtype(kind)
+    assert canonical["c"].dtype == polars_dtype(logical)
     assert converted == ({} if dtype is None else {"c": dtype})
 
 
-@pytest.mark.parametrize("kind", ["timestamp_ns", "timestamp_tz_ns"])
-def test_texts_of_moments_keep_their_nanoseconds(kind):
+@pytest.mark.parametrize("logical", ["timestamp_ns", "timestamp_tz_ns"])
+def test_texts_of_moments_keep_their_nanoseconds(logical):
     canonical, _ = canonicalise(
-        in_polars("2025-03-04 05:06:07.000008009", "1969-12-31 23:59:59.999999999"), {"c": kind}
+        in_polars("2025-03-04 05:06:07.000008009", "1969-12-31 23:59:59.999999999"), {"c": logical}
     )
     assert canonical["c"].to_physical().to_list() == [1741064767000008009, -1]
 
 
 @pytest.mark.parametrize(
-    ("kind", "frame"),
+    ("logical", "frame"),
     [
         ("boolean", in_polars("yes")),
         ("boolean", in_polars(2)),
@@ -155,13 +155,13 @@ def test_texts_of_moments_keep_their_nanoseconds(kind):
         ("json", in_pandas({"a": DAY})),
     ],
 )
-def test_other_types_that_cannot_be_kept_are_refused(kind, frame):
+def test_other_types_that_cannot_be_kept_are_refused(logical, frame):
     with pytest.raises(NotConvertible, match=r"^c: "):
-        canonicalise(frame, {"c": kind})
+        canonicalise(frame, {"c": logical})
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "with_null", "without"),
+    ("logical", "values", "with_null", "without"),
     [
         ("int32", [7], "Int32", "int32"),
         ("int64", [2**53 + 1], "Int64", "int64"),
@@ -173,17 +173,19 @@ def test_other_types_that_cannot_be_kept_are_refused(kind, frame):
         ("array", [[1]], "object", "object"),
     ],
 )
-def test_a_pandas_frame_with_nulls_is_loaded_with_the_dtypes_that_hold_them(tmp_path, kind, values, with_null, without):
+def test_a_pandas_frame_with_nulls_is_loaded_with_the_dtypes_that_hold_them(
+    tmp_path, logical, values, with_null, without
+):
     for rows, dtype in (([*values, None], with_null), (values, without)):
-        pl.DataFrame({"c": pl.Series(rows, dtype=polars_dtype(kind))}).write_parquet(tmp_path / "data.parquet")
-        frame = load_frame(tmp_path / "data.parquet", "pandas", {"c": kind})
+        pl.DataFrame({"c": pl.Series(rows, dtype=polars_dtype(logical))}).write_parquet(tmp_path / "data.parquet")
+        frame = load_frame(tmp_path / "data.parquet", "pandas", {"c": logical})
         assert str(frame["c"].dtype) == dtype
-        canonical, converted = canonicalise(frame, {"c": kind})
+        canonical, converted = canonicalise(frame, {"c": logical})
         assert converted == {}
-        found = canonical["c"].fill_nan(None) if kind == "float64" else canonical["c"]
+        found = canonical["c"].fill_nan(None) if logical == "float64" else canonical["c"]
         assert found.to_list() == rows
 
 
-@pytest.mark.parametrize("kind", POLARS_DTYPES)
-def test_the_dtype_of_a_kind_is_printed_as_the_table_says(kind):
-    assert str(polars_dtype(kind)) == POLARS_DTYPES[kind]
+@pytest.mark.parametrize("logical", POLARS_DTYPES)
+def test_the_dtype_of_a_logical_type_is_printed_as_the_table_says(logical):
+    assert str(polars_dtype(logical)) == POLARS_DTYPES[logical]

@@ -12,7 +12,7 @@ import pytest
 
 from harness.check.canonical import NotConvertible, as_pandas, canonicalise
 from harness.check.equality import differences
-from harness.check.kinds import map_of, polars_dtype, without_fields
+from harness.check.logical_types import map_of, polars_dtype, without_fields
 
 WIDE, MAP = "decimal(50, 2)", map_of("text", "int32")
 NINES = "9" * 48 + ".99"
@@ -73,10 +73,12 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("kind", "frame", "values", "dtype"), KEPT.values(), ids=KEPT)
-def test_what_came_becomes_canonical_and_other_types_are_named(kind: str, frame: Any, values: Any, dtype: Any) -> None:
-    canonical, converted = canonicalise(frame, {"c": kind})
+def test_what_came_becomes_canonical_and_other_types_are_named(
+    logical: str, frame: Any, values: Any, dtype: Any
+) -> None:
+    canonical, converted = canonicalise(frame, {"c": logical})
     assert canonical["c"].to_list() == values
-    assert canonical["c"].dtype == polars_dtype(kind)
+    assert canonical["c"].dtype == polars_dtype(logical)
     if dtype is not ...:  # of Arrow it is that of what polars was given
         assert converted == ({} if dtype is None else {"c": dtype})
 
@@ -96,9 +98,9 @@ def test_what_came_becomes_canonical_and_other_types_are_named(kind: str, frame:
         ("array(time)", polars([dt.timedelta(hours=1)])),
     ],
 )
-def test_what_would_be_changed_is_refused(kind: str, frame: Any) -> None:
+def test_what_would_be_changed_is_refused(logical: str, frame: Any) -> None:
     with pytest.raises(NotConvertible, match=r"^c: "):
-        canonicalise(frame, {"c": kind})
+        canonicalise(frame, {"c": logical})
 
 
 def test_pandas_has_decimals_and_dicts_of_them() -> None:

@@ -13,7 +13,7 @@ from harness.check.canonical import canonicalise
 from harness.check.equality import came_back, differences, equal_as_they_stand
 
 KEY = ("k",)
-KINDS = {"k": "uuid", "d": "date", "i": "int32", "t": "text", "f": "float64"}
+LOGICAL_TYPES = {"k": "uuid", "d": "date", "i": "int32", "t": "text", "f": "float64"}
 SCHEMA = {"k": pl.String, "d": pl.Date, "i": pl.Int32, "t": pl.String, "f": pl.Float64}
 VALUES = {
     "d": st.none() | st.dates(),
@@ -108,7 +108,7 @@ def test_a_row_replaced_by_a_copy_of_another_is_always_found(rows, data):
 @settings(max_examples=50)
 @given(rows=FRAMES)
 def test_a_frame_that_went_through_polars_untouched_has_no_difference(rows):
-    canonical, converted = canonicalise(frame(rows), KINDS)
+    canonical, converted = canonicalise(frame(rows), LOGICAL_TYPES)
     assert compare(frame(rows), canonical) == []
     assert came_back(converted) == "exact"
 

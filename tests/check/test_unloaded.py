@@ -10,7 +10,7 @@ from pyarrow import parquet
 from harness.check import sums, unloaded
 from harness.check.canonical import NotConvertible
 
-KINDS = {"key": "uuid", "day": "date", "number": "int32", "word": "text", "value": "float64"}
+LOGICAL_TYPES = {"key": "uuid", "day": "date", "number": "int32", "word": "text", "value": "float64"}
 KEYS = [str(uuid.UUID(int=number)) for number in (1, 2**127, 3)]
 DAYS = [date(2025, 1, 1), None, date(1969, 12, 31)]
 TABLE = pa.table(
@@ -38,12 +38,12 @@ def written(folder, *tables):
         path = folder / str(place)
         path.mkdir()
         parquet.write_table(table, path / "part.parquet")
-    return unloaded.summed(folder, KINDS)
+    return unloaded.summed(folder, LOGICAL_TYPES)
 
 
 def test_several_files_with_other_types_and_columns_in_another_order_are_the_same_rows(tmp_path):
     found, converted = written(tmp_path, OTHER_TYPES.slice(0, 1), TABLE.slice(1, 1), OTHER_TYPES.slice(2, 1))
-    assert found == sums.of_table(TABLE, KINDS)
+    assert found == sums.of_table(TABLE, LOGICAL_TYPES)
     assert converted == {
         "day": "timestamp[us]",
         "key": "fixed_size_binary[16]",
@@ -77,4 +77,4 @@ def test_a_missing_column_is_refused(tmp_path):
 
 def test_a_row_twice_and_a_row_less_are_seen(tmp_path):
     found, _ = written(tmp_path, TABLE, TABLE.slice(0, 1))
-    assert sums.differences(sums.of_table(TABLE, KINDS), found) == ["expected 3 rows, found 4"]
+    assert sums.differences(sums.of_table(TABLE, LOGICAL_TYPES), found) == ["expected 3 rows, found 4"]

@@ -102,10 +102,10 @@ def test_roots_services_run_as_somebody_else_and_what_reads_and_writes_their_fol
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_everything_carries_the_label_that_make_clean_goes_by(flavour):
     found = configuration(flavour, REQUIRED)
-    for kind, word in (("services", "service"), ("volumes", "volume"), ("networks", "network")):
-        assert found[kind]
-        for name, entry in found[kind].items():
-            assert entry["labels"]["dataframe-io-lab"] == word, f"{kind}: {name}"
+    for section, word in (("services", "service"), ("volumes", "volume"), ("networks", "network")):
+        assert found[section]
+        for name, entry in found[section].items():
+            assert entry["labels"]["dataframe-io-lab"] == word, f"{section}: {name}"
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from harness.datasets.analytics_metrics import CHUNK_ROWS, KINDS, SPECIFICATION, build
+from harness.datasets.analytics_metrics import CHUNK_ROWS, LOGICAL_TYPES, SPECIFICATION, build
 from harness.datasets.specification import PLAIN
 from harness.systems import SYSTEMS
 
@@ -28,8 +28,8 @@ def table():
     return pa.Table.from_batches(build(1_000, 1))
 
 
-def of_kind(table, kind):
-    return {name: table[name].to_pylist() for name, its_kind in KINDS.items() if its_kind == kind}
+def of_logical_type(table, logical):
+    return {name: table[name].to_pylist() for name, its_type in LOGICAL_TYPES.items() if its_type == logical}
 
 
 def test_there_are_the_13_columns_of_the_published_table_in_its_order(table):
@@ -43,16 +43,16 @@ def test_there_are_the_13_columns_of_the_published_table_in_its_order(table):
         "metric_3",
         "metric_value",
     ]
-    assert table.column_names == list(KINDS)
+    assert table.column_names == list(LOGICAL_TYPES)
 
 
-def test_every_column_has_the_arrow_type_of_its_kind(table):
-    assert {field.name: field.type for field in table.schema} == {n: ARROW_TYPES[k] for n, k in KINDS.items()}
+def test_every_column_has_the_arrow_type_of_its_logical_type(table):
+    assert {field.name: field.type for field in table.schema} == {n: ARROW_TYPES[k] for n, k in LOGICAL_TYPES.items()}
 
 
 def test_nothing_is_null_and_no_text_is_empty(table):
     assert sum(column.null_count for column in table.columns) == 0
-    assert all(all(values) for values in of_kind(table, "text").values())
+    assert all(all(values) for values in of_logical_type(table, "text").values())
 
 
 def test_a_key_is_the_canonical_text_of_a_random_version_4_uuid(table):
@@ -73,7 +73,7 @@ def test_dates_lie_within_2025_and_reach_both_ends():
 
 
 def test_numbers_stay_within_their_bounds(table):
-    integers = of_kind(table, "int32")
+    integers = of_logical_type(table, "int32")
     assert all(0 <= value < 500 for value in integers.pop("source_id"))
     assert all(0 <= value < 1_000_000 for values in integers.values() for value in values)
     assert all(0 <= value < 1_000 for value in table["metric_value"].to_pylist())
@@ -81,10 +81,10 @@ def test_numbers_stay_within_their_bounds(table):
 
 def test_texts_are_words_with_a_number_that_need_no_quoting_in_any_format():
     table = pa.Table.from_batches(build(20_000, 1))
-    for values in of_kind(table, "text").values():
+    for values in of_logical_type(table, "text").values():
         assert all(re.fullmatch(r"[a-z_]+_\d+", value) for value in values)
         assert {len(value) for value in values} <= set(range(5, 22))
-    distinct = [len(set(values)) for values in of_kind(table, "text").values()]
+    distinct = [len(set(values)) for values in of_logical_type(table, "text").values()]
     assert distinct[0] == 12
     assert max(distinct) <= 20_000
 
@@ -116,8 +116,8 @@ def test_every_table_of_a_database_names_every_column_once(system, profiles):
     assert {name for name, statement in statements.items() if statement} == profiles
     for statement in filter(None, statements.values()):
         columns = re.findall(r'(?:\(|, )["`](\w+)["`] (?=[A-Za-z])', statement.partition("ENGINE")[0])
-        assert columns[: len(KINDS)] == list(KINDS)
+        assert columns[: len(LOGICAL_TYPES)] == list(LOGICAL_TYPES)
 
 
 def test_the_row_key_is_among_the_columns():
-    assert set(SPECIFICATION.row_key) <= set(KINDS)
+    assert set(SPECIFICATION.row_key) <= set(LOGICAL_TYPES)

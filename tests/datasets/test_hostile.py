@@ -7,7 +7,7 @@ import pytest
 
 from harness import registry
 from harness.check.canonical import as_pandas, canonicalise
-from harness.check.kinds import POLARS_DTYPES
+from harness.check.logical_types import POLARS_DTYPES
 from harness.datasets.hostile.kind import OF_TABLES, ORDINARY, PLAIN
 from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity import tables
@@ -23,25 +23,25 @@ DECLARED = [entry for entry in registry.select() if entry.lossy]
 
 @pytest.mark.parametrize("of", TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
 def test_the_rows_of_a_kind_are_a_canonical_frame_in_the_order_of_its_key(of):
-    frame, kinds = of.rows, tables.kinds_of(of.kind.columns)
+    frame, logical_types = of.rows, tables.logical_types_of(of.kind.columns)
     assert {name: str(dtype) for name, dtype in frame.schema.items()} == {
-        name: POLARS_DTYPES[column] for name, column in kinds.items()
+        name: POLARS_DTYPES[column] for name, column in logical_types.items()
     }
     assert frame["row_number"].to_list() == list(range(len(of.values)))
     assert frame["row_number"].null_count() == 0
-    canonical, converted = canonicalise(frame, kinds)
+    canonical, converted = canonicalise(frame, logical_types)
     assert canonical.equals(frame)
     assert converted == {}
 
 
 @pytest.mark.parametrize("of", TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
 def test_the_pandas_frame_of_a_kind_is_canonical_and_holds_every_value(of):
-    frame, kinds = of.rows, tables.kinds_of(of.kind.columns)
+    frame, logical_types = of.rows, tables.logical_types_of(of.kind.columns)
     if "pandas" in of.kind.no_frame:
         with pytest.raises(OverflowError, match="no such date"):
-            as_pandas(frame, kinds)
+            as_pandas(frame, logical_types)
         return
-    canonical, converted = canonicalise(as_pandas(frame, kinds), kinds)
+    canonical, converted = canonicalise(as_pandas(frame, logical_types), logical_types)
     assert converted == {}
     wanted = frame.with_columns(pl.selectors.float().fill_null(float("nan")))  # pandas has one mark for both
     assert canonical.equals(wanted, null_equal=True)
@@ -116,9 +116,9 @@ def test_a_long_text_has_a_million_characters():
 
 @pytest.mark.parametrize("of", OWN_TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
 def test_what_is_to_stand_in_a_table_of_its_own_is_canonical_and_row_for_row(of):
-    stored, kinds = of.stored, of.stored_kinds
+    stored, logical_types = of.stored, of.stored_logical_types
     assert {name: str(dtype) for name, dtype in stored.schema.items()} == {
-        name: POLARS_DTYPES[column] for name, column in kinds.items()
+        name: POLARS_DTYPES[column] for name, column in logical_types.items()
     }
     assert stored["row_number"].equals(of.rows["row_number"])
 
@@ -128,8 +128,8 @@ def test_the_tables_of_ordinary_types_are_not_read_and_those_with_hidden_columns
     assert {"enum", "json", "generated", "padded_text", "float32_nan"} <= read
     assert not {"uint64", "int64_into_int32", "int64_beyond_int32"} & read
     generated = KINDS["generated"]
-    assert list(tables.one(generated, "postgres").read_kinds) == ["row_number", "int_value", "double_value"]
-    assert list(tables.one(generated, "clickhouse").read_kinds) == ["row_number", "int_value"]
+    assert list(tables.one(generated, "postgres").read_logical_types) == ["row_number", "int_value", "double_value"]
+    assert list(tables.one(generated, "clickhouse").read_logical_types) == ["row_number", "int_value"]
 
 
 def test_what_a_column_cannot_hold_is_right_only_when_it_is_refused():

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from harness.datasets import store
-from harness.datasets.integers import CHUNK_ROWS, KINDS, MAXIMUM, SPECIFICATION, build
+from harness.datasets.integers import CHUNK_ROWS, LOGICAL_TYPES, MAXIMUM, SPECIFICATION, build
 from harness.datasets.specification import PLAIN
 from harness.systems import SYSTEMS
 
@@ -31,12 +31,12 @@ def columns():
 
 
 def test_there_are_the_100_columns_of_the_published_table_in_its_order(table):
-    assert table.column_names == [f"col{number}" for number in range(100)] == list(KINDS)
+    assert table.column_names == [f"col{number}" for number in range(100)] == list(LOGICAL_TYPES)
 
 
 def test_every_column_is_of_64_bit_integers_and_says_so(table):
     assert set(table.schema.types) == {pa.int64()}
-    assert set(KINDS.values()) == {"int64"}
+    assert set(LOGICAL_TYPES.values()) == {"int64"}
 
 
 def test_nothing_is_null(table):
@@ -103,6 +103,6 @@ def test_the_dataset_is_kept_on_disk_in_no_more_bytes_than_it_announces(tmp_path
 
 
 def test_the_row_key_is_among_the_columns_and_no_database_has_a_table_of_it():
-    assert set(SPECIFICATION.row_key) <= set(KINDS)
+    assert set(SPECIFICATION.row_key) <= set(LOGICAL_TYPES)
     assert not SPECIFICATION.in_databases
     assert {system.tables.definition(SPECIFICATION, PLAIN) for system in SYSTEMS.values()} == {None}

@@ -70,8 +70,14 @@ def test_a_kind_that_is_of_no_column_has_a_reason_without_one() -> None:
 
 
 def test_types_that_no_kind_of_values_is_about_are_undeclared() -> None:
-    kinds = {"a": "array(int32)", "b": "array(text)", "c": "array(array(int32))", "d": "duration", "e": "timestamp"}
-    assert undeclared({**kinds, "f": "timestamp_ns", "g": "int8", "h": "time"}) == {
+    logical_types = {
+        "a": "array(int32)",
+        "b": "array(text)",
+        "c": "array(array(int32))",
+        "d": "duration",
+        "e": "timestamp",
+    }
+    assert undeclared({**logical_types, "f": "timestamp_ns", "g": "int8", "h": "time"}) == {
         "b": "array(text)",
         "c": "array(array(int32))",
         "d": "duration",

@@ -32,9 +32,9 @@ FRAME = pl.DataFrame(
 )
 
 
-def test_columns_become_kinds_and_keep_their_values() -> None:
+def test_columns_become_logical_types_and_keep_their_values() -> None:
     own = data.from_frame(FRAME)
-    assert own.kinds == {
+    assert own.logical_types == {
         "id": "int64",
         "small": "int16",
         "price": "decimal(12, 2)",
@@ -50,10 +50,10 @@ def test_columns_become_kinds_and_keep_their_values() -> None:
         assert own.frame[name].to_list() == FRAME[name].to_list()
 
 
-@pytest.mark.parametrize("name", [*EXAMPLES, "all kinds"])
+@pytest.mark.parametrize("name", [*EXAMPLES, "all logical types"])
 def test_a_canonical_frame_goes_through_pandas_and_back(name: str) -> None:
-    own = data.from_frame(FRAME if name == "all kinds" else example(name, 500, 1))
-    back, converted = canonicalise(as_pandas(own.frame, own.kinds), own.kinds)
+    own = data.from_frame(FRAME if name == "all logical types" else example(name, 500, 1))
+    back, converted = canonicalise(as_pandas(own.frame, own.logical_types), own.logical_types)
     assert differences(own.frame, back, (), one_missing=True) == []
     assert converted == {}
 
@@ -62,7 +62,7 @@ def test_a_canonical_frame_goes_through_pandas_and_back(name: str) -> None:
 def test_moments_beyond_those_of_python_go_through_pandas_beside_a_null(zone: str | None) -> None:
     values = pl.Series([2**63 - 1, None, 1 - 2**63, 2**62], dtype=pl.Int64).cast(pl.Datetime("us", zone))
     own = data.from_frame(values.to_frame("at"))
-    back, converted = canonicalise(as_pandas(own.frame, own.kinds), own.kinds)
+    back, converted = canonicalise(as_pandas(own.frame, own.logical_types), own.logical_types)
     assert back["at"].to_physical().to_list() == values.to_physical().to_list()
     assert converted == {}
 
@@ -159,7 +159,7 @@ def test_extremes_are_told_from_what_is_usual() -> None:
 
 def test_without_names_columns_are_numbered_everywhere() -> None:
     own = data.from_frame(pl.DataFrame({"salary": [1, 2], "na me": ["", "x"]}), ["salary"], names=False)
-    assert (own.kinds, own.key) == ({"column_1": "int64", "column_2": "text"}, ("column_1",))
+    assert (own.logical_types, own.key) == ({"column_1": "int64", "column_2": "text"}, ("column_1",))
     assert own.found == {"empty_text": ("column_2",), "name_space": ("column_2",)}
     assert "salary" not in repr(own) + repr(own.specification)
 
@@ -168,7 +168,7 @@ def test_names_that_were_hidden_come_back_for_their_owner() -> None:
     frame = pl.DataFrame({"column_2": [1, 2], "column_1": ["", "x"], "when": [dt.date(2026, 1, 1)] * 2})
     named, hidden = data.from_frame(frame, ["column_2"]), data.from_frame(frame, ["column_2"], 1, names=False)
     again = hidden.with_names()
-    assert (again.kinds, again.key, again.found) == (named.kinds, named.key, named.found)
+    assert (again.logical_types, again.key, again.found) == (named.logical_types, named.key, named.found)
     assert again.frame.equals(named.sample(1).frame)
     assert named.with_names() is named
 

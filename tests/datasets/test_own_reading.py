@@ -80,7 +80,7 @@ def test_uuids_of_arrow_are_uuids() -> None:
     some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
     table = pa.table({"id": pa.array([some.bytes, None], pa.uuid())})
     own = data.from_frame(reading.of_memory(table))
-    assert own.kinds == {"id": "uuid"}
+    assert own.logical_types == {"id": "uuid"}
     assert own.frame["id"].to_list() == [str(some), None]
 
 
@@ -94,7 +94,7 @@ def test_uuids_of_a_file_are_uuids(suffix: str, tmp_path: Path) -> None:
         with (ipc.new_file if suffix == "arrow" else ipc.new_stream)(str(path), table.schema) as writer:
             writer.write_table(table)
     own = data.from_file(path)
-    assert own.kinds == {"id": "uuid", "n": "int64"}
+    assert own.logical_types == {"id": "uuid", "n": "int64"}
     assert own.frame["id"].to_list() == [str(some), None]
     made: dict[str, Any] = {}
     exec(loading.load("polars", own, loading.Source(path)), {"DATA": str(path)}, made)
@@ -120,7 +120,7 @@ def test_zones_that_are_offsets_are_read_and_the_program_reads_them_too(suffix: 
     table = pa.table({"at": pa.array(MOMENTS, pa.timestamp("us", "+05:30")), "n": [1, 2]})
     path = written(table, tmp_path / f"rows.{suffix}")
     own = data.from_file(path)
-    assert own.kinds == {"at": "timestamp_tz", "n": "int64"}
+    assert own.logical_types == {"at": "timestamp_tz", "n": "int64"}
     assert own.frame["at"].to_list() == [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC), None]
     for library in ("polars", "pandas"):
         made: dict[str, Any] = {}
@@ -134,7 +134,7 @@ def test_moments_of_pandas_are_read_whatever_their_zone(zone: Any) -> None:
     frame = pd.DataFrame({"at": pd.Series(MOMENTS).dt.tz_localize("UTC").dt.tz_convert(zone), "n": [1, 2]})
     own = data.from_frame(reading.of_memory(frame))
     assert own.frame["at"][0].replace(tzinfo=None) == MOMENTS[0]
-    assert own.kinds["at"] == ("timestamp_tz" if zone else "timestamp")
+    assert own.logical_types["at"] == ("timestamp_tz" if zone else "timestamp")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_integers_of_128_bits_are_refused_with_their_column(dtype: Any, suffix: 
 
 def test_floats_of_16_bits_become_those_of_32() -> None:
     own = data.from_frame(pl.DataFrame({"a": pl.Series([0.1, None, float("-inf"), 65504.0], dtype=pl.Float16)}))
-    assert own.kinds == {"a": "float32"}
+    assert own.logical_types == {"a": "float32"}
     assert own.frame["a"].to_list() == [0.0999755859375, None, float("-inf"), 65504.0]
 
 
@@ -259,5 +259,5 @@ def test_objects_of_pandas_are_what_they_are() -> None:
     some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
     columns = {"id": [some, None], "price": [Decimal("1" * 45 + ".5"), None], "at": [dt.time(1, 2), None]}
     own = data.from_frame(reading.of_memory(pd.DataFrame(columns, dtype=object)))
-    assert own.kinds == {"id": "uuid", "price": "decimal(46, 1)", "at": "time"}
+    assert own.logical_types == {"id": "uuid", "price": "decimal(46, 1)", "at": "time"}
     assert own.frame.to_dicts()[0] == {"id": str(some), "price": "1" * 45 + ".5", "at": dt.time(1, 2)}

@@ -77,7 +77,7 @@ def test_lists_of_lists_are_arrays_of_as_many_levels() -> None:
     values = {"pairs": [[[1, 2], [3, None]], []], "cubes": [[[["x"]]], [[["y"]]]], "fixed": [[[1, 2]], [[3, 4]]]}
     frame = pl.DataFrame(values).with_columns(pl.col("fixed").cast(pl.Array(pl.Array(pl.Int64, 2), 1)))
     own = data.from_frame(frame)
-    assert own.kinds == {
+    assert own.logical_types == {
         "pairs": "array(array(int64))",
         "cubes": "array(array(array(text)))",
         "fixed": "array(array(int64))",
@@ -95,7 +95,7 @@ def test_structs_are_tuples_of_their_fields_and_keep_their_names_to_themselves()
     made = str(SYSTEMS["clickhouse"].tables.definition(own.specification, "keyed"))
     assert '`a` Tuple(`x` Nullable(Int64), `a "b"` Array(Tuple(`in` Nullable(String))))' in made
     hidden = own.without_names()
-    assert hidden.kinds == {
+    assert hidden.logical_types == {
         "column_1": 'nested({"field_1": "int64", "field_2": "array(nested({\\"field_1\\": \\"text\\"}))"})'
     }
     assert hidden.frame["column_1"].to_list() == [
@@ -104,7 +104,7 @@ def test_structs_are_tuples_of_their_fields_and_keep_their_names_to_themselves()
     ]
     assert 'a "b"' not in repr(hidden) + repr(hidden.specification)
     again = hidden.with_names()
-    assert (again.kinds, again.frame["a"].to_list()) == (own.kinds, values)
+    assert (again.logical_types, again.frame["a"].to_list()) == (own.logical_types, values)
 
 
 def test_days_in_lists_and_structs_are_of_the_type_that_holds_them_or_refused_with_their_row() -> None:

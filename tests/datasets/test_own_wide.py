@@ -28,7 +28,7 @@ TABLE = pa.table(
         "fits": pa.array([Decimal("-0.05"), None, Decimal("9" * 36)], pa.decimal256(76, 2)),
     }
 )
-KINDS = {
+LOGICAL_TYPES = {
     "counts": 'map(["text", "int64"])',
     "ids": "array(uuid)",
     "deep": "array(array(uuid))",
@@ -51,8 +51,8 @@ def written(table: pa.Table, path: Path) -> Path:
 def test_they_are_read_and_a_program_reads_them_too(suffix: str, tmp_path: Path) -> None:
     path = written(TABLE, tmp_path / f"rows.{suffix}")
     own = data.from_file(path)
-    assert own.kinds == KINDS
-    assert undeclared(own.kinds).keys() == {"counts", "ids", "deep", "wide"}
+    assert own.logical_types == LOGICAL_TYPES
+    assert undeclared(own.logical_types).keys() == {"counts", "ids", "deep", "wide"}
     assert own.frame.to_dicts() == [
         {
             "counts": {"a": 1, "b": None},
@@ -85,7 +85,7 @@ def test_numbers_of_a_query_are_of_as_many_digits_as_they_have() -> None:
     texts = pa.array(["1" * 40, "0.123456789012", None], pa.string())
     asked = pa.table({"n": pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "numeric", "PostgreSQL"), texts)})
     own = data.from_frame(reading.of_memory(asked))
-    assert own.kinds == {"n": "decimal(52, 12)"}
+    assert own.logical_types == {"n": "decimal(52, 12)"}
     assert own.frame["n"].to_list() == ["1" * 40 + "." + "0" * 12, "0.123456789012", None]
 
 
@@ -106,7 +106,7 @@ def test_what_is_no_such_decimal_is_refused(texts: list[str], said: str) -> None
 def test_without_names_fields_of_structs_in_maps_have_none_either() -> None:
     secret = pl.Map(pl.String, pl.List(pl.Struct({"secret": pl.Int64})))
     own = data.from_frame(pl.DataFrame({"m": pl.Series([{"a": [{"secret": 1}]}, {}], dtype=secret)}), names=False)
-    assert "secret" not in str(own.kinds)
+    assert "secret" not in str(own.logical_types)
     assert own.frame["column_1"].to_list() == [{"a": [{"field_1": 1}]}, {}]
     assert own.with_names().frame["m"].to_list() == [{"a": [{"secret": 1}]}, {}]
 

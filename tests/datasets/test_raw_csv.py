@@ -41,7 +41,7 @@ def test_the_well_formed_lines_are_the_rows_that_are_meant_and_all_others_are_co
     assert (len(good), len(bad)) == (tree.rows, tree.malformed)
     convert = {"int64": int, "double": float, "timestamp[us]": datetime.fromisoformat, "string": str}
     found = [
-        {name: convert[str(kind)](line[name]) if name in line else None for name, kind in TYPES.items()}
+        {name: convert[str(arrow_type)](line[name]) if name in line else None for name, arrow_type in TYPES.items()}
         for line in sorted(good, key=lambda line: int(line["event_id"]))
     ]
     meant = pl.read_parquet(tree.meant / "*.parquet").sort("event_id")
@@ -49,7 +49,7 @@ def test_the_well_formed_lines_are_the_rows_that_are_meant_and_all_others_are_co
     assert meant["event_id"].to_list() == list(range(1, ROWS + 1))
 
 
-def test_malformed_lines_are_of_both_kinds_and_none_is_among_the_first_thousand_of_a_file(tree):
+def test_malformed_lines_are_of_both_sorts_and_none_is_among_the_first_thousand_of_a_file(tree):
     _, bad = parsed(tree)
     cut = [line for line in bad if None in line.values()]
     assert 0 < len(cut) < len(bad)

@@ -7,7 +7,7 @@ import pytest
 
 from harness import registry
 from harness.check.canonical import load_frame
-from harness.check.kinds import polars_dtype
+from harness.check.logical_types import polars_dtype
 from harness.datasets import store
 from harness.datasets.own.losses import found_in, ruled_out
 from harness.model import Case
@@ -26,13 +26,15 @@ BYTES_A_ROW = {  # as the modules say
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_shape_has_its_kinds_the_bytes_it_says_and_the_same_rows_for_the_same_seed(name: str, tmp_path: Path) -> None:
+def test_a_shape_has_its_logical_types_the_bytes_it_says_and_the_same_rows_for_the_same_seed(
+    name: str, tmp_path: Path
+) -> None:
     spec = SHAPES[name]
     one, again = (store.ensure(tmp_path / folder, name, 500, 7) for folder in ("one", "again"))
     another = store.ensure(tmp_path / "one", name, 500, 8)
     assert one.content_hash == again.content_hash != another.content_hash
-    frame = load_frame(one.path, "polars", spec.kinds)
-    assert dict(frame.schema) == {column: polars_dtype(kind) for column, kind in spec.kinds.items()}
+    frame = load_frame(one.path, "polars", spec.logical_types)
+    assert dict(frame.schema) == {column: polars_dtype(logical) for column, logical in spec.logical_types.items()}
     assert frame["id"].to_list() == list(range(500))
     nullable = {column.name for column in spec.columns if column.nullable}
     assert {series.name for series in frame if series.null_count()} == nullable
@@ -47,7 +49,7 @@ def test_a_shape_has_its_kinds_the_bytes_it_says_and_the_same_rows_for_the_same_
 def test_every_database_has_a_table_of_every_shape(name: str, system: str) -> None:
     definition = SYSTEMS[system].tables.definition(SHAPES[name], "keyed")
     assert definition is not None
-    assert all(column in definition for column in SHAPES[name].kinds)
+    assert all(column in definition for column in SHAPES[name].logical_types)
 
 
 def test_the_categories_of_a_shape_have_enum_columns_of_their_labels_in_clickhouse_and_no_other_shape_has() -> None:
@@ -72,7 +74,7 @@ def test_a_long_text_has_2000_bytes(tmp_path: Path) -> None:
 
 def test_who_loses_a_kind_of_values_of_a_shape_is_ruled_out_of_it_alone(tmp_path: Path) -> None:
     described = {
-        name: found_in(store.ensure(tmp_path, name, 100, 7).path, SHAPES[name].kinds)
+        name: found_in(store.ensure(tmp_path, name, 100, 7).path, SHAPES[name].logical_types)
         for name in ("lists", "half_nulls", "narrow_numbers")
     }
     loses = registry.one("clickhouse.urllib.read_polars_csv")

@@ -105,7 +105,7 @@ def test_rows_over_a_chunk_are_written_and_read_in_order(tmp_path):
 
 def test_the_manifest_says_what_was_built(built):
     manifest = json.loads(manifest_of(built).read_text())
-    assert manifest["kinds"] == analytics_metrics.KINDS
+    assert manifest["logical_types"] == analytics_metrics.LOGICAL_TYPES
     assert manifest["bytes"] == Path(built.path).stat().st_size
     assert (manifest["name"], manifest["rows"], manifest["seed"]) == (NAME, 1_000, 1)
     assert manifest["content_hash"] == built.content_hash

@@ -3,6 +3,7 @@
 The failure of a transport names the kinds that deviate, in either direction, and the `lossy` that would be right.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,9 +15,9 @@ import pytest
 
 from harness import registry
 from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import tables, trials
+from harness.fidelity import pair, tables, trials
 from harness.fidelity.examination import Examination, pairs, select
-from harness.fidelity.trials import judge
+from harness.fidelity.pair import judge
 from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.model import Fate, Finding, Transport
@@ -65,7 +66,7 @@ def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
         chosen = [entry for entry in ENTRIES if entry.id in asked and SHARE[entry.id] == share]
         ready = labs.check(lab_of_tests)
         exam = Examination(lab_of_tests, ready, "no S3 server in this test", "", chosen, time_limit=60.0)
-        return trials.examine(exam)
+        return trials.examine(replace(exam, in_sittings=os.environ.get("LAB_PAIRS") != "alone"))
 
     return lambda entry: [finding for finding in of_share(SHARE[entry.id]) if finding.transport.id == entry.id]
 
@@ -160,7 +161,7 @@ def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up:
 def test_what_is_declared_to_hang_is_tried_beside_one_another(
     made_up: Examination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "DECLARED_LIMIT", 30.0)
+    monkeypatch.setattr(pair, "DECLARED_LIMIT", 30.0)
     friends = [registry.one(f"made.up.write_{name}") for name in FRIENDS]
     chosen = [replace(entry, system="postgres", endpoint="postgres") for entry in friends]
     findings = trials.examine(replace(made_up, chosen=chosen, kinds=[KINDS["one_row"], KINDS["tab"]]))
@@ -237,7 +238,7 @@ def test_a_table_is_empty_and_as_it_was_made_whatever_an_earlier_transport_left(
 
 def test_a_server_that_can_hold_no_such_value_makes_a_refusal_right(made_up: Examination) -> None:
     (entry,) = made_up.chosen
-    finding = trials._wanted(entry, KINDS["nul_character"])
+    finding = pair.wanted(entry, KINDS["nul_character"])
     assert finding == Fate.REFUSED
     assert "nul_character" not in {kind.name for kind in pairs(registry.one("postgres.psycopg.read_polars_rows"))}
 

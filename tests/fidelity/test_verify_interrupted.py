@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from harness.fidelity import examination, trials, witness
+from harness.fidelity import examination, sitting, trials, witness
 from harness.model import Fate, Finding
 from harness.settings import Settings
 
@@ -53,6 +54,28 @@ def test_a_server_that_hangs_or_dies_costs_one_pair(
     (hurt,) = [finding for finding in found if finding.fate in (Fate.HANGS, Fate.CRASHES)]
     assert hurt.detail.startswith(f"the {system} server {said} and was restarted")
     assert not hurt.as_wanted
+
+
+@pytest.mark.parametrize("injure", [suspended, killed])
+def test_a_server_that_is_lost_in_a_sitting_costs_no_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, injure: Callable[[psutil.Process], None]
+) -> None:
+    monkeypatch.setattr(witness, "PATIENCE_SECONDS", 4.0)
+    settings, lost = Settings(results_dir=tmp_path / "results", state_dir=tmp_path / "state"), []
+    together = sitting.findings
+
+    def findings(*arguments: Any) -> list[Finding]:
+        if not lost:
+            lost.append(exam.lab.pids()["postgres"])
+            injure(psutil.Process(lost[0]))
+        return together(*arguments)
+
+    monkeypatch.setattr(sitting, "findings", findings)
+    with examination.opened(settings, "embedded", WAYS["postgres"], KINDS, print) as exam:
+        found = trials.examine(replace(exam, time_limit=4.0, in_sittings=True))
+        assert exam.lab.pids()["postgres"] not in lost
+    assert len(found) == 5
+    assert [finding for finding in found if not finding.as_wanted] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

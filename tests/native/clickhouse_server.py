@@ -36,13 +36,13 @@ class Server:
         except HTTPError as error:
             raise RuntimeError(error.read().decode(errors="replace")) from None
 
-    def table(self, name: str, kind: str) -> None:
-        self.ask(f"CREATE OR REPLACE TABLE {name} (n UInt32, v {kind}) ENGINE = Memory")
+    def table(self, name: str, sql_type: str) -> None:
+        self.ask(f"CREATE OR REPLACE TABLE {name} (n UInt32, v {sql_type}) ENGINE = Memory")
 
-    def write(self, name: str, array: pa.Array, kind: str, rows: Any = None) -> None:
+    def write(self, name: str, array: pa.Array, sql_type: str, rows: Any = None) -> None:
         """Insert an array as the column v, with row numbers as n."""
         numbers = pa.array(range(len(array)), pa.uint32())
-        columns = clickhouse.Columns([("n", numbers, "UInt32"), ("v", array, kind)])
+        columns = clickhouse.Columns([("n", numbers, "UInt32"), ("v", array, sql_type)])
         rows = range(len(array)) if rows is None else np.array(rows, np.uint64)
         self.ask(f"INSERT INTO {name} FORMAT Native", bytes(columns.block(clickhouse.Room(), rows)))
 

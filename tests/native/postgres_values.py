@@ -18,7 +18,7 @@ class Case:
 
     sql: str
     oid: int
-    kinds: tuple[pa.DataType, ...]
+    arrow_types: tuple[pa.DataType, ...]
     values: st.SearchStrategy[Any]
     modifier: int = -1
 
@@ -104,11 +104,11 @@ LAYOUTS: tuple[Callable[[pa.Array], pa.Array], ...] = (lambda array: array, _sli
 def arrays(draw: st.DrawFn) -> tuple[Case, pa.Array]:
     """A case and an array for it, with nulls, in some layout."""
     case = draw(st.sampled_from(CASES))
-    kind = draw(st.sampled_from(case.kinds))
+    arrow_type = draw(st.sampled_from(case.arrow_types))
     values = draw(st.lists(st.none() | case.values, max_size=30))
-    if pa.types.is_dictionary(kind):
-        return case, pa.array(values, kind.value_type).dictionary_encode()
-    array = pa.array(values, kind)
+    if pa.types.is_dictionary(arrow_type):
+        return case, pa.array(values, arrow_type.value_type).dictionary_encode()
+    array = pa.array(values, arrow_type)
     return case, draw(st.sampled_from(LAYOUTS))(array)
 
 

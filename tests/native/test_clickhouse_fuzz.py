@@ -30,7 +30,7 @@ def lists(values: some.SearchStrategy) -> some.SearchStrategy:
 
 
 # Types of ClickHouse and of Arrow, and values that both hold.
-KINDS: list[tuple[str, pa.DataType, some.SearchStrategy]] = [
+TYPES: list[tuple[str, pa.DataType, some.SearchStrategy]] = [
     ("Nullable(Int8)", pa.int8(), some.integers(-128, 127)),
     ("Nullable(Int64)", pa.int64(), some.integers(-(2**63), 2**63 - 1)),
     ("Nullable(Int64)", pa.uint8(), some.integers(0, 255)),
@@ -79,14 +79,14 @@ KINDS: list[tuple[str, pa.DataType, some.SearchStrategy]] = [
 @some.composite
 def columns(draw: some.DrawFn) -> tuple[str, pa.Array]:
     """Draw a type and an array of it: of some chunks joined, from the middle of a longer one, with nulls or without."""
-    kind, of_arrow, values = draw(some.sampled_from(KINDS))
-    if kind.startswith(("Nullable", "LowCardinality")):
+    sql_type, of_arrow, values = draw(some.sampled_from(TYPES))
+    if sql_type.startswith(("Nullable", "LowCardinality")):
         values = draw(some.sampled_from([values, values | some.none()]))
     chunks = draw(some.lists(some.lists(values, max_size=20), min_size=1, max_size=3))
     array = pa.chunked_array([pa.array(chunk, of_arrow) for chunk in chunks], of_arrow)
     joined = pa.concat_arrays(array.unify_dictionaries().chunks)
     first = draw(some.integers(0, len(joined)))
-    return kind, joined.slice(first, draw(some.integers(0, len(joined) - first)))
+    return sql_type, joined.slice(first, draw(some.integers(0, len(joined) - first)))
 
 
 def encoded(columns_: clickhouse.Columns, rows: Any) -> bytes:
@@ -153,7 +153,7 @@ OFFSETS = some.tuples(some.just(0), WRONG, WRONG, some.just(8)).map(list)  # Arr
 @examples(60)
 @given(OFFSETS, some.sampled_from(["text", "large", "list", "dictionary", "view"]))
 def test_arrays_that_contradict_themselves_are_refused(offsets: list[int], how: str) -> None:
-    narrow, wide = (pa.py_buffer(np.array(offsets, kind)) for kind in (np.int32, np.int64))
+    narrow, wide = (pa.py_buffer(np.array(offsets, width)) for width in (np.int32, np.int64))
     data, items = pa.py_buffer(b"abcdefgh"), pa.array(range(8), pa.int32())
     made_of = {
         "text": lambda: (pa.Array.from_buffers(pa.string(), 3, [None, narrow, data]), "String"),
@@ -169,10 +169,10 @@ def test_arrays_that_contradict_themselves_are_refused(offsets: list[int], how: 
         "view": lambda: (pa.Array.from_buffers(pa.string_view(), 1, [None, narrow, data]), "String"),
     }
     try:
-        array, kind = made_of[how]()
+        array, sql_type = made_of[how]()
     except (pa.ArrowInvalid, IndexError):
         return  # Arrow itself refuses it
-    made = clickhouse.Columns([("a", array, kind)])
+    made = clickhouse.Columns([("a", array, sql_type)])
     with suppress(ValueError):
         encoded(made, range(len(array)))
 
@@ -185,7 +185,7 @@ def test_rows_that_are_not_there_are_refused(rows: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "message"),
+    ("value", "sql_type", "message"),
     [
         (pa.array([1, 300]), "Int8", "a value that Int8 holds in row 1, found 300"),
         (pa.array([1.5]), "Int32", "a value that Int32 holds exactly in row 0, found 1.5"),
@@ -206,6 +206,6 @@ def test_rows_that_are_not_there_are_refused(rows: list[int]) -> None:
         (pa.array(["x"]), "Int64", "a value of Int64 in row 0, found 'x'"),
     ],
 )
-def test_a_value_that_a_column_does_not_hold_is_named(value: pa.Array, kind: str, message: str) -> None:
+def test_a_value_that_a_column_does_not_hold_is_named(value: pa.Array, sql_type: str, message: str) -> None:
     with pytest.raises(ValueError, match=f'^column "a": expected {message}'):
-        encoded(clickhouse.Columns([("a", value, kind)]), range(len(value)))
+        encoded(clickhouse.Columns([("a", value, sql_type)]), range(len(value)))

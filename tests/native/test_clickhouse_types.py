@@ -96,11 +96,11 @@ CASES = {
 
 @pytest.fixture
 def filled(server: Server, request: pytest.FixtureRequest) -> tuple[Server, str]:
-    kind = request.param
-    server.table("one", kind)
-    rows = ", ".join(f"({number}, {value})" for number, value in enumerate(_split(CASES[kind])))
+    sql_type = request.param
+    server.table("one", sql_type)
+    rows = ", ".join(f"({number}, {value})" for number, value in enumerate(_split(CASES[sql_type])))
     server.ask(f"INSERT INTO one VALUES {rows}")
-    return server, kind
+    return server, sql_type
 
 
 def _split(values: str) -> list[str]:
@@ -119,9 +119,13 @@ def _split(values: str) -> list[str]:
     return [*parts, part]
 
 
-def same(server: Server, kind: str) -> list[str]:
+def same(server: Server, sql_type: str) -> list[str]:
     """Return the rows that differ in the tables one and two, as the server writes them."""
-    both = "SELECT n, toString(v), toTypeName(v) FROM {}" if kind != "JSON" else "SELECT n, toJSONString(v), '' FROM {}"
+    both = (
+        "SELECT n, toString(v), toTypeName(v) FROM {}"
+        if sql_type != "JSON"
+        else "SELECT n, toJSONString(v), '' FROM {}"
+    )
     query = " EXCEPT ".join(map(both.format, ("one", "two")))
     back = " EXCEPT ".join(map(both.format, ("two", "one")))
     return (server.ask(query) + server.ask(back)).decode().splitlines()
@@ -129,23 +133,23 @@ def same(server: Server, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("filled", CASES, indirect=True)
 def test_values_come_out_and_go_back_in(filled: tuple[Server, str]) -> None:
-    server, kind = filled
+    server, sql_type = filled
     found = server.read("SELECT n, v FROM one ORDER BY n", pa.string_view())
     found.validate(full=True)
     for text in (pa.string_view(), pa.large_string()):
         again = server.read("SELECT n, v FROM one ORDER BY n", text, 7)
         assert str(again["v"].to_pylist()) == str(found["v"].to_pylist())
-    server.table("two", kind)
-    server.write("two", again["v"].chunk(0), kind)
-    assert same(server, kind) == []
-    server.table("two", kind)
+    server.table("two", sql_type)
+    server.write("two", again["v"].chunk(0), sql_type)
+    assert same(server, sql_type) == []
+    server.table("two", sql_type)
     count = len(found)
-    server.write("two", found["v"].chunk(0).slice(1), kind, range(count - 2, -1, -1))  # with an offset, in an order
+    server.write("two", found["v"].chunk(0).slice(1), sql_type, range(count - 2, -1, -1))  # with an offset, in an order
     server.ask(
         "CREATE OR REPLACE TABLE one ENGINE = Memory AS "
         "SELECT toUInt32(m - 1) AS n, v FROM (SELECT n AS m, v FROM one) WHERE m > 0"
     )
-    assert same(server, kind) == []
+    assert same(server, sql_type) == []
 
 
 # What the others show in another way, or not at all.
@@ -154,7 +158,7 @@ NOT_IN_CONNECT = ("Time", "BFloat16")
 
 
 @pytest.mark.parametrize(
-    "filled", [kind for kind in CASES if not re.search("|".join(BYTES_IN_ARROW), kind)], indirect=True
+    "filled", [sql_type for sql_type in CASES if not re.search("|".join(BYTES_IN_ARROW), sql_type)], indirect=True
 )
 def test_values_are_those_of_the_servers_own_arrow(filled: tuple[Server, str]) -> None:
     server, _ = filled
@@ -166,18 +170,18 @@ def test_values_are_those_of_the_servers_own_arrow(filled: tuple[Server, str]) -
 
 
 @pytest.mark.parametrize(
-    "filled", [kind for kind in CASES if not re.search("|".join(NOT_IN_CONNECT), kind)], indirect=True
+    "filled", [sql_type for sql_type in CASES if not re.search("|".join(NOT_IN_CONNECT), sql_type)], indirect=True
 )
 def test_values_are_those_of_the_reference_client(filled: tuple[Server, str], client: Client) -> None:
-    server, kind = filled
+    server, sql_type = filled
     query = "SELECT n, v FROM one ORDER BY n"
     expected = client.query(query, settings={"session_timezone": "UTC"}).result_columns[1]
     found = server.read(query, pa.string_view())["v"].to_pylist()
-    if kind.startswith("Map"):
+    if sql_type.startswith("Map"):
         found = [dict(value) for value in found]
-    if "IPv6" in kind:
+    if "IPv6" in sql_type:
         found = [value and str(ipaddress.ip_address(value)) for value in found]
-    if "JSON" in kind:
+    if "JSON" in sql_type:
         found = [json.loads(value) if isinstance(value, str) else list(map(json.loads, value)) for value in found]
     assert [plain(value) for value in found] == [plain(value) for value in expected]
 

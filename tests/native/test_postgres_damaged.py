@@ -90,10 +90,10 @@ def test_buffers_that_are_too_short_are_an_error(made, data):
 
 @examples(300)
 @given(st.binary(min_size=64, max_size=64), st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]))
-def test_offsets_that_point_anywhere_are_an_error_or_inside(garbage, kind):
-    width = {pa.string(): 4, pa.large_string(): 8, pa.string_view(): 16}[kind]
+def test_offsets_that_point_anywhere_are_an_error_or_inside(garbage, arrow_type):
+    width = {pa.string(): 4, pa.large_string(): 8, pa.string_view(): 16}[arrow_type]
     rows, offsets = 64 // width - 1, np.zeros(64, np.uint8)
-    array = pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(offsets), pa.py_buffer(b"some bytes of text")])
+    array = pa.Array.from_buffers(arrow_type, rows, [None, pa.py_buffer(offsets), pa.py_buffer(b"some bytes of text")])
     offsets[:] = np.frombuffer(garbage, np.uint8)  # pyarrow looks at them when the array is made
     for oid in (25, 2950, 3802, 869, 829):
         with suppress(ValueError):
@@ -118,7 +118,7 @@ def test_rows_that_a_column_does_not_have_are_an_error():
         list(encoder.blocks(None, 0, 3))
 
 
-KINDS = [
+ARROW_TYPES = [
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
     *(pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us")),
     *(pa.time64("ns"), pa.month_day_nano_interval(), pa.binary(16)),
@@ -128,13 +128,13 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_numbers_of_any_bytes_are_encoded_or_refused(kind):
-    width, source = kind.bit_width // 8, random.Random(1)
+@pytest.mark.parametrize("arrow_type", ARROW_TYPES, ids=str)
+def test_numbers_of_any_bytes_are_encoded_or_refused(arrow_type):
+    width, source = arrow_type.bit_width // 8, random.Random(1)
     patterns = [bytes([byte]) * width for byte in (0, 1, 0x7F, 0x80, 0xFF)]
     patterns += [bytes(width - 1) + bytes([byte]) for byte in (0x7F, 0x80)] + [b"\xff" * (width - 1) + b"\x7f"]
     patterns += [source.randbytes(width) for _ in range(200)]
-    arrays_of_one = [pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(pattern)]) for pattern in patterns]
+    arrays_of_one = [pa.Array.from_buffers(arrow_type, 1, [None, pa.py_buffer(pattern)]) for pattern in patterns]
     for into in types([*((oid, -1) for oid in OIDS), *NUMERICS, (1700, -1), (1700, (5 << 16 | 2) + 4)]):
         for array in arrays_of_one:
             try:

@@ -61,11 +61,11 @@ def server(embedded_lab):
 @examples(6)
 @given(data=st.data())
 def test_the_server_has_the_values_that_were_sent(case, data, server):
-    kind = data.draw(st.sampled_from(case.kinds))
+    arrow_type = data.draw(st.sampled_from(case.arrow_types))
     values = data.draw(st.lists(st.none() | case.values, max_size=20))
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    plain = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
     array = pa.array(values, plain)
-    array = array.dictionary_encode() if pa.types.is_dictionary(kind) else array
+    array = array.dictionary_encode() if pa.types.is_dictionary(arrow_type) else array
     server.execute(f"CREATE TEMP TABLE sent (number int GENERATED ALWAYS AS IDENTITY, one {case.sql})")
     try:
         with server.cursor().copy("COPY sent (one) FROM STDIN (FORMAT binary)") as copy:

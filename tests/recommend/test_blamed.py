@@ -10,7 +10,7 @@ from harness.datasets.own import data
 from harness.model import Fate
 from harness.recommend.blamed import by_declaration, by_failure, nobody
 
-KINDS = {"id": "int64", "waited": "duration", "opens": "time", "parts": 'nested({"x": "int32"})'}
+TYPES = {"id": "int64", "waited": "duration", "opens": "time", "parts": 'nested({"x": "int32"})'}
 
 
 @pytest.mark.parametrize(
@@ -25,19 +25,19 @@ KINDS = {"id": "int64", "waited": "duration", "opens": "time", "parts": 'nested(
     ],
 )
 def test_a_failure_is_about_the_column_that_it_names_alone(reason: str, columns: set[str]) -> None:
-    assert by_failure(reason, KINDS) == columns
+    assert by_failure(reason, TYPES) == columns
 
 
 def test_the_columns_that_rule_the_most_out_are_named_with_how_many_and_not_the_first_one() -> None:
     blamed = {"a": {"waited", "opens"}, "b": {"opens"}, "c": {"opens", "parts"}, "d": {"parts"}, "e": set()}
-    assert nobody(blamed, KINDS, "of the first") == (
+    assert nobody(blamed, TYPES, "of the first") == (
         'none of 5 transports brings these data through: column "opens" (time) alone rules out 3, '
         'column "parts" (nested) alone rules out 2; leave it out or cast it'
     )
 
 
 def test_where_no_column_is_known_a_reason_is_told() -> None:
-    said = nobody({"a": set(), "b": set()}, KINDS, "timeout: of the first")
+    said = nobody({"a": set(), "b": set()}, TYPES, "timeout: of the first")
     assert said == "none of 2 transports brings these data through, such as: timeout: of the first"
 
 

@@ -176,7 +176,7 @@ def moved(
         assert definition
         client.create(connection, TO_READ, definition)
         own.frame.write_parquet(folder / "canonical.parquet")
-        client.load(connection, TO_READ, folder / "canonical.parquet", own.kinds)
+        client.load(connection, TO_READ, folder / "canonical.parquet", own.logical_types)
     written = programs(wish, own, Source(file), folder, without=without)
     wrong = run(written, wish, own, made, connection, scripts)
     client.drop(connection, TO_READ)
@@ -224,11 +224,15 @@ def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Script
     own.frame.write_parquet(tmp_path / "canonical.parquet")
     with opened(wish, made) as connection:
         client.create(connection, TO_READ, definition)
-        client.load(connection, TO_READ, tmp_path / "canonical.parquet", own.kinds)
+        client.load(connection, TO_READ, tmp_path / "canonical.parquet", own.logical_types)
         query = f"SELECT *, {UUID[wish.system]} AS mark FROM {NAMESPACE}.{TO_READ} WHERE id > 100"
         with opened(wish, made) as asking:  # which leaves the lab's schema
             asked = data.from_frame(reading.of_memory(client.select(asking, query)))
-        assert (asked.rows, asked.kinds["net"][:7], asked.kinds["placed"]) == (200, "decimal", "timestamp_tz")
+        assert (asked.rows, asked.logical_types["net"][:7], asked.logical_types["placed"]) == (
+            200,
+            "decimal",
+            "timestamp_tz",
+        )
         found = run(programs(wish, asked, Source(query=query), tmp_path, FEW), wish, asked, made, connection, scripts)
         client.drop(connection, TO_READ)
     assert {name: lines for name, lines in found.items() if lines} == {}
@@ -264,7 +268,7 @@ def cannot_win(failed: Iterable[str], file: Path, lab: Command, environment: dic
 
 def unlike(own: OwnData, found: Any, wish: Wish) -> list[str]:
     """Return what differs between the data and what came back, or lies in the table."""
-    actual, _ = canonicalise(found, own.kinds)
+    actual, _ = canonicalise(found, own.logical_types)
     row_key = own.specification.row_key
     of_pandas = wish.frame == "pandas"  # which has one missing value, be it null or NaN
     return differences(own.frame.sort(row_key), actual, row_key, of_pandas)

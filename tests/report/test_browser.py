@@ -59,7 +59,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
-    """report.html of a run with everything in it: long and endless names, markup, failures, every kind of picture."""
+    """report.html of a run with everything in it: long and endless names, markup, failures, every form of picture."""
     servers = {"postgres": {"version": "18.4", "settings": {"search_path": ENDLESS}}}
     facts = environment(servers=servers, packages={f"package-{number}": "1.0" for number in range(50)})
     folder = run_folder(tmp_path_factory.mktemp("run"), ROWS, facts)

@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 BARS = Picture("bars", "Rates", "bars", y="rows_per_s", colour="payload", published=True)
 LINES = Picture("lines", "Time by size", "lines", y="seconds", x="bytes")
 SCATTER = Picture("scatter", "Memory against time", "scatter", y="peak_rss_bytes", x="seconds", log=True)
-KINDS = [BARS, LINES, SCATTER]
+PICTURES = [BARS, LINES, SCATTER]
 
 
 def three(make, *arguments, seconds=1.0, **more):
@@ -51,7 +51,7 @@ def words(root):
     return [text.text for text in root.iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize("picture", KINDS, ids=lambda picture: picture.form)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 def test_a_picture_is_a_small_png_and_a_small_svg(picture, tmp_path):
     found, root = drawn(picture, [*ladder("quick"), *ladder("slow")], tmp_path)
     with Image.open(found.png) as image:
@@ -65,7 +65,7 @@ def test_a_picture_is_a_small_png_and_a_small_svg(picture, tmp_path):
     assert (found.name, found.title) == (picture.name, picture.title)
 
 
-@pytest.mark.parametrize("picture", KINDS, ids=lambda picture: picture.form)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 def test_the_same_rows_give_the_same_bytes_whatever_was_drawn_before(picture, tmp_path):
     rows = [*ladder("quick"), *ladder("slow")]
     first, _ = drawn(picture, rows, tmp_path)
@@ -83,7 +83,7 @@ def test_an_svg_has_nothing_of_the_machine_or_the_day_and_no_style_for_others(tm
 
 def test_no_id_of_one_picture_is_in_another_and_every_reference_is_to_one_in_its_own(tmp_path):
     ids = []
-    for picture in KINDS:
+    for picture in PICTURES:
         found, root = drawn(picture, ladder("quick"), tmp_path)
         own = [element.get("id") for element in root.iter() if element.get("id")]
         ids += own
@@ -95,7 +95,7 @@ def test_no_id_of_one_picture_is_in_another_and_every_reference_is_to_one_in_its
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("picture", KINDS, ids=lambda picture: picture.form)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 def test_every_mark_says_way_point_value_range_and_sample_size(picture, tmp_path):
     root = composed(picture, three(scan, "quick", 2, seconds=0.5, published_row="Quick"), tmp_path)
     assert titles(root)
@@ -108,7 +108,7 @@ def test_every_mark_says_way_point_value_range_and_sample_size(picture, tmp_path
 
 def test_every_case_has_a_mark_of_its_own(tmp_path):
     rows = [*ladder("quick"), *ladder("slow")]
-    for picture in KINDS:
+    for picture in PICTURES:
         said = set(titles(composed(picture, rows, tmp_path)).values())
         assert len(said) == 6, picture.form
 
@@ -149,7 +149,7 @@ def test_a_line_without_an_ok_run_stands_in_the_legend_with_its_status(tmp_path)
     assert "parquet.dead.scan: killed" in words(composed(LINES, rows, tmp_path))
 
 
-@pytest.mark.parametrize("picture", KINDS, ids=lambda picture: picture.form)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 def test_there_is_no_picture_where_no_ok_run_fits(picture, tmp_path):
     none = replace(picture, where={"system": ["nobody"]})
     assert draw(picture, [], (), tmp_path) is None
@@ -230,7 +230,7 @@ NASTY = "<script>alert(1)</script> & $x^2$ \"'\x00\x1b[0m 名"
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
-@pytest.mark.parametrize("picture", KINDS, ids=lambda picture: picture.form)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 def test_markup_and_mathematics_in_a_name_are_letters(picture, tmp_path):
     rows = ladder("quick", published_row=NASTY, payload="_" + NASTY, error=NASTY)
     rows.append(scan("bad", 1, Status.ERROR, published_row=NASTY, payload=NASTY, error=NASTY))
@@ -250,7 +250,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("log", [False, True], ids=["linear", "logarithmic"])
-@pytest.mark.parametrize("picture", KINDS, ids=lambda picture: picture.form)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_figures_are_drawn_and_one_run_has_no_range(odd, picture, log, tmp_path):
     rows = [scan("a", place, seconds=seconds, peak_rss_bytes=7) for place, seconds in enumerate(ODD[odd], start=1)]

@@ -160,7 +160,7 @@ def test_a_control_is_called_so_and_has_no_rank_and_is_never_set_off():
     assert time.best == {(1, 1), (1, 2)}
 
 
-def test_what_is_unstable_has_a_mark_in_every_kind_of_table_and_the_reason_stands_below():
+def test_what_is_unstable_has_a_mark_in_every_table_and_the_reason_stands_below():
     uneven = (1.0, 2.0, 3.0)
     (ranking,) = tables([row("a", seconds=value) for value in uneven])
     assert column(ranking, "median s, range of 3") == ["2.00! (1.00-3.00)"]

@@ -24,7 +24,7 @@ class Call(Job[Echo]):
 
     uri: str = ""
     sleep: float = 0.0
-    kinds: dict[str, str] = field(default_factory=dict)
+    logical_types: dict[str, str] = field(default_factory=dict)
 
     def answered_by(self) -> type[Echo]:
         return Echo

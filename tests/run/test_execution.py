@@ -18,10 +18,12 @@ pytestmark = pytest.mark.alone
 
 
 def test_the_job_reaches_the_worker_and_its_answer_comes_back(run):
-    answer = run(READ_JOB + ANSWER, job=Call(transport="a way", uri="postgresql://u:p@h", kinds={'é\n"': "int64"}))
+    answer = run(
+        READ_JOB + ANSWER, job=Call(transport="a way", uri="postgresql://u:p@h", logical_types={'é\n"': "int64"})
+    )
     said = {"transport": "a way", "module": "", "result": "", "stays": False, "server_pids": None, "mark": ""}
     said |= {"call": 1, "together": False}
-    said |= {"uri": "postgresql://u:p@h", "sleep": 0.0, "kinds": {'é\n"': "int64"}}
+    said |= {"uri": "postgresql://u:p@h", "sleep": 0.0, "logical_types": {'é\n"': "int64"}}
     assert answer.said == {"contract": "echo", "job": said}
     assert (answer.status, answer.stays, answer.details) == (Status.OK, False, {})
     assert answer.measured.report == StopwatchReport(
@@ -117,8 +119,8 @@ def test_half_an_answer_of_a_killed_worker_is_none(run):
 
 
 def test_a_job_for_a_very_wide_table_that_is_never_read_does_not_block_beyond_the_time_limit(run):
-    kinds = {f"a_rather_long_column_name_{number}": "float64" for number in range(1_000)}
-    job = Call(transport="a way", kinds=kinds)
+    logical_types = {f"a_rather_long_column_name_{number}": "float64" for number in range(1_000)}
+    job = Call(transport="a way", logical_types=logical_types)
     started = time.monotonic()
     answer = run("import time; time.sleep(3)", time_limit=0.5, job=job)
     assert time.monotonic() - started < 0.5 + 1

@@ -102,7 +102,7 @@ def test_an_interrupt_that_reaches_a_worker_changes_nothing(
         transport="postgres.adbc.read_polars_fetch",
         result=str(tmp_path / "result.arrow"),
         dataset="",
-        kinds={"n": "int64"},
+        logical_types={"n": "int64"},
         addresses=Addresses(uri),
         table=table,
     )

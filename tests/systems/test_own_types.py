@@ -177,7 +177,7 @@ class Made:
 
     def differences(self, found: Any, frame: str) -> list[str]:
         """Compare what a transport returned with the data."""
-        canonical, converted = canonicalise(found, self.tables.read_kinds(self.system))
+        canonical, converted = canonicalise(found, self.tables.read_logical_types(self.system))
         assert converted == {} or frame == "pandas"  # where a list may be an array of numpy
         return self.tables.differences(canonical, frame)
 
@@ -235,7 +235,7 @@ def test_the_tuned_transports_move_every_value(system: str, name: str, made: Cal
     values, _ = HOSTILE[system, name]
     one = made(system, numbered(values), ["id"])
     for library in ("polars", "pandas"):
-        frame = one.own.frame if library == "polars" else as_pandas(one.own.frame, one.own.kinds)
+        frame = one.own.frame if library == "polars" else as_pandas(one.own.frame, one.own.logical_types)
         table, _ = one.tables.for_write(system)
         write = partial(call, registry.one(f"{TUNED[system]}.write_{library}_tuned"), one.lab, frame, table)
         if said := unsupported(system, name, "write", library):
@@ -256,6 +256,6 @@ def test_the_tuned_transports_move_every_value(system: str, name: str, made: Cal
 @EACH
 def test_the_frames_of_both_libraries_hold_every_value(system: str, name: str) -> None:
     own = data.from_frame(HOSTILE[system, name][0].to_frame("value"))
-    back, converted = canonicalise(as_pandas(own.frame, own.kinds), own.kinds)
+    back, converted = canonicalise(as_pandas(own.frame, own.logical_types), own.logical_types)
     assert differences(own.frame, back, ()) == []
     assert converted == {}

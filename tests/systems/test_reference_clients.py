@@ -129,7 +129,7 @@ def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: Embed
 def test_tables_for_writes_are_empty_again_each_time(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_write(system)
     opened = connection(system, embedded_lab)
-    SYSTEMS[system].client.load(opened, table, tables.dataset.path, SPEC.kinds)
+    SYSTEMS[system].client.load(opened, table, tables.dataset.path, SPEC.logical_types)
     tables.for_write(system)
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 0"]
 
@@ -201,8 +201,8 @@ def test_the_table_has_the_published_shape_in_postgres(tables: Tables, embedded_
             "SELECT array_length(conkey, 1) FROM pg_constraint WHERE contype = 'p' AND conrelid = %s::regclass",
             (f"{NAMESPACE}.{table}",),
         ).fetchone() or (None,)
-    assert [name for name, _, _ in columns] == list(SPEC.kinds)
-    assert {name: kind for name, kind, _ in columns}["entity_key"] == "uuid"
+    assert [name for name, _, _ in columns] == list(SPEC.logical_types)
+    assert {name: sql_type for name, sql_type, _ in columns}["entity_key"] == "uuid"
     assert {nullable for _, _, nullable in columns} == {"NO"}
     assert key == 9
 

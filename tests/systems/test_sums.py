@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from harness.check import sums
-from harness.check.kinds import polars_dtype
+from harness.check.logical_types import polars_dtype
 from harness.lab.embedded import EmbeddedLab
 from harness.model import LabError
 from harness.systems import SYSTEMS
@@ -57,16 +57,16 @@ VALUES: dict[str, list[Any]] = {
     "uuid": [str(uuid.UUID(int=1)), str(uuid.UUID(int=2**128 - 1)), "0f8fad5b-d9cb-469f-a165-70867728950e", None],
     "text": ["", "a", "é😀", "\t\n\\N", "x" * 5_000, "NULL", None],
 }
-NAMES = {f'the "{kind}"': kind for kind in VALUES}  # names that need quotes
-KINDS = {"row": "int32", **NAMES}
+NAMES = {f'the "{logical}"': logical for logical in VALUES}  # names that need quotes
+LOGICAL_TYPES = {"row": "int32", **NAMES}
 ROWS = 1_000
 
 
 def frame(rows: int = ROWS) -> pl.DataFrame:
-    """Every value of every kind, beside others in each row."""
+    """Every value of every logical type, beside others in each row."""
     columns = [pl.Series("row", range(rows), pl.Int32)]
-    for name, kind in NAMES.items():
-        columns.append(pl.Series(name, random.Random(kind).choices(VALUES[kind], k=rows), polars_dtype(kind)))
+    for name, logical in NAMES.items():
+        columns.append(pl.Series(name, random.Random(logical).choices(VALUES[logical], k=rows), polars_dtype(logical)))
     return pl.DataFrame(columns)
 
 
@@ -74,8 +74,9 @@ def definition(system: str) -> str:
     """Return CREATE TABLE of these columns."""
     types, quoted = TYPES[system], SYSTEMS[system].sql.identifier
     if system == "postgres":
-        return f"CREATE TABLE {{table}} ({', '.join(f'{quoted(name)} {types[kind]}' for name, kind in KINDS.items())})"
-    columns = ", ".join(f"{quoted(name)} Nullable({types[kind]})" for name, kind in KINDS.items())
+        columns = ", ".join(f"{quoted(name)} {types[logical]}" for name, logical in LOGICAL_TYPES.items())
+        return f"CREATE TABLE {{table}} ({columns})"
+    columns = ", ".join(f"{quoted(name)} Nullable({types[logical]})" for name, logical in LOGICAL_TYPES.items())
     return f"CREATE TABLE {{table}} ({columns}) ENGINE = Memory"
 
 
@@ -92,8 +93,8 @@ def loaded(system: str, embedded_lab: EmbeddedLab, tmp_path: Path) -> Iterator[L
     def of(rows: pl.DataFrame) -> sums.Sums:
         rows.write_parquet(tmp_path / "rows.parquet")
         client.create(connection, TABLE, definition(system))
-        client.load(connection, TABLE, tmp_path / "rows.parquet", KINDS)
-        return SYSTEMS[system].sums.sums(connection, TABLE, KINDS)
+        client.load(connection, TABLE, tmp_path / "rows.parquet", LOGICAL_TYPES)
+        return SYSTEMS[system].sums.sums(connection, TABLE, LOGICAL_TYPES)
 
     yield of
     client.drop(connection, TABLE)
@@ -101,11 +102,11 @@ def loaded(system: str, embedded_lab: EmbeddedLab, tmp_path: Path) -> Iterator[L
 
 def here(rows: pl.DataFrame) -> sums.Sums:
     """Return the sums that this process computes."""
-    return sums.of_table(rows.to_arrow(), KINDS)
+    return sums.of_table(rows.to_arrow(), LOGICAL_TYPES)
 
 
 @BOTH
-def test_server_and_client_compute_the_same_of_every_kind_in_any_order(system: str, loaded: Loaded) -> None:
+def test_server_and_client_compute_the_same_of_every_logical_type_in_any_order(system: str, loaded: Loaded) -> None:
     expected = here(frame())
     assert loaded(frame().sample(fraction=1, shuffle=True, seed=1)) == expected
     assert expected.rows == ROWS
@@ -115,7 +116,11 @@ def test_server_and_client_compute_the_same_of_every_kind_in_any_order(system: s
 
 @BOTH
 def test_no_rows_have_sums_too(system: str, loaded: Loaded) -> None:
-    assert loaded(frame(0)) == here(frame(0)) == sums.Sums(0, dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0), 0)
+    assert (
+        loaded(frame(0))
+        == here(frame(0))
+        == sums.Sums(0, dict.fromkeys(LOGICAL_TYPES, 0), dict.fromkeys(LOGICAL_TYPES, 0), 0)
+    )
 
 
 def flipped(rows: pl.DataFrame) -> pl.DataFrame:
@@ -172,6 +177,6 @@ def test_without_sums_of_columns_whole_rows_tell() -> None:
     assert sums.differences(expected, sums.Sums(expected.rows, expected.nulls, {}, expected.whole)) == []
 
 
-def test_a_kind_without_canonical_bytes_is_refused_by_name() -> None:
-    with pytest.raises(LabError, match='found "prices" of the kind decimal'):
+def test_a_logical_type_without_canonical_bytes_is_refused_by_name() -> None:
+    with pytest.raises(LabError, match='found "prices" of the logical type decimal'):
         sums.require({"a": "int32", "prices": "decimal(12, 2)"})

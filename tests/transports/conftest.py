@@ -22,7 +22,7 @@ def uri(embedded_lab: EmbeddedLab) -> str:
 @pytest.fixture
 def server(uri: str) -> Iterator[psycopg.Connection]:
     """A connection beside those of the transports, with the hostile table, empty and without a key."""
-    columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in COLUMNS.items())
+    columns = ", ".join(f'"{name}" {sql_type}' for name, (sql_type, _) in COLUMNS.items())
     with psycopg.connect(uri, autocommit=True) as connection:
         connection.execute(f'CREATE TABLE "{TABLE}" ({columns})')
         yield connection

@@ -30,7 +30,7 @@ CONNECTORX = [entry for entry in OURS if entry.client == "connectorx"]
 READS = [entry for entry in OURS if entry not in CONNECTORX]
 # Kinds of values that are in the table below and that some ways are known to lose.
 LOSSES = {"int64_beside_null", "nul_character"}
-KINDS = {
+LOGICAL_TYPES = {
     "id": "int64", "u": "uuid", "d": "date", "i": "int32", "b": "int64", "t": "text", "f": "float64", "f2": "float64",
     "t2": "text", "lc": "text", "lcn": "text", "un": "uuid", "d32": "date",
 }  # fmt: skip
@@ -90,10 +90,10 @@ def hostile(server):
     for place, default in ((7, 0.0), (8, ""), (9, "")):  # not Nullable
         columns[place] = [default if value is None else value for value in columns[place]]
     dtypes = {"uuid": pl.String, "date": pl.Date, "int32": pl.Int32, "int64": pl.Int64, "text": pl.String}
-    schema = {name: dtypes.get(kind, pl.Float64) for name, kind in KINDS.items()}
+    schema = {name: dtypes.get(logical, pl.Float64) for name, logical in LOGICAL_TYPES.items()}
     server.command(f"CREATE TABLE dataframe_io_lab.hostile ({COLUMNS}) ENGINE = MergeTree ORDER BY id")
-    server.insert("dataframe_io_lab.hostile", columns, column_names=list(KINDS), column_oriented=True)
-    return pl.DataFrame(dict(zip(KINDS, columns, strict=True)), schema=schema)
+    server.insert("dataframe_io_lab.hostile", columns, column_names=list(LOGICAL_TYPES), column_oriented=True)
+    return pl.DataFrame(dict(zip(LOGICAL_TYPES, columns, strict=True)), schema=schema)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def every(entries):
 
 def lost(entry, uri, expected):
     """Read the table and return what differs; to pandas a NaN says missing as well, where no more is promised."""
-    canonical, _ = canonicalise(read(entry, uri, "hostile"), KINDS)
+    canonical, _ = canonicalise(read(entry, uri, "hostile"), LOGICAL_TYPES)
     if entry.frame == "pandas" and not entry.id.endswith("_lossless"):
         expected, canonical = (frame.with_columns(pl.col("f").fill_null(math.nan)) for frame in (expected, canonical))
     return differences(expected, canonical, ("id",))

@@ -51,7 +51,7 @@ def staging_tables(server: clickhouse_driver.Client) -> list[tuple[str]]:
 
 @pytest.fixture(params=["PARTITION BY toYYYYMM(month)", "PARTITION BY month", "PARTITION BY word", ""])
 def table(request: pytest.FixtureRequest, server: clickhouse_driver.Client) -> str:
-    columns = ", ".join(f"`{name}` {kind}" for name, (kind, *_) in COLUMNS.items())
+    columns = ", ".join(f"`{name}` {sql_type}" for name, (sql_type, *_) in COLUMNS.items())
     settings = "ORDER BY place SETTINGS allow_nullable_key = 1"
     make(server, columns, f"ENGINE = MergeTree {request.param} {settings}", "hostile")
     return "hostile"

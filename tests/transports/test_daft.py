@@ -61,7 +61,7 @@ class Table:
         self._system.client.create(self.connection, self.name, self._system.tables.definition(SPEC, PROFILES[system]))
 
     def sums(self) -> Sums:
-        return self._system.sums.sums(self.connection, self.name, SPEC.kinds)
+        return self._system.sums.sums(self.connection, self.name, SPEC.logical_types)
 
     def discard(self) -> None:
         self._system.client.drop(self.connection, self.name)
@@ -86,7 +86,7 @@ def answered(entry: Transport, made: Table, source: str, folder: Path) -> Any:
         transport=entry.id,
         module=entry.function.__module__,
         dataset=source,
-        kinds=SPEC.kinds,
+        logical_types=SPEC.logical_types,
         addresses=Addresses(made.uri, workers=workers),
         table=made.name,
         destination=str(folder / "measured"),
@@ -108,8 +108,8 @@ def test_what_daft_moves_arrives_exact(entry: Transport, tables: dict[str, Table
     if entry.operation is Operation.LOAD:
         found = tables[entry.system].sums()
     else:
-        found, _ = unloaded.summed(tmp_path / "measured", SPEC.kinds)
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+        found, _ = unloaded.summed(tmp_path / "measured", SPEC.logical_types)
+    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
 @pytest.mark.parametrize("name", STAGED)

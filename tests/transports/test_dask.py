@@ -69,7 +69,7 @@ class Table:
         self._system.client.create(self.connection, self.name, self._system.tables.definition(SPEC, PROFILES[system]))
 
     def sums(self) -> Sums:
-        return self._system.sums.sums(self.connection, self.name, SPEC.kinds)
+        return self._system.sums.sums(self.connection, self.name, SPEC.logical_types)
 
     def discard(self) -> None:
         self._system.client.drop(self.connection, self.name)
@@ -106,7 +106,7 @@ def moved(entry: Any, made: Table, workers: Workers, source: str, folder: Path) 
         fill(entry.system, made.uri, made.name, source)
         folder.mkdir()
         entry.function(connection, made.name, str(folder))
-    return unloaded.summed(folder, SPEC.kinds)[0]
+    return unloaded.summed(folder, SPEC.logical_types)[0]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_dask_moves_arrives_exact(
     entry: Any, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path
 ) -> None:
     found = moved(entry, table(entry.system, entry.endpoint), cluster, source, tmp_path / "unloaded")
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
 @pytest.mark.long
@@ -126,7 +126,7 @@ def test_workers_of_its_own_do_the_same(table: Callable[..., Table], source: str
     (tmp_path / "workers").mkdir()
     own = Workers(2, made.uri, folder=str(tmp_path / "workers"))
     found = moved(registry.one("postgres.dask.load_copy"), made, own, source, tmp_path / "unloaded")
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
 def test_workers_of_another_version_are_refused(cluster: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,4 +209,7 @@ def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
     with pytest.raises(Exception, match=r"(?i)uuid"):
         moved(entry, made, cluster, spoilt, tmp_path / "unloaded")
     assert made.sums().rows == 0
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), moved(entry, made, cluster, source, tmp_path)) == []
+    assert (
+        sums.differences(sums.of_parquet(source, SPEC.logical_types), moved(entry, made, cluster, source, tmp_path))
+        == []
+    )

@@ -2,7 +2,7 @@
 
 from harness import registry
 from harness.datasets.hostile.kinds import KINDS
-from harness.fidelity import trials
+from harness.fidelity import pair, trials
 from harness.fidelity.examination import Examination, pairs
 from harness.lab import labs
 from harness.lab.labs import Lab
@@ -54,7 +54,7 @@ def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_re
     entry = registry.one(way)
     for name, may in ONCE_CHANGED[way].items():
         assert KINDS[name] in pairs(entry)
-        wanted = trials._wanted(entry, KINDS[name])
+        wanted = pair.wanted(entry, KINDS[name])
         assert set(wanted.split(OR) if wanted else COMES_THROUGH) <= set(may), name
 
 

@@ -108,11 +108,11 @@ def test_a_table_of_any_names_comes_back(
         columns = dict(zip(names, ("text", "int32", "uuid"), strict=True))
         row = [ORDINARY[f"{name}_value"] for name in ("text", "int", "uuid")]
         kind, expected = Kind("names", "", [], columns, tables=(table, table)), tables.frame(columns, [row, row])
-        kinds = tables.kinds_of(columns)
+        logical_types = tables.logical_types_of(columns)
         of.empty(kind)
-        call(writer, embedded_lab, as_pandas(expected, kinds) if writer.frame == "pandas" else expected, table)
+        call(writer, embedded_lab, as_pandas(expected, logical_types) if writer.frame == "pandas" else expected, table)
         assert differences(expected, of.fetch(kind, table), tables.ROW_KEY) == []
-        returned, _ = canonicalise(call(reader, embedded_lab, table), kinds)
+        returned, _ = canonicalise(call(reader, embedded_lab, table), logical_types)
         assert differences(expected, returned, tables.ROW_KEY) == []
         of.reference.ask(SYSTEMS[system].client.drop, table)
 

@@ -178,7 +178,7 @@ def test_the_bounds_of_the_filter_are_those_of_the_query(count, lineitem, tmp_pa
         for i, row in enumerate(AT_THE_BOUNDS)
     )
     types = zip(COLUMNS, ("DATE", "DECIMAL(15, 2)", "DECIMAL(15, 2)"), strict=True)
-    columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in types)
+    columns = ", ".join(f"CAST({name} AS {sql_type}) AS {name}" for name, sql_type in types)
     source = f"(SELECT {columns} FROM (VALUES {rows}) AS t(times, {', '.join(COLUMNS)}), range(times))"
     found = count(write(lineitem, source, tmp_path / "bounds.parquet"))
     assert [bool(found >> i & 1) for i in range(len(AT_THE_BOUNDS))] == [passes for *_, passes in AT_THE_BOUNDS]

@@ -17,7 +17,7 @@ from harness.transports.postgres.binary_copy import uuid_bytes
 from harness.transports.postgres.pgpq import copy_binary as pgpq
 from tests.hostile_table import (
     COLUMNS,
-    KINDS,
+    LOGICAL_TYPES,
     ROWS,
     TABLE,
     fill,
@@ -84,7 +84,7 @@ def test_a_read_loses_no_hostile_value_but_what_its_docstring_says(
     returned = run(entry, uri, TABLE)
     if "partition_on" in entry.id:
         returned = returned.drop("serial" if entry.frame == "polars" else ["serial"], **_axis(entry))
-    found, _ = canonicalise(returned, KINDS)
+    found, _ = canonicalise(returned, LOGICAL_TYPES)
     expected = hostile() if entry.frame == "polars" else missing_floats_as(hostile(), float("nan"))
     if entry.id.endswith("connectorx.read_polars_csv") or entry.id.endswith("connectorx.read_pandas_csv"):
         expected = expected.with_columns(pl.col("text, mostly").replace("", None))

@@ -12,7 +12,7 @@ from harness.model import Operation, Transport
 from harness.registry import connect_of, one, select
 from harness.transports.postgres.pgpq import parallel as pgpq
 from harness.transports.postgres.psycopg import parallel as psycopg_parallel
-from tests.hostile_table import KINDS, ROWS, TABLE, fill, for_pandas, hostile, run, stored, write_more, wrong
+from tests.hostile_table import LOGICAL_TYPES, ROWS, TABLE, fill, for_pandas, hostile, run, stored, write_more, wrong
 
 PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__.endswith(".parallel")]
 WRITES = [entry for entry in PARALLEL if entry.operation is Operation.WRITE]
@@ -77,7 +77,7 @@ def test_what_is_written_after_the_snapshot_is_in_no_part(
     module = inspect.getmodule(entry.function)
     divide = module._queries  # the first that is done under the snapshot
     monkeypatch.setattr(module, "_queries", lambda *given: (write_more(server), divide(*given))[1])
-    found, _ = canonicalise(run(entry, uri, TABLE), KINDS)
+    found, _ = canonicalise(run(entry, uri, TABLE), LOGICAL_TYPES)
     assert wrong(hostile(), found) == []
     assert len(stored(server)) == 2 * ROWS
 

@@ -75,7 +75,7 @@ def rows_of(server, table, what="*"):
 
 
 def hostile():
-    """Every hostile value of every kind, and a null in every column but the first, which tells the rows apart."""
+    """Every hostile value of every type, and a null in every column but the first, which tells the rows apart."""
     ints = [0, 1, -1, None]
     length = len(TEXTS)
 
@@ -244,7 +244,7 @@ def test_the_character_nul_is_refused_and_not_cut(make, server, writers):
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "dtype"),
+    ("sql_type", "values", "dtype"),
     [
         ("smallint", [32768], pl.Int32),
         ("integer", [2**31], pl.Int64),
@@ -253,8 +253,8 @@ def test_the_character_nul_is_refused_and_not_cut(make, server, writers):
         ("date", [-(2**31) + 10957], pl.Date),
     ],
 )
-def test_a_value_that_its_column_cannot_hold_is_refused(kind, values, dtype, make, server, writers):
-    table = make(f'"mine" {kind}')
+def test_a_value_that_its_column_cannot_hold_is_refused(sql_type, values, dtype, make, server, writers):
+    table = make(f'"mine" {sql_type}')
     frame = pl.DataFrame(
         {"mine": pl.Series(values).cast(dtype) if dtype == pl.Date else pl.Series(values, dtype=dtype)}
     )
@@ -264,9 +264,9 @@ def test_a_value_that_its_column_cannot_hold_is_refused(kind, values, dtype, mak
 
 
 @pytest.mark.parametrize("value", ["infinity", "-infinity"])
-@pytest.mark.parametrize("kind", ["date", "timestamp"])
-def test_infinite_dates_are_refused_by_reads(kind, value, make, server, readers):
-    table = make(f"day {kind}")
+@pytest.mark.parametrize("sql_type", ["date", "timestamp"])
+def test_infinite_dates_are_refused_by_reads(sql_type, value, make, server, readers):
+    table = make(f"day {sql_type}")
     server.execute(f"INSERT INTO {quoted(table)} VALUES ('{value}')")
     with pytest.raises(ValueError, match='"day": row 0: expected a finite value'):
         tuned_read.read_polars_tuned(readers, table)

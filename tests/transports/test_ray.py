@@ -60,7 +60,7 @@ class Database:
         self.system.client.create(self.client, TABLE, definition)
 
     def sums(self) -> Sums:
-        return self.system.sums.sums(self.client, TABLE, SPEC.kinds)
+        return self.system.sums.sums(self.client, TABLE, SPEC.logical_types)
 
     def moved(self, entry: Transport, source: str, folder: Path) -> Sums:
         """Call a transport on the table and return the sums of what it loaded or unloaded."""
@@ -71,7 +71,7 @@ class Database:
             PLAIN_AND_ONCE[self.system.name][0](self.uri, TABLE, source, group)
         folder.mkdir()
         entry.function(self.connection, TABLE, str(folder))
-        return unloaded.summed(folder, SPEC.kinds)[0]
+        return unloaded.summed(folder, SPEC.logical_types)[0]
 
 
 def below() -> list[psutil.Process]:
@@ -156,10 +156,10 @@ def test_a_ray_that_is_there_already_does_the_same(
         database = Database(system, uri, client, connection)
         database.create(PLAIN)
         try:
-            expected = sums.of_parquet(source, SPEC.kinds)
+            expected = sums.of_parquet(source, SPEC.logical_types)
             assert sums.differences(expected, database.moved(load, source, tmp_path)) == []
             unload.function(connection, TABLE, str(tmp_path))
-            assert sums.differences(expected, unloaded.summed(tmp_path, SPEC.kinds)[0]) == []
+            assert sums.differences(expected, unloaded.summed(tmp_path, SPEC.logical_types)[0]) == []
         finally:
             system.client.drop(client, TABLE)
 
@@ -205,7 +205,7 @@ def test_what_ray_moves_arrives_exact(
     entry: Transport, made: Callable[[str], Database], source: str, tmp_path: Path
 ) -> None:
     found = made(PLAIN).moved(entry, source, tmp_path / "unloaded")
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
 @POSTGRES
@@ -214,7 +214,7 @@ def test_rows_without_a_key_are_sharded_as_a_whole(
 ) -> None:
     entry = one("postgres.ray.unload_read_sql_shards")
     found = made(WITHOUT_KEY["postgres"]).moved(entry, source, tmp_path / "unloaded")
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), found) == []
+    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
 @POSTGRES
@@ -268,4 +268,4 @@ def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
     with pytest.raises(Exception, match=r"(?i)uuid"):
         ray.moved(entry, spoilt, tmp_path)
     assert ray.sums().rows == 0
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), ray.moved(entry, source, tmp_path)) == []
+    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), ray.moved(entry, source, tmp_path)) == []

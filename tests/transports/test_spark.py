@@ -54,8 +54,8 @@ class Spark:
         self.system.client.create(self.client, TABLE, made)
 
     def differences(self, file: Path) -> list[str]:
-        found = self.system.sums.sums(self.client, TABLE, DATASET.kinds)
-        return sums.differences(sums.of_parquet(file, DATASET.kinds), found)
+        found = self.system.sums.sums(self.client, TABLE, DATASET.logical_types)
+        return sums.differences(sums.of_parquet(file, DATASET.logical_types), found)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_what_is_unloaded_is_what_is_in_the_table(
 ) -> None:
     spark = databases[entry.system]
     spark.create()
-    spark.system.client.load(spark.client, TABLE, str(file), DATASET.kinds)
+    spark.system.client.load(spark.client, TABLE, str(file), DATASET.logical_types)
     entry.function(spark.connection, TABLE, str(tmp_path))
     found, expected = pl.read_parquet(tmp_path / "*.parquet"), pl.read_parquet(file)
     if found.schema["entity_key"] == pl.Binary:
@@ -181,7 +181,7 @@ def test_jdbc_refuses_a_uuid_of_clickhouse_before_a_row_is_stored(clickhouse: Sp
     clickhouse.create()
     with pytest.raises(Unsupported, match=r"UNRECOGNIZED_SQL_TYPE.* UUID"):
         one(REFUSED).function(clickhouse.connection, str(file), TABLE)
-    assert clickhouse.system.sums.sums(clickhouse.client, TABLE, DATASET.kinds).rows == 0
+    assert clickhouse.system.sums.sums(clickhouse.client, TABLE, DATASET.logical_types).rows == 0
 
 
 @NEEDS_JARS
@@ -204,7 +204,7 @@ def test_what_is_written_after_the_snapshot_is_in_no_part(
     postgres: Spark, name: str, divide: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postgres.create(postgres.system.tables.definition(DATASET, "heap"))
-    postgres.system.client.load(postgres.client, TABLE, str(file), DATASET.kinds)
+    postgres.system.client.load(postgres.client, TABLE, str(file), DATASET.logical_types)
     again = f"INSERT INTO {TABLE} SELECT * FROM {TABLE} RETURNING 1"
     parts = getattr(unload, divide)
     monkeypatch.setattr(

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 from harness import registry
-from harness.datasets.integers import KINDS, build
+from harness.datasets.integers import LOGICAL_TYPES, build
 
 PUBLISHED = [one.id.removesuffix(".create") for one in registry.select("stores_published.*.create")]
 EQUAL = [one.id.removesuffix(".create") for one in registry.select("stores_equal.*.create")]
-COLUMNS = list(KINDS)
+COLUMNS = list(LOGICAL_TYPES)
 FIGURES = Path(__file__).parents[2] / "suites" / "published" / "stores.csv"
 ELSEWHERE = {"PYTHONPATH": str(Path(__file__).parents[2])}  # for processes that do not start in the project's folder
 

@@ -16,7 +16,7 @@ from harness.transports.parts import gathered
 from harness.transports.postgres.adbc import stream as of_adbc
 from harness.transports.postgres.psycopg import stream as of_psycopg
 from tests.calls import call
-from tests.streams import KINDS, LOADS, SPEC, UNLOADS, Server, every, hostile, opened
+from tests.streams import LOADS, LOGICAL_TYPES, SPEC, UNLOADS, Server, every, hostile, opened
 
 ROWS = 2_000
 LATE = "SELECT number AS id, throwIf(number = 20000, 'broke late') AS t FROM numbers(30000)"
@@ -60,7 +60,7 @@ def _in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_loaded_arrives_exact(entry: Transport, server: Server, source: Path) -> None:
     table = server.of_dataset()
     call(entry, server.lab, str(source), table)
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), server.sums(table)) == []
+    assert sums.differences(sums.of_parquet(source, SPEC.logical_types), server.sums(table)) == []
 
 
 @every(UNLOADS)
@@ -69,7 +69,10 @@ def test_what_is_unloaded_arrives_exact(entry: Transport, server: Server, source
     table = server.of_dataset()
     server.fill(table, source)
     call(entry, server.lab, table, str(folder))
-    assert sums.differences(sums.of_parquet(source, SPEC.kinds), unloaded.summed(folder, SPEC.kinds)[0]) == []
+    assert (
+        sums.differences(sums.of_parquet(source, SPEC.logical_types), unloaded.summed(folder, SPEC.logical_types)[0])
+        == []
+    )
 
 
 @every(LOADS)
@@ -77,7 +80,7 @@ def test_what_is_unloaded_arrives_exact(entry: Transport, server: Server, source
 def test_nulls_and_hostile_values_are_loaded_exact(entry: Transport, server: Server, hostile_source: Path) -> None:
     table = server.of_hostile()
     call(entry, server.lab, str(hostile_source), table)
-    assert sums.differences(sums.of_table(hostile(), KINDS), server.sums(table, KINDS)) == []
+    assert sums.differences(sums.of_table(hostile(), LOGICAL_TYPES), server.sums(table, LOGICAL_TYPES)) == []
 
 
 @every(UNLOADS)
@@ -87,15 +90,15 @@ def test_nulls_and_hostile_values_are_unloaded_exact(
 ) -> None:
     table = server.of_hostile()
     server.fill(table, hostile_source)
-    assert sums.differences(sums.of_table(hostile(), KINDS), server.sums(table, KINDS)) == []
+    assert sums.differences(sums.of_table(hostile(), LOGICAL_TYPES), server.sums(table, LOGICAL_TYPES)) == []
     call(entry, server.lab, table, str(folder))
-    assert sums.differences(sums.of_table(hostile(), KINDS), unloaded.summed(folder, KINDS)[0]) == []
+    assert sums.differences(sums.of_table(hostile(), LOGICAL_TYPES), unloaded.summed(folder, LOGICAL_TYPES)[0]) == []
 
 
 @every(UNLOADS)
 def test_of_an_empty_table_there_is_no_file_or_an_empty_one(entry: Transport, server: Server, folder: Path) -> None:
     call(entry, server.lab, server.of_dataset(), str(folder))
-    assert unloaded.summed(folder, SPEC.kinds)[0].rows == 0
+    assert unloaded.summed(folder, SPEC.logical_types)[0].rows == 0
 
 
 @every(LOADS)

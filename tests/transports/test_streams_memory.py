@@ -113,7 +113,7 @@ def streamed(dataset_folder: Path) -> dict[int, Path]:
 
 @cache
 def expected(file: Path) -> Sums:
-    return sums.of_parquet(file, SPEC.kinds)
+    return sums.of_parquet(file, SPEC.logical_types)
 
 
 def peak(entry: Transport, server: Server, filled: Filled, rows: int, streamed: dict[int, Path], folder: Path) -> int:
@@ -131,7 +131,7 @@ def peak(entry: Transport, server: Server, filled: Filled, rows: int, streamed: 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     is_load = entry.operation is Operation.LOAD
-    found = server.sums("streams 0") if is_load else unloaded.summed(arguments[1], SPEC.kinds)[0]
+    found = server.sums("streams 0") if is_load else unloaded.summed(arguments[1], SPEC.logical_types)[0]
     assert sums.differences(expected(streamed[rows]), found) == []
     return int(done.stdout.splitlines()[-1])
 

@@ -37,7 +37,7 @@ Calls = dict[str, Callable[[], object]]
 
 
 def in_any_order(calls: Calls, check: Callable[[str], None]) -> None:
-    """Make every call about as often as the others, more than a hundred in all, each after every kind of other.
+    """Make every call about as often as the others, more than a hundred in all, each after every other.
 
     Before them a table changes some times without a refusal between: only so a client keeps what it has prepared.
     """

@@ -8,7 +8,7 @@ from harness.worker.contracts.databases import Addresses, DatabaseAnswer, Databa
 from harness.worker.messages import Failed
 from tests.made_up import MadeUp
 
-KINDS = {"k": "uuid", "i": "int32"}
+LOGICAL_TYPES = {"k": "uuid", "i": "int32"}
 UP = """
 @contextmanager
 def connect(uri):
@@ -124,7 +124,7 @@ class Lab(MadeUp):
         return DatabaseJob(
             transport=f"made.{module}.{function}",
             dataset=str(self.folder / "data.parquet"),
-            kinds=KINDS,
+            logical_types=LOGICAL_TYPES,
             addresses=Addresses("made://up"),
             table="measured",
             warmup_table="warmup",

@@ -10,6 +10,7 @@ from harness.run.execution import Worker
 from harness.worker.contracts.databases import Addresses, DatabaseJob
 from harness.worker.contracts.elt import EltJob
 from harness.worker.contracts.parquet import ParquetJob
+from harness.worker.contracts.several_tables import SeveralTablesJob
 from harness.worker.contracts.stores import StoreJob
 from harness.worker.contracts.tuning import TuningJob
 from harness.worker.lines import line, made
@@ -22,12 +23,12 @@ JOBS = [
         stays=True,
         server_pids=[1, 2],
         dataset="data.parquet",
-        kinds={"é\n": "int64", "dataset": "uuid"},
+        logical_types={"é\n": "int64", "dataset": "uuid"},
         addresses=Addresses("postgresql://u:p@h", SharedFolder("/here", "/there"), Bucket(*STORE, "a bucket")),
         table="t",
         source="s",
     ),
-    DatabaseJob(transport="a.b.c", dataset="data.parquet", kinds={}),
+    DatabaseJob(transport="a.b.c", dataset="data.parquet", logical_types={}),
     ParquetJob(transport="a.b.c", folder="f", files=["it's one", "two"], warmup_files=[]),
     EltJob(
         transport="a.b.c",
@@ -48,7 +49,16 @@ JOBS = [
         dataset="data.parquet",
         warmup_dataset="w.parquet",
         rows=3,
-        kinds={"a": "int64"},
+        logical_types={"a": "int64"},
+    ),
+    SeveralTablesJob(
+        transport="a.b.c",
+        jobs=[
+            DatabaseJob(
+                transport="a.b.c", dataset="data.parquet", kinds={}, addresses=Addresses("postgresql://h"), table=t
+            )
+            for t in ("t", "u")
+        ],
     ),
 ]
 

@@ -133,7 +133,7 @@ def test_a_worker_ends_itself_when_its_parent_is_killed(lab):
         import pathlib
         from harness.run.execution import execute
         from harness.worker.contracts.databases import Addresses, DatabaseJob
-        job = DatabaseJob(transport="made.up.read_forever", dataset="", kinds={{}}, addresses=Addresses("made://up"))
+        job = DatabaseJob(transport="made.up.read_forever", dataset="", logical_types={{}}, addresses=Addresses("made://up"))
         execute(job, 60, pathlib.Path({str(lab.log)!r}), command={lab.command!r})
     """)
     environment = os.environ | {"LAB_ALIVE": str(lab.folder / "alive")}

@@ -15,15 +15,15 @@ from typing import Any
 from harness.datasets.hostile.kind import Kind, one_column
 
 
-def _cast(kind: str, into: str, values: Sequence[Any], made: Sequence[Any], meaning: str = "") -> Kind:
-    """Return the cast of one kind of column into another: the values, and what is to stand in the table."""
+def _cast(logical: str, into: str, values: Sequence[Any], made: Sequence[Any], meaning: str = "") -> Kind:
+    """Return the cast of columns of one logical type into another: the values, and what is to stand in the table."""
     return one_column(
-        f"{kind}_into_{into}",
-        meaning or f"{kind} of the frame into a column of {into}",
-        kind,
+        f"{logical}_into_{into}",
+        meaning or f"{logical} of the frame into a column of {into}",
+        logical,
         values,
-        into={f"{kind}_value": into},
-        made={f"{kind}_value": list(made)},
+        into={f"{logical}_value": into},
+        made={f"{logical}_value": list(made)},
         no_read="the table is an ordinary one",
     )
 

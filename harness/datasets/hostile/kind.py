@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-# The nullable columns of the table that most kinds share, and what an ordinary row has in them.
+# The nullable columns of the table that most kinds of values share, and what an ordinary row has in them.
 PLAIN = {
     "text_value": "text",
     "uuid_value": "uuid",
@@ -25,7 +25,7 @@ ORDINARY: dict[str, Any] = {
     "float_value": 0.5,
 }
 KEY = "row_number"  # int32, first in every frame and table
-# Types of columns that frames do not know and not every database has, and the kind of what stands in them.
+# Types of columns that frames do not know and not every database has, and the logical type of what stands in them.
 OF_TABLES = {
     "padded_text": "text",  # of four characters or bytes: a shorter text is filled up
     "short_text": "text",  # of four characters or bytes at most
@@ -45,13 +45,13 @@ class Kind:
     """One kind of values, as far as it is the same in every database.
 
     `rows` are the values that differ from an ordinary row, row by row; None where every database has others, or none.
-    `columns` are the columns of the frame and their kinds. `into` are columns of the table that have not the usual type
-    of the frame's column, or that the frame does not have, and what they are: a kind of values or one of OF_TABLES;
-    `made` is what stands in them after a right write, where it is not what was in the frame. `beyond` are columns whose
-    type holds some or none of the values but not all, `reason` says why, where it is not their range: the right outcome
-    of a write is a refusal. `no_frame` maps a library to the reason why its canonical frame can hold none of them:
-    there is nothing to write. `no_read` is the reason why nothing is to be learnt from reading the table. `tables` are
-    the names of the table that is read and of the one that is written, where the kind is about names.
+    `columns` are the columns of the frame and their logical types. `into` are columns of the table that have not the
+    usual type of the frame's column, or that the frame does not have, and what they are: a logical type or one of
+    OF_TABLES; `made` is what stands in them after a right write, where it is not what was in the frame. `beyond` are
+    columns whose type holds some or none of the values but not all, `reason` says why, where it is not their range: the
+    right outcome of a write is a refusal. `no_frame` maps a library to the reason why its canonical frame can hold none
+    of them: there is nothing to write. `no_read` is the reason why nothing is to be learnt from reading the table.
+    `tables` are the names of the table that is read and of the one that is written, where the kind is about names.
     """
 
     name: str
@@ -96,7 +96,7 @@ def column(name: str, *values: Any) -> Rows:
     return [{name: value} for value in values]
 
 
-def one_column(name: str, meaning: str, kind: str, values: Iterable[Any] | None, **facts: Any) -> Kind:
-    """Return a kind whose frame has one column beside the key: `<kind>_value`; `facts` are further fields of it."""
-    rows = None if values is None else column(f"{kind}_value", *values)
-    return Kind(name, meaning, rows, {f"{kind}_value": kind}, **facts)
+def one_column(name: str, meaning: str, logical: str, values: Iterable[Any] | None, **facts: Any) -> Kind:
+    """Return a kind whose frame has one column beside the key: `<logical>_value`; `facts` are further fields of it."""
+    rows = None if values is None else column(f"{logical}_value", *values)
+    return Kind(name, meaning, rows, {f"{logical}_value": logical}, **facts)

@@ -1,4 +1,4 @@
-"""Names of columns and tables that break transports of dataframes, by the kind they are.
+"""Names of columns and tables that break transports of dataframes, by the kind of values they are.
 
 A kind has six names of columns, one for each type of the plain table, and two names of tables: of one that is read and
 of one that is written. Every database of the lab can hold every one of them: none is longer than 63 bytes.

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from harness.datasets.hostile.kind import Kind, column, one_column
 
 
-def _beyond(name: str, meaning: str, kind: str, narrow: str, values: Iterable[object] | None) -> Kind:
-    """Return a kind whose column in the table, of the kind `narrow`, holds some or none of the values, but not all."""
-    return one_column(name, meaning, kind, values, beyond={f"{kind}_value": narrow})
+def _beyond(name: str, meaning: str, logical: str, narrow: str, values: Iterable[object] | None) -> Kind:
+    """Return a kind whose column in the table, of the type `narrow`, holds some or none of the values, but not all."""
+    return one_column(name, meaning, logical, values, beyond={f"{logical}_value": narrow})
 
 
 KINDS = (

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.check.kinds import MOST_DIGITS
+from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 
 UUID = "extension<arrow.uuid>"

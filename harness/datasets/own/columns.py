@@ -1,6 +1,6 @@
-"""The columns of somebody's frame as kinds, and the frame in the canonical form of these.
+"""The columns of somebody's frame as logical types, and the frame in the canonical form of these.
 
-| in the frame | kind |
+| in the frame | logical type |
 |---|---|
 | Boolean; Int8 to Int64; UInt8 to UInt64; Float32, Float64 | `boolean`; `int8` ...; `uint8` ...; `float32`, `float64` |
 | String, or nothing but nulls | `text` |
@@ -26,7 +26,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.kinds import FLOATS, INTEGERS, is_wide, map_of, nested, plain, polars_dtype
+from harness.check.logical_types import FLOATS, INTEGERS, is_wide, map_of, nested, plain, polars_dtype
 from harness.datasets.own import decimals
 from harness.datasets.own import nested as inside
 from harness.model import LabError
@@ -64,7 +64,7 @@ _INSTEAD = {
 
 
 def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return a frame in canonical form, and the kinds of its columns. Raises LabError for one that has none."""
+    """Return a frame in canonical form, and the logical types of its columns. Raises LabError for one that has none."""
     if not frame.width:
         raise LabError("expected at least one column, found none")
     if not frame.height:
@@ -74,8 +74,8 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     if odd := [name for name in frame.columns if "\0" in name]:
         raise LabError(f"expected names that a database holds, found U+0000 in {odd[0]!r}; rename the column")
     plain = [_plain(series) for series in frame]
-    kinds = {series.name: _kind(series) for series in plain}
-    return pl.DataFrame([_canonical(series, kinds[series.name]) for series in plain]), kinds
+    logical_types = {series.name: _logical_type(series) for series in plain}
+    return pl.DataFrame([_canonical(series, logical_types[series.name]) for series in plain]), logical_types
 
 
 def _plain(series: pl.Series) -> pl.Series:
@@ -92,7 +92,7 @@ def _plain(series: pl.Series) -> pl.Series:
     return series if narrow is None else narrow
 
 
-def _kind(series: pl.Series) -> str:
+def _logical_type(series: pl.Series) -> str:
     dtype = series.dtype
     if isinstance(dtype, pl.Datetime):
         finer = dtype.time_unit == "ns" and (series.to_physical() % 1_000 != 0).any()
@@ -106,9 +106,9 @@ def _kind(series: pl.Series) -> str:
         raise LabError(f'column "{series.name}", row {row}: expected a map with every key once, found one twice')
     if isinstance(dtype, pl.BaseExtension):
         stored = series.ext.storage()
-        return _uuids(stored.dtype) if "uuid" in str(dtype).lower() else decimals.kind_of(stored)
-    if kind := _of_nested(dtype) or _of_flat(dtype):
-        return kind
+        return _uuids(stored.dtype) if "uuid" in str(dtype).lower() else decimals.logical_type_of(stored)
+    if logical := _of_nested(dtype) or _of_flat(dtype):
+        return logical
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
 
@@ -118,7 +118,7 @@ def _uuids(dtype: Any) -> str:
 
 
 def _of_flat(dtype: Any) -> str:
-    """Return the kind of what is no list and no struct; empty for what no table holds."""
+    """Return the logical type of what is no list and no struct; empty for what no table holds."""
     if isinstance(dtype, pl.Datetime):
         return "timestamp_tz" if dtype.time_zone else "timestamp"
     if isinstance(dtype, pl.Decimal):
@@ -127,10 +127,10 @@ def _of_flat(dtype: Any) -> str:
 
 
 def _of_nested(dtype: Any) -> str:
-    """Return the kind of lists, structs and maps of any depth; empty for all else, and for what no table holds."""
+    """Return the logical type of lists, structs and maps of any depth; empty for what no table holds, and all else."""
     if isinstance(dtype, pl.Struct):
-        kinds = {field.name: _inside(field.dtype) for field in dtype.fields}
-        return nested(kinds) if kinds and all(kinds) and all(kinds.values()) else ""
+        logical_types = {field.name: _inside(field.dtype) for field in dtype.fields}
+        return nested(logical_types) if logical_types and all(logical_types) and all(logical_types.values()) else ""
     if isinstance(dtype, pl.Map):
         keys, values = _of_flat(dtype.key), _inside(dtype.value)
         keys = "text" if keys == "category" else keys
@@ -140,24 +140,24 @@ def _of_nested(dtype: Any) -> str:
 
 
 def _inside(dtype: Any) -> str:
-    """Return the kind of what is in a list, a struct or a map; empty for what no table holds there."""
-    kind = _of_nested(dtype) or _of_flat(dtype)
-    kind = "text" if kind == "category" else kind
-    return kind if plain(kind) in _IN_NESTED else ""
+    """Return the logical type of what is in a list, a struct or a map; empty for what no table holds there."""
+    logical = _of_nested(dtype) or _of_flat(dtype)
+    logical = "text" if logical == "category" else logical
+    return logical if plain(logical) in _IN_NESTED else ""
 
 
-def _canonical(series: pl.Series, kind: str) -> pl.Series:
+def _canonical(series: pl.Series, logical: str) -> pl.Series:
     """Return a column in its canonical dtype. Raises LabError where that would change a value."""
-    if is_wide(kind):
-        return decimals.canonical(series.ext.storage(), kind)
+    if is_wide(logical):
+        return decimals.canonical(series.ext.storage(), logical)
     if isinstance(series.dtype, pl.BaseExtension):  # of UUIDs: all others are plain
         from harness.check.canonical import canonicalise
 
-        return canonicalise(series.ext.storage().to_frame(), {series.name: kind})[0].to_series()
+        return canonicalise(series.ext.storage().to_frame(), {series.name: logical})[0].to_series()
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
     counted = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit != "us"
-    made = series.cast(polars_dtype(kind), strict=not counted)
+    made = series.cast(polars_dtype(logical), strict=not counted)
     if counted:
         _require_same(series, made)
     return made

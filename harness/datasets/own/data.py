@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from harness.check.kinds import polars_dtype, without_fields
+from harness.check.logical_types import polars_dtype, without_fields
 from harness.datasets.own import columns, mark, nested, reading, values
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
@@ -25,14 +25,14 @@ class OwnData:
     """A canonical frame and what is known of it.
 
     `found` are the kinds of hostile values in it with their columns, `extremes` those of a type's values that are no
-    usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names and kinds where they are called
-    otherwise. `query` is what was asked, where they are the rows of a query.
+    usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names and logical types where they are
+    called otherwise. `query` is what was asked, where they are the rows of a query.
     `whole` are all rows, of which `frame` may be a sample: a table must hold them all. `given` are the dtypes that the
     columns had before they were canonical.
     """
 
     frame: pl.DataFrame = field(repr=False)
-    kinds: dict[str, str]
+    logical_types: dict[str, str]
     key: tuple[str, ...]
     found: dict[str, tuple[str, ...]]
     extremes: frozenset[str]
@@ -49,10 +49,12 @@ class OwnData:
     @cached_property
     def specification(self) -> Specification:
         """What its tables are made of; the rows are matched by the key, by a column without repeats, or as wholes."""
-        described = tuple(self._column(name, kind) for name, kind in self.kinds.items())
+        described = tuple(self._column(name, logical) for name, logical in self.logical_types.items())
         key = self.key or self._unique()
         width = int(self.frame.estimated_size() / max(self.rows, 1)) * 4 + 100
-        return Specification(NAME, 1, self.kinds, key, width, _none, True, self.key, columns=described, private=True)
+        return Specification(
+            NAME, 1, self.logical_types, key, width, _none, True, self.key, columns=described, private=True
+        )
 
     def dataset(self, folder: Path, rows: int, key: bytes) -> Dataset:
         """Write a sample of so many rows, or all, as Parquet into a folder of ours and return it as a dataset.
@@ -78,7 +80,7 @@ class OwnData:
         return replace(
             self,
             frame=pl.DataFrame([self.frame[name]]),
-            kinds={name: self.kinds[name]},
+            logical_types={name: self.logical_types[name]},
             key=(),
             found={hostile: (name,) for hostile, names in self.found.items() if name in names},
             whole=pl.DataFrame([self.whole[name]]),
@@ -87,27 +89,33 @@ class OwnData:
 
     def without_names(self) -> OwnData:
         """Return the data with columns that are called column_1 and so on, and fields of structs field_1."""
-        numbered = {f"column_{place}": without_fields(kind) for place, kind in enumerate(self.kinds.values(), start=1)}
-        return replace(self._renamed(numbered), hidden=self.kinds)
+        numbered = {
+            f"column_{place}": without_fields(logical)
+            for place, logical in enumerate(self.logical_types.values(), start=1)
+        }
+        return replace(self._renamed(numbered), hidden=self.logical_types)
 
     def with_names(self) -> OwnData:
         """Return the data with their columns' own names: for what their owner keeps, and no results."""
         return replace(self._renamed(self.hidden), hidden={}) if self.hidden else self
 
-    def _renamed(self, kinds: dict[str, str]) -> OwnData:
-        """Return the data with other names: `kinds` has those of the columns, and of fields in their kinds."""
-        names = dict(zip(self.kinds, kinds, strict=True))
+    def _renamed(self, logical_types: dict[str, str]) -> OwnData:
+        """Return the data with other names: `logical_types` has those of the columns, and of fields in structs."""
+        names = dict(zip(self.logical_types, logical_types, strict=True))
 
         def made(frame: pl.DataFrame) -> pl.DataFrame:
-            columns = (nested.renamed(one, polars_dtype(kind)) for one, kind in zip(frame, kinds.values(), strict=True))
-            return pl.DataFrame([one.alias(name) for one, name in zip(columns, kinds, strict=True)])
+            columns = (
+                nested.renamed(one, polars_dtype(logical))
+                for one, logical in zip(frame, logical_types.values(), strict=True)
+            )
+            return pl.DataFrame([one.alias(name) for one, name in zip(columns, logical_types, strict=True)])
 
         return replace(
             self,
             frame=made(self.frame),
             whole=made(self.whole),
             given={names[name]: dtype for name, dtype in self.given.items()},
-            kinds=kinds,
+            logical_types=logical_types,
             key=tuple(names[name] for name in self.key),
             found={hostile: tuple(names[name] for name in where) for hostile, where in self.found.items()},
         )
@@ -118,18 +126,18 @@ class OwnData:
 
     def _unique(self) -> tuple[str, ...]:
         """Return the first column without nulls that has every value once: to match rows by it is quicker."""
-        for name, kind in self.kinds.items():
+        for name, logical in self.logical_types.items():
             series = self.frame[name]
-            if kind in ("int32", "int64", "uuid", "text") and not series.null_count() and series.is_unique().all():
+            if logical in ("int32", "int64", "uuid", "text") and not series.null_count() and series.is_unique().all():
                 return (name,)
         return ()
 
-    def _column(self, name: str, kind: str) -> Column:
+    def _column(self, name: str, logical: str) -> Column:
         odd = frozenset(hostile for hostile, names in self.found.items() if name in names)
         whole, inside = self.whole[name], nested.days(self.whole[name])
         days = inside["value"] if inside.height else whole
         rows = {what: inside["row"][row] if inside.height else row for what, row in values.rows(days).items()}
-        return Column(name, kind, self.has_nulls(name), *values.days(days), odd, rows | nested.rows(whole))
+        return Column(name, logical, self.has_nulls(name), *values.days(days), odd, rows | nested.rows(whole))
 
 
 def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
@@ -143,10 +151,10 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     Without `names` its columns are called column_1 and so on. Raises LabError: nothing in it, a column that no table
     holds, a key that is none.
     """
-    canonical, kinds = columns.canonical(frame)
-    _require_key(canonical, kinds, key)
-    found, extremes = values.found(canonical, kinds), values.extremes(canonical, kinds)
-    data = OwnData(canonical, kinds, tuple(key), found, frozenset(extremes), canonical, dict(frame.schema))
+    canonical, logical_types = columns.canonical(frame)
+    _require_key(canonical, logical_types, key)
+    found, extremes = values.found(canonical, logical_types), values.extremes(canonical, logical_types)
+    data = OwnData(canonical, logical_types, tuple(key), found, frozenset(extremes), canonical, dict(frame.schema))
     if not names:
         data = data.without_names()
     if rows is not None and rows < 1:
@@ -154,14 +162,16 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
     return data if rows is None else data.sample(rows)
 
 
-def _require_key(frame: pl.DataFrame, kinds: dict[str, str], key: Sequence[str]) -> None:
+def _require_key(frame: pl.DataFrame, logical_types: dict[str, str], key: Sequence[str]) -> None:
     for name in key:
-        if name not in kinds:
-            raise LabError(f'expected the key to be of columns, found "{name}"; there are: {", ".join(kinds)}')
+        if name not in logical_types:
+            raise LabError(f'expected the key to be of columns, found "{name}"; there are: {", ".join(logical_types)}')
         if frame[name].null_count():
             raise LabError(f'expected a key without nulls, found some in "{name}"')
-        if kinds[name].startswith(("array", "nested", "map", "decimal", "float", "binary")):
-            raise LabError(f'expected a key of texts, numbers or times, found "{name}" of the kind {kinds[name]}')
+        if logical_types[name].startswith(("array", "nested", "map", "decimal", "float", "binary")):
+            raise LabError(
+                f'expected a key of texts, numbers or times, found "{name}" of the logical type {logical_types[name]}'
+            )
     if key and (repeated := frame.height - frame.select(key).n_unique()):
         raise LabError(
             f"expected a key that is unique, found {repeated:,} rows that repeat another one's {', '.join(key)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from harness.check.canonical_values import decimal_text
-from harness.check.kinds import MOST_DIGITS
+from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 
 _MOST = 76  # digits: of Arrow and of ClickHouse
@@ -23,8 +23,8 @@ def narrow(texts: pl.Series) -> pl.Series | None:
         return None
 
 
-def kind_of(texts: pl.Series) -> str:
-    """Return the kind of decimals of more digits. Raises LabError for what is no number, or has too many."""
+def logical_type_of(texts: pl.Series) -> str:
+    """Return the logical type of decimals of more digits. Raises LabError for what is no number, or has too many."""
     others = (~texts.str.contains(_NUMBER)).arg_true()
     if len(others):
         raise LabError(
@@ -42,9 +42,9 @@ def kind_of(texts: pl.Series) -> str:
     return f"decimal({precision}, {scale})"
 
 
-def canonical(texts: pl.Series, kind: str) -> pl.Series:
-    """Return decimals of a kind as texts, of which equal ones are equal."""
-    made = [text if text is None else decimal_text(text, kind) for text in texts.to_list()]
+def canonical(texts: pl.Series, logical: str) -> pl.Series:
+    """Return decimals of a logical type as texts, of which equal ones are equal."""
+    made = [text if text is None else decimal_text(text, logical) for text in texts.to_list()]
     return pl.Series(texts.name, made, pl.String)
 
 

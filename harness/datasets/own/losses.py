@@ -11,12 +11,12 @@ from typing import Protocol
 
 import polars as pl
 
-from harness.check.kinds import NANOSECONDS, is_wide, plain
+from harness.check.logical_types import NANOSECONDS, is_wide, plain
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import values
 from harness.model import Case, Fate, Transport
 
-_LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has every kind of its values
+_LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has its values of every kind
 _UNDECLARED = {*NANOSECONDS, "time", "duration", "binary"}  # types of which there is no kind of values
 _NESTED = {"array", "nested", "map"}
 _DECLARED_ARRAY = "array(int32)"  # which the kind of arrays is about
@@ -26,8 +26,8 @@ class Described(Protocol):
     """What is known of the values of data; see `harness.datasets.own.data.OwnData`."""
 
     @property
-    def kinds(self) -> Mapping[str, str]:
-        """The columns with their kinds."""
+    def logical_types(self) -> Mapping[str, str]:
+        """The columns with their logical types."""
 
     @property
     def found(self) -> Mapping[str, tuple[str, ...]]:
@@ -42,15 +42,15 @@ class Described(Protocol):
 class Found:
     """What was found in a dataset of the lab; see `Described`."""
 
-    kinds: Mapping[str, str]
+    logical_types: Mapping[str, str]
     found: Mapping[str, tuple[str, ...]]
     extremes: frozenset[str]
 
 
-def found_in(path: str, kinds: dict[str, str]) -> Found:
+def found_in(path: str, logical_types: dict[str, str]) -> Found:
     """Look at the first 20,000 rows of a built dataset."""
     frame = pl.read_parquet(path, n_rows=_LOOKED_AT)
-    return Found(kinds, values.found(frame, kinds), frozenset(values.extremes(frame, kinds)))
+    return Found(logical_types, values.found(frame, logical_types), frozenset(values.extremes(frame, logical_types)))
 
 
 def ruled_out(described: Mapping[str, Described], cases: Iterable[Case]) -> dict[tuple[str, str], str]:
@@ -60,12 +60,12 @@ def ruled_out(described: Mapping[str, Described], cases: Iterable[Case]) -> dict
     return {pair: why(pairs[pair], kind, described[pair[0]]) for pair, kind in kinds.items() if kind}
 
 
-def undeclared(kinds: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of types of which no transport declares what becomes of them, with their kinds."""
+def undeclared(logical_types: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of types of which no transport declares what becomes of them, with their logical types."""
     return {
-        name: kind
-        for name, kind in kinds.items()
-        if kind in _UNDECLARED or is_wide(kind) or (plain(kind) in _NESTED and kind != _DECLARED_ARRAY)
+        name: logical
+        for name, logical in logical_types.items()
+        if logical in _UNDECLARED or is_wide(logical) or (plain(logical) in _NESTED and logical != _DECLARED_ARRAY)
     }
 
 
@@ -94,6 +94,8 @@ def why(entry: Transport, kind: str, data: Described) -> str:
     types = [of for of, shown in values.OF_TYPES.items() if shown == kind]
     fate = entry.lossy[kind]
     if types and fate == Fate.REFUSED:
-        held = next((data.kinds[name] for name in columns if plain(data.kinds[name]) in types), types[0])
+        held = next(
+            (data.logical_types[name] for name in columns if plain(data.logical_types[name]) in types), types[0]
+        )
         return f"unsupported: {held}{named}"
     return f"{fate}: {KINDS[kind].meaning}{named}"

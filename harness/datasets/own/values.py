@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from harness.check.kinds import FLOATS, INTEGERS, digits, is_wide, plain
+from harness.check.logical_types import FLOATS, INTEGERS, digits, is_wide, plain
 from harness.datasets.hostile.kinds import KINDS
 
 # The kind that shows a type's values.
@@ -82,23 +82,23 @@ _FLOATS_32: dict[str, _Test] = {f"float32_{name}": test for name, test in _FLOAT
 }
 
 
-def found(frame: pl.DataFrame, kinds: dict[str, str]) -> dict[str, tuple[str, ...]]:
+def found(frame: pl.DataFrame, logical_types: dict[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the kinds of hostile values in a canonical frame, in the order of `hostile.KINDS`, with their columns."""
     where: dict[str, list[str]] = {}
-    for name, kind in kinds.items():
-        for hostile in (*_of_name(name), *_of_column(frame[name], kind)):
+    for name, logical in logical_types.items():
+        for hostile in (*_of_name(name), *_of_column(frame[name], logical)):
             where.setdefault(hostile, []).append(name)
-    folded = Counter(map(str.lower, kinds))
-    if alike := [name for name in kinds if folded[name.lower()] > 1]:
+    folded = Counter(map(str.lower, logical_types))
+    if alike := [name for name in logical_types if folded[name.lower()] > 1]:
         where["name_case"] = alike
     if frame.height == 1:
         where["one_row"] = []
     return {hostile: tuple(where[hostile]) for hostile in KINDS if hostile in where}
 
 
-def extremes(frame: pl.DataFrame, kinds: dict[str, str]) -> set[str]:
+def extremes(frame: pl.DataFrame, logical_types: dict[str, str]) -> set[str]:
     """Return the kinds of EXTREMES of which a frame has extreme values."""
-    return {OF_TYPES[plain(kind)] for name, kind in kinds.items() if _extreme(frame[name], kind)}
+    return {OF_TYPES[plain(logical)] for name, logical in logical_types.items() if _extreme(frame[name], logical)}
 
 
 def days(series: pl.Series) -> tuple[dt.date | None, dt.date | None]:
@@ -130,24 +130,24 @@ def _day(numbers: pl.Series, dtype: pl.DataType, end: str) -> dt.date:
     return dt.date.fromordinal(min(max(number + dt.date(1970, 1, 1).toordinal(), first), last))
 
 
-def _of_column(series: pl.Series, kind: str) -> Iterator[str]:
-    if of_type := OF_TYPES.get(plain(kind)):
+def _of_column(series: pl.Series, logical: str) -> Iterator[str]:
+    if of_type := OF_TYPES.get(plain(logical)):
         yield of_type
     if series.null_count():
         yield "nulls"
-        if kind in ("text", "category", "uuid"):
+        if logical in ("text", "category", "uuid"):
             yield "null_text"
-        if hostile := _WITH_NULLS.get(plain(kind)):
+        if hostile := _WITH_NULLS.get(plain(logical)):
             yield hostile
         if len(series) > _MANY and series[:_MANY].null_count() == _MANY and series.null_count() < len(series):
             yield "first_10000_null"
-    if kind in ("text", "category", "json"):
+    if logical in ("text", "category", "json"):
         yield from _of_texts(series)
-    if kind in FLOATS:
-        yield from _of_floats(series, kind)
-    if kind in INTEGERS:
-        yield from _of_integers(series, kind)
-    if kind == "uuid" and series.str.contains("^0{8}-|^f{8}-").any():
+    if logical in FLOATS:
+        yield from _of_floats(series, logical)
+    if logical in INTEGERS:
+        yield from _of_integers(series, logical)
+    if logical == "uuid" and series.str.contains("^0{8}-|^f{8}-").any():
         yield "nil_uuid"
 
 
@@ -159,12 +159,12 @@ def _of_texts(series: pl.Series) -> Iterator[str]:
         yield "digits"
 
 
-def _of_floats(series: pl.Series, kind: str) -> Iterator[str]:
+def _of_floats(series: pl.Series, logical: str) -> Iterator[str]:
     column = series.drop_nulls().alias("float").to_frame()
-    tests = _FLOATS if kind == "float64" else _FLOATS_32
+    tests = _FLOATS if logical == "float64" else _FLOATS_32
     tested = column.select(test(pl.col("float")).any().alias(name) for name, test in tests.items())
     yield from (name for name in tested.columns if tested[name][0])
-    if kind == "float64":
+    if logical == "float64":
         finite = column.filter(pl.col("float").is_finite())["float"]
         if (finite.head(_MANY * 10).cast(pl.String).str.len_chars() > 17).any():
             yield "float_digits"
@@ -173,28 +173,28 @@ def _of_floats(series: pl.Series, kind: str) -> Iterator[str]:
             yield "late_fraction"
 
 
-def _of_integers(series: pl.Series, kind: str) -> Iterator[str]:
+def _of_integers(series: pl.Series, logical: str) -> Iterator[str]:
     low, high = series.min(), series.max()
     if low is None or high is None:
         return
     largest = max(abs(value) for value in (low, high) if isinstance(value, int))
-    if kind == "int32" and largest >= 2**31 - 1:
+    if logical == "int32" and largest >= 2**31 - 1:
         yield "int32_limits"
-    if kind == "int64" and largest > _EXACT:
+    if logical == "int64" and largest > _EXACT:
         yield "int64_limits"
         if series.null_count():
             yield "int64_beside_null"
 
 
-def _extreme(series: pl.Series, kind: str) -> bool:
-    if is_wide(kind):
+def _extreme(series: pl.Series, logical: str) -> bool:
+    if is_wide(logical):
         return True
-    if plain(kind) == "decimal":
-        precision, scale = digits(kind)
+    if plain(logical) == "decimal":
+        precision, scale = digits(logical)
         if precision <= _TENTH_DIGIT or series.null_count() == len(series):
             return False
         return bool((series.abs() >= 10 ** (_TENTH_DIGIT - scale)).any()) if scale < _TENTH_DIGIT else True
-    if kind == "uint64":
+    if logical == "uint64":
         return bool((series > _EXACT).any())
     first, last = days(series)
     return bool(first and last) and not (_USUAL_DAYS[0] <= first <= last < _USUAL_DAYS[1])  # type: ignore[operator]

@@ -109,7 +109,7 @@ def rows_of(number: int, rows: int, seed: int, first_id: int) -> pa.Table:
     }
     present = {*_COLUMN_SETS[number % len(_COLUMN_SETS)], "filename"}
     return pa.table(
-        {name: columns[name] if name in present else pa.nulls(rows, kind) for name, kind in TYPES.items()},
+        {name: columns[name] if name in present else pa.nulls(rows, arrow_type) for name, arrow_type in TYPES.items()},
         schema=pa.schema(list(TYPES.items())),
     )
 

@@ -16,7 +16,7 @@ Made = Callable[[np.ndarray, Words], dict[str, pa.Array]]  # columns beside `id`
 
 def specification(
     name: str,
-    kinds: dict[str, str],
+    logical_types: dict[str, str],
     made: Made,
     bytes_a_row: int,
     nullable: bool = False,
@@ -26,18 +26,18 @@ def specification(
 
     `labels` are the texts of categories by their column.
     """
-    all_kinds, of_categories = {"id": "int64", **kinds}, labels or {}
+    all_logical_types, of_categories = {"id": "int64", **logical_types}, labels or {}
     return Specification(
         name=name,
         version=1,
-        kinds=all_kinds,
+        logical_types=all_logical_types,
         row_key=("id",),
         bytes_a_row=bytes_a_row,
         build=lambda rows, seed: _batches(rows, seed, made),
         in_databases=True,
         columns=tuple(
-            Column(column, kind, nullable and column != "id", labels=tuple(of_categories.get(column, ())))
-            for column, kind in all_kinds.items()
+            Column(column, logical, nullable and column != "id", labels=tuple(of_categories.get(column, ())))
+            for column, logical in all_logical_types.items()
         ),
     )
 

@@ -25,10 +25,10 @@ def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
     }
 
 
-_KINDS = {
+_LOGICAL_TYPES = {
     "price": "decimal(12, 2)",
     "rate": "decimal(15, 6)",
     "placed": "timestamp_tz",
     "changed": "timestamp_tz",
 }
-SPECIFICATION = specification("decimals_and_moments", _KINDS, _made, bytes_a_row=140)
+SPECIFICATION = specification("decimals_and_moments", _LOGICAL_TYPES, _made, bytes_a_row=140)

@@ -1,4 +1,4 @@
-"""`half_nulls`: five columns of five kinds with half of their values missing, some 42 bytes a row as Arrow."""
+"""`half_nulls`: five columns of five logical types with half of their values missing, some 42 bytes a row as Arrow."""
 
 import numpy as np
 import pyarrow as pa
@@ -20,5 +20,5 @@ def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
     return {name: pc.if_else(pa.array(words() % 2 == 1), values, None) for name, values in whole.items()}
 
 
-_KINDS = {"count": "int64", "measure": "float64", "label": "text", "flag": "boolean", "moment": "timestamp"}
-SPECIFICATION = specification("half_nulls", _KINDS, _made, bytes_a_row=110, nullable=True)
+_LOGICAL_TYPES = {"count": "int64", "measure": "float64", "label": "text", "flag": "boolean", "moment": "timestamp"}
+SPECIFICATION = specification("half_nulls", _LOGICAL_TYPES, _made, bytes_a_row=110, nullable=True)

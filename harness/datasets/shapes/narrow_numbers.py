@@ -16,5 +16,5 @@ def _made(ids: np.ndarray, words: Words) -> dict[str, pa.Array]:
     }
 
 
-_KINDS = {"place": "int32", "count": "int32", "total": "int64", "share": "float64", "measure": "float64"}
-SPECIFICATION = specification("narrow_numbers", _KINDS, _made, bytes_a_row=80)
+_LOGICAL_TYPES = {"place": "int32", "count": "int32", "total": "int64", "share": "float64", "measure": "float64"}
+SPECIFICATION = specification("narrow_numbers", _LOGICAL_TYPES, _made, bytes_a_row=80)

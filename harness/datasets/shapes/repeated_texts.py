@@ -22,5 +22,5 @@ def _category(texts: list[str], words: np.ndarray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(codes, pa.array(texts))
 
 
-_KINDS = dict.fromkeys(_OF, "category") | {f"{name}_text": "text" for name in _OF}
-SPECIFICATION = specification("repeated_texts", _KINDS, _made, bytes_a_row=120, labels=_TEXTS)
+_LOGICAL_TYPES = dict.fromkeys(_OF, "category") | {f"{name}_text": "text" for name in _OF}
+SPECIFICATION = specification("repeated_texts", _LOGICAL_TYPES, _made, bytes_a_row=120, labels=_TEXTS)

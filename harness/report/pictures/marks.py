@@ -1,4 +1,4 @@
-"""What is the same in pictures of every kind: marks of a case and its range, and what they say."""
+"""What is the same in pictures of every form: marks of a case and its range, and what they say."""
 
 from collections.abc import Sequence
 from typing import Any

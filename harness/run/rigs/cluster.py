@@ -159,7 +159,7 @@ class ClusterRig(DatabaseRig):
         if case.transport.operation is Operation.LOAD:
             found, converted = tables.sums_of(system, job.table), None
         else:
-            found, converted = unloaded.summed(job.destination, tables.kinds)
+            found, converted = unloaded.summed(job.destination, tables.logical_types)
         moments = self._moments(tables)
         nearest = min(moments, key=lambda moment: abs(moment.rows - found.rows))
         wrong = sums.differences(nearest, found)

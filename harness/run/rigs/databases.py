@@ -102,7 +102,7 @@ class DatabaseRig(NothingLeft):
 
     def described(self) -> dict[str, Described]:
         of_lab = {name: one for (name, _), one in self.tables.items() if one.spec.columns and not one.spec.private}
-        return {name: found_in(one.dataset.path, one.kinds) for name, one in of_lab.items()}
+        return {name: found_in(one.dataset.path, one.logical_types) for name, one in of_lab.items()}
 
     def unavailable(self, case: Case) -> str | None:
         no_s3 = self.objects if isinstance(self.objects, str) else None
@@ -111,7 +111,7 @@ class DatabaseRig(NothingLeft):
 
     def prepare(self, case: Case) -> DatabaseJob:
         entry, tables = case.transport, self._of(case)
-        job = DatabaseJob(transport=entry.id, dataset=tables.dataset.path, kinds=tables.kinds)
+        job = DatabaseJob(transport=entry.id, dataset=tables.dataset.path, logical_types=tables.logical_types)
         if entry.operation is Operation.COPY:
             return job
         self._greet(entry)
@@ -142,7 +142,7 @@ class DatabaseRig(NothingLeft):
             return job
         if entry.operation is Operation.READ:
             table, warmup_table = tables.for_read(system)
-            return replace(job, kinds=tables.read_kinds(system), table=table, warmup_table=warmup_table)
+            return replace(job, logical_types=tables.read_logical_types(system), table=table, warmup_table=warmup_table)
         if entry.frame in SOURCES:
             source, warmup_source = tables.for_copying(system, in_key_order=SOURCES[entry.frame])
             job = replace(job, source=source, warmup_source=warmup_source)

@@ -1,4 +1,4 @@
-"""The rig of ELT suites: trees of CSV files on local disk and on an S3 server, over links of several kinds."""
+"""The rig of ELT suites: trees of CSV files on local disk and on an S3 server, over several links."""
 
 from __future__ import annotations
 

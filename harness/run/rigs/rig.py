@@ -168,5 +168,7 @@ def dataset_facts(dataset: Dataset, spec: Specification | None = None) -> dict[s
     facts = asdict(dataset)
     del facts["path"]
     if spec and spec.columns:
-        facts["columns"] = {column.name: column.kind + ("?" if column.nullable else "") for column in spec.columns}
+        facts["columns"] = {
+            column.name: column.logical_type + ("?" if column.nullable else "") for column in spec.columns
+        }
     return facts

@@ -102,7 +102,7 @@ class StoreRig(NothingToRevive):
             dataset=self.datasets[rows].path,
             warmup_dataset=self.datasets[WARMUP_ROWS].path,
             rows=rows,
-            kinds=self.spec.kinds,
+            logical_types=self.spec.logical_types,
         )
 
     def _fresh(self, name: str) -> Path:
@@ -130,14 +130,14 @@ class StoreRig(NothingToRevive):
         return making.rename(folder)
 
     def _differences_in_store(self, entry: Transport, rows: int, folder: Path) -> list[str]:
-        table = stores.fetch(entry.client, folder, list(self.spec.kinds))
-        frame, _ = canonicalise(table, self.spec.kinds)
+        table = stores.fetch(entry.client, folder, list(self.spec.logical_types))
+        frame, _ = canonicalise(table, self.spec.logical_types)
         return differences(self._expected(rows, filtered=False), frame, self.spec.row_key)
 
     def _expected(self, rows: int, filtered: bool) -> Any:
         if (rows, filtered) not in self.expected:
             if filtered:
-                frame = load_frame(self.datasets[rows].path, "polars", self.spec.kinds).filter(*_QUERY)
+                frame = load_frame(self.datasets[rows].path, "polars", self.spec.logical_types).filter(*_QUERY)
                 self.expected[rows, True] = frame.sort(self.spec.row_key)
             else:
                 self.expected[rows, False] = OrderedColumns(self.datasets[rows], self.spec)

@@ -140,7 +140,9 @@ def discard(client: Client, table: str) -> None:
     client.command(f"DROP TABLE IF EXISTS {_full(table)} SYNC")
 
 
-def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()) -> None:
+def load(
+    client: Client, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
+) -> None:
     """Fill a table from a dataset's Parquet file and leave each partition, if it has any, merged into one part.
 
     Raises ValueError for an `order`: the tables of this database have their own.
@@ -148,7 +150,7 @@ def load(client: Client, table: str, parquet: str | Path, kinds: dict[str, str],
     if order:
         raise ValueError(f"expected no order for a ClickHouse table, found {order}")
     # clickhouse-connect leaves what is quoted already as it is; by itself it takes the name "a" for quoted, too.
-    columns = list(map(identifier, kinds))
+    columns = list(map(identifier, logical_types))
     with open(parquet, "rb") as file:
         for piece in _pieces(file):
             client.raw_insert(_full(table), columns, insert_block=piece, fmt="Parquet")

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 _LABELS = ", ".join(f"{literal(label)} = {number}" for number, label in enumerate(LABELS, 1))
 # An Array and a Tuple cannot be null here; what is in an Array can. Texts of fixed length are not nullable, as such
 # columns usually are; in a nullable one the server itself may store a null instead of what is too long.
-_KINDS = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
+_USUAL = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
 TYPES: dict[str, str] = {
-    kind: f"Nullable({column_type(kind)})" for kind in (*_KINDS, "decimal", "uint32", "uint64")
+    logical: f"Nullable({column_type(logical)})" for logical in (*_USUAL, "decimal", "uint32", "uint64")
 } | {
     "array": str(column_type("array")),
     "nested": "Tuple(a Int32, b String)",

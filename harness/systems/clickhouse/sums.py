@@ -27,25 +27,25 @@ _BYTES = {
 }
 
 
-def sums(client: Client, table: str, kinds: Mapping[str, str]) -> Sums:
-    """Have the server sum a table of the lab. Raises LabError for a kind of columns that it cannot sum."""
-    require(kinds)
-    names = {name: identifier(name) for name in kinds}
-    octets = {name: _BYTES[kind].format(f"assumeNotNull({names[name]})") for name, kind in kinds.items()}
+def sums(client: Client, table: str, logical_types: Mapping[str, str]) -> Sums:
+    """Have the server sum a table of the lab. Raises LabError for a logical type of columns that it cannot sum."""
+    require(logical_types)
+    names = {name: identifier(name) for name in logical_types}
+    octets = {name: _BYTES[logical].format(f"assumeNotNull({names[name]})") for name, logical in logical_types.items()}
     asked = ["count()", *(f"countIf(isNull({name}))" for name in names.values())]
-    asked += [f"sumIf(toUInt64(CRC32({octets[name]})), isNotNull({names[name]}))" for name in kinds]
-    row = ", ".join(_in_row(names[name], octets[name], kind) for name, kind in kinds.items())
+    asked += [f"sumIf(toUInt64(CRC32({octets[name]})), isNotNull({names[name]}))" for name in logical_types]
+    row = ", ".join(_in_row(names[name], octets[name], logical) for name, logical in logical_types.items())
     asked.append(f"sum(reinterpretAsUInt64(reverse(substring(MD5(concat({row}, '')), 1, 8))))")
     statement = f"SELECT {', '.join(asked)} FROM {NAMESPACE}.{identifier(table)}"
     rows, *counted, whole = map(int, client.query(statement).result_rows[0])
     return Sums(
         rows,
-        dict(zip(kinds, counted[: len(kinds)], strict=True)),
-        dict(zip(kinds, counted[len(kinds) :], strict=True)),
+        dict(zip(logical_types, counted[: len(logical_types)], strict=True)),
+        dict(zip(logical_types, counted[len(logical_types) :], strict=True)),
         whole,
     )
 
 
-def _in_row(name: str, octets: str, kind: str) -> str:
-    length = f"reinterpretAsFixedString(byteSwap(toUInt32(length({octets})))), " if kind == "text" else ""
+def _in_row(name: str, octets: str, logical: str) -> str:
+    length = f"reinterpretAsFixedString(byteSwap(toUInt32(length({octets})))), " if logical == "text" else ""
     return f"if(isNull({name}), '\\0', concat('\\x01', {length}{octets}))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from harness.check.kinds import digits, fields, items, mapped, plain
+from harness.check.logical_types import digits, fields, items, mapped, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
@@ -55,47 +55,47 @@ def definition(spec: Specification, profile: str) -> str | None:
     if profile not in engines or not spec.in_databases:
         return None
     described = {column.name: _described(column) for column in spec.columns} | enums
-    types = described or {name: _type(spec, name) for name in spec.kinds}
+    types = described or {name: _type(spec, name) for name in spec.logical_types}
     columns = ", ".join(f"{identifier(name)} {of}" for name, of in types.items())
     return f"CREATE TABLE {{table}} ({columns}) ENGINE = {engines[profile]}"
 
 
-def column_type(kind: str, date: str = "Date") -> str | None:
-    """Return the type of a column of this kind, with the type of days in it; None where there is none."""
-    if plain(kind) == "decimal":
-        return f"Decimal({', '.join(map(str, digits(kind)))})"
-    if plain(kind) == "array":
-        of_items = _inside(items(kind), date)
+def column_type(logical: str, date: str = "Date") -> str | None:
+    """Return the SQL type of a column of this logical type, with the type of days in it; None where there is none."""
+    if plain(logical) == "decimal":
+        return f"Decimal({', '.join(map(str, digits(logical)))})"
+    if plain(logical) == "array":
+        of_items = _inside(items(logical), date)
         return of_items and f"Array({of_items})"
-    if plain(kind) == "nested":
-        parts = {name: _inside(of, date) for name, of in fields(kind).items()}
+    if plain(logical) == "nested":
+        parts = {name: _inside(of, date) for name, of in fields(logical).items()}
         named = ", ".join(f"{identifier(name)} {of}" for name, of in parts.items())
         return f"Tuple({named})" if all(parts.values()) else None
-    if plain(kind) == "map":
-        keys, values = column_type(mapped(kind)[0], date), _inside(mapped(kind)[1], date)
+    if plain(logical) == "map":
+        keys, values = column_type(mapped(logical)[0], date), _inside(mapped(logical)[1], date)
         return f"Map({keys}, {values})" if keys and values else None
-    return date if kind == "date" else TYPES.get(kind)
+    return date if logical == "date" else TYPES.get(logical)
 
 
-def _inside(kind: str, date: str) -> str | None:
+def _inside(logical: str, date: str) -> str | None:
     """Return the type of what is in an Array, a Tuple or a Map: nullable, but for these themselves."""
-    of_kind = column_type(kind, date)
-    return of_kind if of_kind is None or plain(kind) in _NOT_NULL else f"Nullable({of_kind})"
+    sql_type = column_type(logical, date)
+    return sql_type if sql_type is None or plain(logical) in _NOT_NULL else f"Nullable({sql_type})"
 
 
 def _type(spec: Specification, name: str) -> str:
-    of_kind = TYPES[spec.kinds[name]]
-    if spec.kinds[name] != "text":
-        return of_kind
-    return (f"LowCardinality({of_kind})" if name in spec.few_texts else of_kind) + " DEFAULT ''"
+    sql_type = TYPES[spec.logical_types[name]]
+    if spec.logical_types[name] != "text":
+        return sql_type
+    return (f"LowCardinality({sql_type})" if name in spec.few_texts else sql_type) + " DEFAULT ''"
 
 
 def _described(column: Column) -> str:
-    of_kind = column_type(column.kind)
-    if of_kind is None:
-        instead = _INSTEAD.get(column.kind, "; leave it out or cast it")
-        raise LabError(f'column "{column.name}": ClickHouse has no type for {column.kind}{instead}')
-    if plain(column.kind) in _NOT_NULL:
+    sql_type = column_type(column.logical_type)
+    if sql_type is None:
+        instead = _INSTEAD.get(column.logical_type, "; leave it out or cast it")
+        raise LabError(f'column "{column.name}": ClickHouse has no type for {column.logical_type}{instead}')
+    if plain(column.logical_type) in _NOT_NULL:
         _require_no_null(column)
     if column.low and column.high:
         if not _FAR[0] <= column.low <= column.high <= _FAR[1]:
@@ -105,11 +105,11 @@ def _described(column: Column) -> str:
                 "found others; leave them or the column out"
             )
         if not _DATE[0] <= column.low <= column.high <= _DATE[1]:
-            of_kind = column_type(column.kind, "Date32") or of_kind
-    if plain(column.kind) in _NOT_NULL:
-        return of_kind
-    made = f"Nullable({of_kind})" if column.nullable else of_kind
-    return f"LowCardinality({made})" if column.kind == "category" else made
+            sql_type = column_type(column.logical_type, "Date32") or sql_type
+    if plain(column.logical_type) in _NOT_NULL:
+        return sql_type
+    made = f"Nullable({sql_type})" if column.nullable else sql_type
+    return f"LowCardinality({made})" if column.logical_type == "category" else made
 
 
 def _enum(column: Column) -> str:
@@ -125,8 +125,8 @@ def _require_no_null(column: Column) -> None:
     for what in ("null", "missing"):
         if what in column.rows:
             raise LabError(
-                f"{column.place(what)}: {_NOT_NULL[plain(column.kind)]} of ClickHouse cannot be null, nor a list, a "
-                "struct or a map in it; make it an empty one, or a struct of nulls"
+                f"{column.place(what)}: {_NOT_NULL[plain(column.logical_type)]} of ClickHouse cannot be null, nor a "
+                "list, a struct or a map in it; make it an empty one, or a struct of nulls"
             )
 
 

@@ -1,6 +1,6 @@
 """Rows in the forms in which ADBC carries them into Postgres and back.
 
-A type that it has no form for goes as the next one. Two kinds of columns it would change without a word, or not take:
+A type that it has no form for goes as the next one. Columns of two types it would change without a word, or not take:
 
 - Of an interval it makes months, days and nanoseconds, which end at 292 years and are no duration. It comes as its
   microseconds instead, by `extract`, which is exact since Postgres 14. A day of it counts 24 hours, as clients write a
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical import NotConvertible, load_frame
-from harness.check.kinds import depth, digits, is_wide, items, plain, polars_dtype, stored
+from harness.check.logical_types import depth, digits, is_wide, items, plain, polars_dtype, stored
 from harness.systems.postgres.tables import STORED, column_type
 from harness.transports.postgres.sql import identifier, identifiers, literal
 
@@ -49,14 +49,14 @@ _ITEMS: dict[str, Callable[[Any], Any]] = {
 _AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # items of lists that ADBC does not ingest
 
 
-def in_order(parquet: str | Path, kinds: dict[str, str], order: Sequence[str]) -> pa.Table:
+def in_order(parquet: str | Path, logical_types: dict[str, str], order: Sequence[str]) -> pa.Table:
     """Return the rows of a file sorted, as ADBC ingests them."""
-    frame = load_frame(parquet, "polars", kinds)
-    made = frame.with_columns([_ingestible(frame[name], kind) for name, kind in kinds.items()])
-    return _with_wide(made.sort(order).to_arrow(), kinds)
+    frame = load_frame(parquet, "polars", logical_types)
+    made = frame.with_columns([_ingestible(frame[name], logical) for name, logical in logical_types.items()])
+    return _with_wide(made.sort(order).to_arrow(), logical_types)
 
 
-def streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader:
+def streamed(parquet: str | Path, logical_types: dict[str, str]) -> pa.RecordBatchReader:
     """Return the rows of a file as ADBC ingests them, a piece at a time: it may be larger than memory."""
     import polars as pl
     import pyarrow as pa
@@ -64,8 +64,8 @@ def streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader
 
     def made(batch: pa.RecordBatch) -> pa.Table:
         frame = pl.DataFrame(pl.from_arrow(batch))
-        made = frame.select([_ingestible(frame[name], kind) for name, kind in kinds.items()])
-        return _with_wide(made.to_arrow(), kinds)
+        made = frame.select([_ingestible(frame[name], logical) for name, logical in logical_types.items()])
+        return _with_wide(made.to_arrow(), logical_types)
 
     file = ParquetFile(parquet)
     first = made(pa.RecordBatch.from_pylist([], file.schema_arrow))
@@ -73,33 +73,33 @@ def streamed(parquet: str | Path, kinds: dict[str, str]) -> pa.RecordBatchReader
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
 
 
-def _ingestible(series: pl.Series, kind: str) -> pl.Series:
+def _ingestible(series: pl.Series, logical: str) -> pl.Series:
     """Return a column as ADBC ingests it: a UUID as 16 bytes, and what it has no type of Postgres for as the next."""
     import polars as pl
 
-    if kind == "uuid":  # text is refused (SQLSTATE 22P03)
+    if logical == "uuid":  # text is refused (SQLSTATE 22P03)
         return series.str.replace_all("-", "", literal=True).str.decode("hex")
-    if kind == "array(uuid)":
+    if logical == "array(uuid)":
         return series.list.eval(pl.element().str.replace_all("-", "", literal=True).str.decode("hex"))
-    if _goes_as_text(kind):
+    if _goes_as_text(logical):
         texts = [None if lists is None else _array(lists) for lists in series.to_list()]
         return pl.Series(series.name, texts, pl.String)
-    in_table = stored(kind, STORED)
-    return series if in_table == kind else series.cast(polars_dtype(in_table))
+    in_table = stored(logical, STORED)
+    return series if in_table == logical else series.cast(polars_dtype(in_table))
 
 
-def _with_wide(rows: pa.Table, kinds: dict[str, str]) -> pa.Table:
+def _with_wide(rows: pa.Table, logical_types: dict[str, str]) -> pa.Table:
     """Return rows in which decimals that polars has as texts are decimals of Arrow."""
     import pyarrow as pa
 
-    for place, (name, kind) in enumerate(kinds.items()):
-        if is_wide(kind):
-            rows = rows.set_column(place, name, rows.column(place).cast(pa.decimal256(*digits(kind))))
+    for place, (name, logical) in enumerate(logical_types.items()):
+        if is_wide(logical):
+            rows = rows.set_column(place, name, rows.column(place).cast(pa.decimal256(*digits(logical))))
     return rows
 
 
-def _goes_as_text(kind: str) -> bool:
-    return depth(kind) > 1 or (depth(kind) == 1 and plain(items(stored(kind, STORED))) in _AS_TEXTS)
+def _goes_as_text(logical: str) -> bool:
+    return depth(logical) > 1 or (depth(logical) == 1 and plain(items(stored(logical, STORED))) in _AS_TEXTS)
 
 
 def _array(value: Any) -> str:
@@ -113,23 +113,26 @@ def _array(value: Any) -> str:
     return f'"{text}"'
 
 
-def by_texts(table: str, kinds: dict[str, str]) -> tuple[str, list[str], list[str]]:
+def by_texts(table: str, logical_types: dict[str, str]) -> tuple[str, list[str], list[str]]:
     """Return a table beside another one for what ADBC ingests of it as texts, and the statements before and after.
 
     Empty and none where it ingests all as it is. The table is temporary, in the schema `pg_temp`.
     """
-    texts = [name for name, kind in kinds.items() if _goes_as_text(kind)]
+    texts = [name for name, logical in logical_types.items() if _goes_as_text(logical)]
     if not texts:
         return "", [], []
     beside = f"{table}_texts"[-60:]
     full, into = f"pg_temp.{identifier(beside)}", identifier(table)
-    cast = (f"{identifier(name)}::{column_type(kinds[name])}" if name in texts else identifier(name) for name in kinds)
+    cast = (
+        f"{identifier(name)}::{column_type(logical_types[name])}" if name in texts else identifier(name)
+        for name in logical_types
+    )
     before = [
         f"DROP TABLE IF EXISTS {full}",
         f"CREATE TEMPORARY TABLE {identifier(beside)} (LIKE {into})",
         f"ALTER TABLE {full} {', '.join(f'ALTER {identifier(name)} TYPE text' for name in texts)}",
     ]
-    insertion = f"INSERT INTO {into} ({identifiers(kinds)}) SELECT {', '.join(cast)} FROM {full}"
+    insertion = f"INSERT INTO {into} ({identifiers(logical_types)}) SELECT {', '.join(cast)} FROM {full}"
     return beside, before, [insertion, f"DROP TABLE {full}"]
 
 
@@ -179,11 +182,13 @@ def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Ar
             return None
         return [made(one) for one in value] if isinstance(value, list) else item(value)
 
-    kind = _arrow_type(of)
+    arrow_type = _arrow_type(of)
     for _ in range(dimensions):
-        kind = pa.large_list(kind)
+        arrow_type = pa.large_list(arrow_type)
     try:
-        return pa.array([None if text is None else made(decoder.decode(text)) for text in texts.to_pylist()], kind)
+        return pa.array(
+            [None if text is None else made(decoder.decode(text)) for text in texts.to_pylist()], arrow_type
+        )
     except (TypeError, ValueError):
         raise NotConvertible(f"{name}: {of} does not convert to lists of {dimensions} levels") from None
 

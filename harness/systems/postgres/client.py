@@ -123,12 +123,12 @@ def discard(connection: Connection, table: str) -> None:
 
 
 def load(
-    connection: Connection, table: str, parquet: str | Path, kinds: dict[str, str], order: Sequence[str] = ()
+    connection: Connection, table: str, parquet: str | Path, logical_types: dict[str, str], order: Sequence[str] = ()
 ) -> None:
     """Fill a table from a dataset's Parquet file, sorted if told to, and leave it vacuumed and analysed."""
     with connection.cursor() as cursor:
-        rows = carried.in_order(parquet, kinds, order) if order else carried.streamed(parquet, kinds)
-        beside, before, after = carried.by_texts(table, kinds)
+        rows = carried.in_order(parquet, logical_types, order) if order else carried.streamed(parquet, logical_types)
+        beside, before, after = carried.by_texts(table, logical_types)
         _execute(connection, *before)
         cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else NAMESPACE)
     _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
 _ENUM = "hostile_labels"
-# Of the usual kinds those that it has a type for; unsigned ones go into the next larger, see OWN.
-_KINDS = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
-TYPES: dict[str, str] = {kind: str(column_type(kind)) for kind in (*_KINDS, "decimal", "array")} | {
+# Of the usual logical types those that it has a type for; unsigned ones go into the next larger, see OWN.
+_USUAL = ("text", "uuid", "date", "int32", "int64", "float32", "float64", "boolean", "timestamp", "timestamp_tz")
+TYPES: dict[str, str] = {logical: str(column_type(logical)) for logical in (*_USUAL, "decimal", "array")} | {
     "padded_text": "char(4)",
     "short_text": "varchar(4)",
     "label": _ENUM,

@@ -86,7 +86,7 @@ def address(uri: str, parameters: Mapping[str, Value]) -> str:
 
 def statements(spec: Specification, table: str, parameters: Mapping[str, Value]) -> list[str]:
     """Return what is said to the server once an empty table is made."""
-    number, columns = int(parameters.get("indexes", 0)), list(spec.kinds)[1:]
+    number, columns = int(parameters.get("indexes", 0)), list(spec.logical_types)[1:]
     if number > len(columns):
         raise LabError(f"expected at most {len(columns)} indexes of {spec.name}, found {number}")
     made = [f"CREATE INDEX ON {identifier(table)} ({identifier(name)})" for name in columns[:number]]

@@ -28,28 +28,28 @@ _BYTES = {
 _FIRST_WITH_CRC32 = 180000  # https://www.postgresql.org/docs/18/functions-binarystring.html
 
 
-def sums(connection: Connection, table: str, kinds: Mapping[str, str]) -> Sums:
+def sums(connection: Connection, table: str, logical_types: Mapping[str, str]) -> Sums:
     """Have the server sum a table of the lab; without CRC32 (before version 18) whole rows alone. Raises LabError."""
-    require(kinds)
+    require(logical_types)
     version = int(query(connection, "SELECT current_setting('server_version_num')")[0][0])
     with_columns = version >= _FIRST_WITH_CRC32
-    names = {name: identifier(name) for name in kinds}
-    octets = {name: _BYTES[kind].format(names[name]) for name, kind in kinds.items()}
+    names = {name: identifier(name) for name in logical_types}
+    octets = {name: _BYTES[logical].format(names[name]) for name, logical in logical_types.items()}
     asked = ["count(*)", *(f"count(*) - count({name})" for name in names.values())]
     if with_columns:
         asked += [f"coalesce(sum(crc32({of})), 0)::text" for of in octets.values()]
-    row = " || ".join(_in_row(names[name], octets[name], kind) for name, kind in kinds.items())
+    row = " || ".join(_in_row(names[name], octets[name], logical) for name, logical in logical_types.items())
     asked.append(f"coalesce(sum(('x' || left(md5({row}), 16))::bit(64)::bigint), 0)::text")
     rows, *counted, whole = query(connection, f"SELECT {', '.join(asked)} FROM {identifier(table)}")[0]
-    nulls, columns = counted[: len(kinds)], counted[len(kinds) :]
+    nulls, columns = counted[: len(logical_types)], counted[len(logical_types) :]
     return Sums(
         rows,
-        dict(zip(kinds, nulls, strict=True)),
-        dict(zip(kinds, map(int, columns), strict=True)) if with_columns else {},
+        dict(zip(logical_types, nulls, strict=True)),
+        dict(zip(logical_types, map(int, columns), strict=True)) if with_columns else {},
         int(whole) % 2**64,
     )
 
 
-def _in_row(name: str, octets: str, kind: str) -> str:
-    length = f" || int4send(octet_length({octets}))" if kind == "text" else ""
+def _in_row(name: str, octets: str, logical: str) -> str:
+    length = f" || int4send(octet_length({octets}))" if logical == "text" else ""
     return rf"CASE WHEN {name} IS NULL THEN '\x00'::bytea ELSE '\x01'::bytea{length} || {octets} END"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.check.kinds import NANOSECONDS, depth, digits, items, plain
+from harness.check.logical_types import NANOSECONDS, depth, digits, items, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.postgres.sql import identifier, identifiers
@@ -29,7 +29,7 @@ TYPES = {
     "category": "text",
     "binary": "bytea",
 }
-# What a read gives where no type of Postgres is of the kind that was written.
+# What a read gives where no type of Postgres is of the logical type that was written.
 STORED = {"int8": "int16", "uint8": "int16", "uint16": "int32", "uint32": "int64", "uint64": "decimal(20, 0)"}
 STORED |= {"category": "text"}
 # Profile -> how the table is made, and whether with its key.
@@ -63,41 +63,41 @@ def definition(spec: Specification, profile: str) -> str | None:
             f"expected at most {_MOST_COLUMNS} columns, which is what Postgres has, found {len(spec.columns)}"
         )
     columns = [_described(column) for column in spec.columns] or [
-        f"{identifier(name)} {TYPES[kind]} NOT NULL" + (" DEFAULT ''" if kind == "text" else "")
-        for name, kind in spec.kinds.items()
+        f"{identifier(name)} {TYPES[logical]} NOT NULL" + (" DEFAULT ''" if logical == "text" else "")
+        for name, logical in spec.logical_types.items()
     ]
     if keyed and spec.order:
         columns.append(f"PRIMARY KEY ({identifiers(spec.order)})")
     return f"{create} {{table}} ({', '.join(columns)})"
 
 
-def column_type(kind: str) -> str | None:
-    """Return the type of a column of this kind; None where there is none."""
-    if plain(kind) == "decimal":
-        return f"numeric({', '.join(map(str, digits(kind)))})"
-    if plain(kind) == "array":
-        of_items = column_type(items(kind))
+def column_type(logical: str) -> str | None:
+    """Return the SQL type of a column of this logical type; None where there is none."""
+    if plain(logical) == "decimal":
+        return f"numeric({', '.join(map(str, digits(logical)))})"
+    if plain(logical) == "array":
+        of_items = column_type(items(logical))
         return of_items and f"{of_items}[]"
-    return TYPES.get(kind)
+    return TYPES.get(logical)
 
 
 def _described(column: Column) -> str:
-    of_kind = column_type(column.kind)
-    if of_kind is None:
-        instead = _INSTEAD.get(plain(column.kind), "; leave it out or cast it")
-        raise LabError(f"{column.place('finer')}: Postgres has no type for {column.kind}{instead}")
-    if depth(column.kind) > 1:
+    sql_type = column_type(column.logical_type)
+    if sql_type is None:
+        instead = _INSTEAD.get(plain(column.logical_type), "; leave it out or cast it")
+        raise LabError(f"{column.place('finer')}: Postgres has no type for {column.logical_type}{instead}")
+    if depth(column.logical_type) > 1:
         _require_rectangle(column)
     if len(column.name.encode()) > _LONGEST_NAME:
         raise LabError(f'column "{column.name}": Postgres cuts names of more than {_LONGEST_NAME} bytes; rename it')
     if "nul_character" in column.odd or "nul" in column.rows:
         raise LabError(f"{column.place('nul')}: text of Postgres has no U+0000; replace it or leave the column out")
-    return f"{identifier(column.name)} {of_kind}" + ("" if column.nullable else " NOT NULL")
+    return f"{identifier(column.name)} {sql_type}" + ("" if column.nullable else " NOT NULL")
 
 
 def _require_rectangle(column: Column) -> None:
     """Raise LabError for lists of lists that are no array: https://www.postgresql.org/docs/current/arrays.html"""
-    if depth(column.kind) > _DEEPEST:
+    if depth(column.logical_type) > _DEEPEST:
         raise LabError(f"{column.place('')}: an array of Postgres has at most {_DEEPEST} dimensions; make it text")
     for what, found in {"missing": "a list that is null", "ragged": "lists of other lengths, or empty ones"}.items():
         if what in column.rows:

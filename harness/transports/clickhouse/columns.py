@@ -19,9 +19,9 @@ NUMPY_TYPES = {
 }
 
 
-def inner(kind):
+def inner(sql_type):
     """Return a type without LowCardinality and Nullable around it."""
-    return kind.removeprefix("LowCardinality(").removeprefix("Nullable(").rstrip(")")
+    return sql_type.removeprefix("LowCardinality(").removeprefix("Nullable(").rstrip(")")
 
 
 def arrow_of_pandas(frame):
@@ -50,15 +50,15 @@ def without_nan(values):
     return values.astype(object).where(values.notna(), None)
 
 
-def typed(values, kind):
+def typed(values, sql_type):
     """Return a column for pandas: Arrow where a number may be null (None and NaN differ there), all else as it is."""
     import pandas as pd
     import pyarrow as pa
 
-    kind = kind.removeprefix("LowCardinality(")
-    if not kind.startswith(("Nullable(Int", "Nullable(UInt", "Nullable(Float")):
+    sql_type = sql_type.removeprefix("LowCardinality(")
+    if not sql_type.startswith(("Nullable(Int", "Nullable(UInt", "Nullable(Float")):
         return values
-    return pd.arrays.ArrowExtensionArray(pa.array(values, pa.type_for_alias(kind[9:].rstrip(")").lower())))
+    return pd.arrays.ArrowExtensionArray(pa.array(values, pa.type_for_alias(sql_type[9:].rstrip(")").lower())))
 
 
 def polars_tsv(frame):
@@ -102,16 +102,16 @@ def pandas_tsv(frame):
     return frame.assign(**texts).to_csv(None, index=False, header=False, **layout)
 
 
-def arrow_numbers(name, column, kind):
+def arrow_numbers(name, column, sql_type):
     """Return a column in the Arrow type of a number; what does not fit raises ValueError."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_temporal(column.type):  # Arrow would cast it to what it counts
-        raise ValueError(f"column {name}: {column.type} is no {kind}")
-    numbers = column.cast(ARROW_TYPES[kind])
-    if kind == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
-        raise ValueError(f"column {name} has floats that are larger than a {kind} holds")
+        raise ValueError(f"column {name}: {column.type} is no {sql_type}")
+    numbers = column.cast(ARROW_TYPES[sql_type])
+    if sql_type == "Float32" and pa.types.is_floating(column.type) and not pc.is_inf(numbers).equals(pc.is_inf(column)):
+        raise ValueError(f"column {name} has floats that are larger than a {sql_type} holds")
     return numbers
 
 

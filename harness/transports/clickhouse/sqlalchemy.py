@@ -339,4 +339,4 @@ def read_pandas_rows_lossless(connection, table):
     result = connection.execute(text(for_text(f"SELECT * FROM {identifier(table)}")))
     described, rows = result.cursor.description, result.all()
     columns = zip(described, zip(*rows, strict=True) if rows else [()] * len(described), strict=True)
-    return pd.DataFrame({name: typed(values, kind) for (name, kind, *_), values in columns})
+    return pd.DataFrame({name: typed(values, sql_type) for (name, sql_type, *_), values in columns})

@@ -258,8 +258,8 @@ def _dividing(columns):
     """Return the name of a column whose range Dask can divide without losing a row. Raises Unsupported."""
     import sqlalchemy as sa
 
-    kinds = (sa.Integer, sa.DateTime)
-    suit = [column for column in columns if isinstance(column.type, kinds) and not column.nullable]
+    divisible = (sa.Integer, sa.DateTime)
+    suit = [column for column in columns if isinstance(column.type, divisible) and not column.nullable]
     if not suit:
         raise Unsupported(
             "expected a column of whole numbers or timestamps without nulls to divide the table by, found none"

@@ -39,7 +39,7 @@ def _request(query):
     """Return the messages Parse, Bind (all columns in binary), Execute and Sync for a query."""
     bodies = {b"P": b"\0" + query.encode() + b"\0\0\0", b"B": b"\0\0" + struct.pack("!4h", 0, 0, 1, 1)}
     bodies |= {b"E": bytes(5), b"S": b""}
-    return b"".join(kind + struct.pack("!i", 4 + len(body)) + body for kind, body in bodies.items())
+    return b"".join(tag + struct.pack("!i", 4 + len(body)) + body for tag, body in bodies.items())
 
 
 def _throw_away(connection, query):

@@ -1,6 +1,6 @@
 """The AWS Common Runtime (CRT) as "aws s3 sync" uses it when told to: https://github.com/awslabs/aws-crt-python
 
-boto3 uses the CRT by itself on some kinds of instances only, does not tell it the endpoint of another server, and goes
+boto3 uses the CRT by itself on some instances only, does not tell it the endpoint of another server, and goes
 on without it, and without a word, where another process holds its lock. Here s3transfer's manager for it is used
 directly, so that nothing else can run in its place.
 """

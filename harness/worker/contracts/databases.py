@@ -39,7 +39,7 @@ class DatabaseAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseJob(Job[DatabaseAnswer]):
-    """A dataset as Parquet, the kinds of its columns, and the tables to write, read or (`source`) copy from.
+    """A dataset as Parquet, the logical types of its columns, and the tables to write, read or (`source`) copy from.
 
     Without addresses nothing is connected to; without `warmup_table` there is no warm-up. What loads is given the
     dataset itself and for its warm-up `warmup_dataset`; what unloads leaves its files in two folders. `limit` is
@@ -52,7 +52,7 @@ class DatabaseJob(Job[DatabaseAnswer]):
     contract = "databases"
 
     dataset: str
-    kinds: dict[str, str]
+    logical_types: dict[str, str]
     addresses: Addresses | None = None
     table: str = ""
     warmup_table: str = ""
@@ -99,7 +99,7 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
     """
     _settle_in(job)
     if entry.operation is Operation.COPY:
-        frame = load_frame(job.dataset, "polars", job.kinds)
+        frame = load_frame(job.dataset, "polars", job.logical_types)
         return Calls((), (_as_bytes(frame.head(WARMUP_ROWS)),), (_as_bytes(frame),))
     assert job.addresses
     connect: tuple[Any, ...] = (job.addresses.uri,)
@@ -120,7 +120,7 @@ def calls(entry: Transport, job: DatabaseJob) -> Calls:
         return Calls(connect, (job.warmup_table, job.warmup_destination), (job.table, job.destination))
     if entry.frame in SOURCES:
         return Calls(connect, (job.warmup_source, job.warmup_table), (job.source, job.table))
-    frame = load_frame(job.dataset, entry.frame, job.kinds)
+    frame = load_frame(job.dataset, entry.frame, job.logical_types)
     warmup = (frame.head(WARMUP_ROWS), job.warmup_table) if job.warmup_table else None
     return Calls(connect, warmup, (frame, job.table))
 
@@ -155,13 +155,13 @@ def hand_over(entry: Transport, returned: Any, job: DatabaseJob, measured: Measu
     if entry.operation is Operation.CALL or not entry.frame:
         return DatabaseAnswer(measured=measured, converted=None, returned=returned)
     if entry.operation is Operation.COPY:
-        copied, data = bytes(returned), _as_bytes(load_frame(job.dataset, "polars", job.kinds))
+        copied, data = bytes(returned), _as_bytes(load_frame(job.dataset, "polars", job.logical_types))
         copied_bytes: dict[str, int | float] = {"copied_bytes": len(data)}
         return DatabaseAnswer(measured=measured, converted=None, returned=copied == data, details=copied_bytes)
     try:
         if (found := library_of(returned)) != entry.frame:  # the conversion to the library it names was not timed
             return Failed(Status.ERROR, f"expected a {entry.frame} DataFrame, found one of {found}")
-        frame, converted = canonicalise(returned, job.kinds)
+        frame, converted = canonicalise(returned, job.logical_types)
     except NotConvertible as error:
         return Failed(Status.MISMATCH, str(error))
     frame.write_ipc(job.result)

@@ -22,7 +22,7 @@ class StoreAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreJob(Job[StoreAnswer]):
-    """Folders of the store and of a small one, what they are made of as Parquet, and its rows and kinds of columns."""
+    """Folders of the store and of a small one, what they are made of as Parquet, its rows, and its logical types."""
 
     contract = "stores"
 
@@ -31,7 +31,7 @@ class StoreJob(Job[StoreAnswer]):
     dataset: str
     warmup_dataset: str
     rows: int
-    kinds: dict[str, str]
+    logical_types: dict[str, str]
 
     def answered_by(self) -> type[StoreAnswer]:
         return StoreAnswer
@@ -55,8 +55,8 @@ def hand_over(entry: Transport, returned: Any, job: StoreJob, measured: Measured
     if entry.operation is Operation.CREATE:
         return StoreAnswer(measured=measured, converted={})
     try:
-        table, moved = _in_order(_RETURNED[entry.frame](returned, list(job.kinds)), job)
-        frame, converted = canonicalise(table, job.kinds)
+        table, moved = _in_order(_RETURNED[entry.frame](returned, list(job.logical_types)), job)
+        frame, converted = canonicalise(table, job.logical_types)
     except NotConvertible as error:
         return Failed(Status.MISMATCH, str(error))
     frame.write_ipc(job.result)
@@ -115,7 +115,7 @@ _RETURNED: dict[str, Callable[[Any, list[str]], Any]] = {"tuples": _of_tuples, "
 
 def _in_order(table: Any, job: StoreJob) -> tuple[Any, dict[str, str]]:
     """Bring the columns into the order they were stored in, and say so where a store changed it."""
-    names = list(job.kinds)
+    names = list(job.logical_types)
     if not hasattr(table, "column_names"):
         return table, {}
     table = _without_numbers(table, job.rows)

@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Networks]:
 
 
 def job(lab) -> DatabaseJob:
-    return DatabaseJob(transport=_CALL, dataset="", kinds={}, addresses=Addresses(lab.endpoints["postgres"]))
+    return DatabaseJob(transport=_CALL, dataset="", logical_types={}, addresses=Addresses(lab.endpoints["postgres"]))
 
 
 def test_a_job_is_given_the_address_of_the_link_and_its_row_what_that_was_measured_to_be(made, embedded_lab):

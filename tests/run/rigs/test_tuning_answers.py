@@ -1,4 +1,4 @@
-"""Wrong answers and wrong files of jobs are found, each kind by its own words."""
+"""Wrong answers and wrong files of jobs are found, each fault by its own words."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.made_up import MadeUp
 from tests.run.rigs import orders, tuning_runs
 from tests.run.rigs.tuning_runs import TABLE, case, fine
 
-# Ways with the names that the rig knows, each wrong in one respect but for the first of a kind.
+# Ways with the names that the rig knows, each wrong in one respect but for the first of its sort.
 MADE_UP = """
 @contextmanager
 def connect(folder, s3):

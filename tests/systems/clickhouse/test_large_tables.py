@@ -73,7 +73,7 @@ def test_a_large_table_is_loaded_all_the_same(
         try:
             clickhouse.ensure_namespace(client)
             clickhouse.create(client, "slowly", SYSTEMS["clickhouse"].tables.definition(spec, PLAIN) or "")
-            clickhouse.load(client, "slowly", dataset.path, spec.kinds)
+            clickhouse.load(client, "slowly", dataset.path, spec.logical_types)
             assert client.command(f"SELECT count() FROM {NAMESPACE}.slowly") == ROWS
             clickhouse.drop(client, "slowly")
         finally:

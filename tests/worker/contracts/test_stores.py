@@ -14,7 +14,7 @@ from harness.worker.measure import Stopwatch
 from harness.worker.messages import Measured
 from tests.made_up import MadeUp
 
-KINDS = {"a": "int64", "b": "int64"}
+LOGICAL_TYPES = {"a": "int64", "b": "int64"}
 UP = """
 @contextmanager
 def connect(folder):
@@ -82,7 +82,7 @@ def job(folder, transport, result=""):
         dataset=str(folder / "data.parquet"),
         warmup_dataset=str(folder / "warmup.parquet"),
         rows=3,
-        kinds=KINDS,
+        logical_types=LOGICAL_TYPES,
     )
 
 

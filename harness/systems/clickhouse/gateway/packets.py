@@ -70,7 +70,7 @@ def read_query_head(reader: Reader) -> QueryHead:
     """Read a Query packet up to the length of its text."""
     limit = MAX_HANDSHAKE_TEXT_BYTES
     query_id = reader.text(limit)
-    if reader.byte():  # the kind of query; 0 means that no client info follows
+    if reader.byte():  # which sort of query; 0 means that no client info follows
         _skip_client_info(reader)
     settings: dict[str, str] = {}
     important = set()

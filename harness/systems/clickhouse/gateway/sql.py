@@ -1,4 +1,4 @@
-"""SQL heads: what kind of statement it is, which format it names, and where an INSERT's own data begins.
+"""SQL heads: which statement it is, which format it names, and where an INSERT's own data begins.
 
 Everything here is pure and works on bytes. Nothing looks past the head of an INSERT: its payload may be hundreds
 of megabytes of any bytes at all.

@@ -133,7 +133,7 @@ async def read_pandas_columnar_lossless(connection, table):
         f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
     )
     columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
-    return pd.DataFrame({name: typed(values, kind) for (name, kind), values in columns})
+    return pd.DataFrame({name: typed(values, sql_type) for (name, sql_type), values in columns})
 
 
 @transport(

@@ -17,13 +17,13 @@ CLIENTS = {
     "numpy lz4": {"use_numpy": "1", "compression": "lz4"},
 }
 
-# What opening clients of all kinds imports.
+# What opening all these clients imports.
 OF_CONNECT = ("clickhouse_cityhash", "clickhouse_driver", "lz4.block", "numpy", "pandas", "zstd")
 
 
 @contextmanager
 def connect(uri):
-    """Yield open clients by name, one of each kind."""
+    """Yield open clients by name, one of each sort."""
     from contextlib import ExitStack
 
     with ExitStack() as stack:

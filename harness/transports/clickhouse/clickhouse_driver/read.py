@@ -11,7 +11,7 @@ def connect(uri):
     return opened(uri)
 
 
-# Kinds of names that query_dataframe does not leave as they are.
+# Names that query_dataframe does not leave as they are.
 RENAMED = (
     "name_double_quote name_backtick name_single_quote name_quoted name_statement name_backtick_statement "
     "name_backslash name_percent name_parameter name_space name_line name_unicode name_mark name_dot name_pattern"
@@ -158,4 +158,4 @@ def read_pandas_columnar_lossless(connection, table):
         f"SELECT * FROM {identifier(table)}", with_column_types=True, columnar=True
     )
     columns = zip(columns_with_types, data or [()] * len(columns_with_types), strict=True)
-    return pd.DataFrame({name: typed(values, kind) for (name, kind), values in columns})
+    return pd.DataFrame({name: typed(values, sql_type) for (name, sql_type), values in columns})

@@ -26,9 +26,9 @@ def server_at(uri):
     """Return what makes a connection, who asks as headers, and the parameters of every request."""
     parts = urlsplit(uri)
     name, password = unquote(parts.username or "default"), unquote(parts.password or "")
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # texts are sent as Latin-1
-    return partial(kind, parts.hostname, parts.port, timeout=TIMEOUT_SECONDS), user, dict(parse_qsl(parts.query))
+    return partial(connection, parts.hostname, parts.port, timeout=TIMEOUT_SECONDS), user, dict(parse_qsl(parts.query))
 
 
 def close_if_hung_up(client):
@@ -56,7 +56,7 @@ def send(client, user, parameters, query, body=None):
 
 
 def described(client, user, parameters, what):
-    """Return name, type and kind of default of every column of a table or, between parentheses, a query."""
+    """Return name, type and `default_kind` of every column of a table or, between parentheses, a query."""
     answer = send(client, user, parameters | ON_ONE_LINE, f"DESCRIBE {what} FORMAT JSONCompact").read()
     return [column[:3] for column in json.loads(answer)["data"]]
 

@@ -33,7 +33,7 @@ def _batches(connection, table, text, enough):
     query = f"SELECT * FROM {identifier(table)}"
     columns = described(client, user, parameters | PINNED, f"({query})")
     try:
-        result = clickhouse.Result([(name, kind) for name, kind, _ in columns], text)
+        result = clickhouse.Result([(name, sql_type) for name, sql_type, _ in columns], text)
     except TypeError as error:
         raise Unsupported(str(error)) from None
     yield result.schema
@@ -116,17 +116,17 @@ def _series(array):
     import pandas as pd
     import pyarrow as pa
 
-    kind = array.type
-    if pa.types.is_large_string(kind):
+    arrow_type = array.type
+    if pa.types.is_large_string(arrow_type):
         return pd.Series(pd.array(pa.chunked_array([array]), dtype="str"), copy=False)
-    if pa.types.is_date32(kind):
+    if pa.types.is_date32(arrow_type):
         return pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"), copy=False)
-    if pa.types.is_temporal(kind):
+    if pa.types.is_temporal(arrow_type):
         return array.to_pandas()
-    of_numpy = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    of_numpy = pa.types.is_boolean(arrow_type) or pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type)
     if of_numpy and not array.null_count:
         return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
-    return pd.Series(array, dtype=pd.ArrowDtype(kind), copy=False)
+    return pd.Series(array, dtype=pd.ArrowDtype(arrow_type), copy=False)
 
 
 @transport(

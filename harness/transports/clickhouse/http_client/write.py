@@ -155,24 +155,26 @@ def write_stream(connection, reader, table, most=None):
     names = list(reader.schema.names)
     require_names(names)
     clients, user, parameters = connection
-    types = {name: kind for name, kind, _ in described(clients[0], user, parameters, f"TABLE {identifier(table)}")}
+    types = {
+        name: sql_type for name, sql_type, _ in described(clients[0], user, parameters, f"TABLE {identifier(table)}")
+    }
     for name in names:
         if name not in types:
             raise Unsupported(
                 f'column "{name}": expected a column of the table, found none of this name; rename or drop it'
             )
-    kinds = {name: types[name] for name in names}
+    sql_types = {name: types[name] for name in names}
     engine, partition_key, views = _target(connection, table)
     slices = _slices(reader, most or SLICE_ROWS)
     held = list(islice(slices, 1))
-    if held and _goes_as_one_block(held[0], engine, partition_key, views, kinds):
+    if held and _goes_as_one_block(held[0], engine, partition_key, views, sql_types):
         held += islice(slices, 1)  # there is one where rows are wide
         if len(held) == 1:
-            _insert_block(connection, table, names, held[0], kinds)
+            _insert_block(connection, table, names, held[0], sql_types)
             return
     if held:
         with _staged(connection, table, names, engine, views) as staging:
-            blocks = _Blocks(_with(held, slices), kinds, partition_key, len(clients))
+            blocks = _Blocks(_with(held, slices), sql_types, partition_key, len(clients))
             _insert(connection, staging, names, blocks)
 
 

@@ -115,27 +115,27 @@ def _low_cardinality(source, inner, rows):
     return values.take(pa.array(indexes, mask=indexes == 0 if nullable else None))
 
 
-def _values(source, kind, rows, missing=None):
+def _values(source, sql_type, rows, missing=None):
     """Decode one column of a block as an Arrow array; `missing` is a bitmap of what is not null."""
     import numpy as np
     import pyarrow as pa
 
-    if kind.startswith("Nullable("):
+    if sql_type.startswith("Nullable("):
         nulls = source.take(rows)
-        return _values(source, kind[9:-1], rows, pa.py_buffer(np.packbits(nulls == 0, bitorder="little")))
-    if kind.startswith("LowCardinality("):
-        return _low_cardinality(source, kind[15:-1], rows)
-    if kind == "String":
+        return _values(source, sql_type[9:-1], rows, pa.py_buffer(np.packbits(nulls == 0, bitorder="little")))
+    if sql_type.startswith("LowCardinality("):
+        return _low_cardinality(source, sql_type[15:-1], rows)
+    if sql_type == "String":
         return _strings(source, rows, missing)
-    if kind == "UUID":
+    if sql_type == "UUID":
         halves = source.take(16 * rows).reshape(rows, 2, 8)
         octets = np.ascontiguousarray(halves[:, :, ::-1])
         return pa.Array.from_buffers(pa.binary(16), rows, [missing, pa.py_buffer(octets)])
-    if kind not in NUMPY_TYPES:
-        raise Unsupported(f"the decoder here does not know the type {kind}")
-    numbers = source.take(np.dtype(NUMPY_TYPES[kind]).itemsize * rows).view(NUMPY_TYPES[kind])
-    arrow_type = pa.date32() if kind.startswith("Date") else pa.from_numpy_dtype(numbers.dtype)
-    if kind == "Date":
+    if sql_type not in NUMPY_TYPES:
+        raise Unsupported(f"the decoder here does not know the type {sql_type}")
+    numbers = source.take(np.dtype(NUMPY_TYPES[sql_type]).itemsize * rows).view(NUMPY_TYPES[sql_type])
+    arrow_type = pa.date32() if sql_type.startswith("Date") else pa.from_numpy_dtype(numbers.dtype)
+    if sql_type == "Date":
         numbers = numbers.astype("<i4")
     return pa.Array.from_buffers(arrow_type, rows, [missing, pa.py_buffer(np.ascontiguousarray(numbers))])
 

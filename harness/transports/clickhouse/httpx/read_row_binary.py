@@ -78,23 +78,23 @@ def _texts(data, starts, sizes, missing):
     return array
 
 
-def _array(data, kind, starts, sizes):
+def _array(data, sql_type, starts, sizes):
     """Decode one column as an Arrow array from the places and sizes of its values."""
     import numpy as np
     import pyarrow as pa
 
     present = sizes >= 0
     missing = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    if kind == "String":
+    if sql_type == "String":
         return _texts(data, starts, sizes, missing)
-    width = np.dtype(FIXED[kind]).itemsize
+    width = np.dtype(FIXED[sql_type]).itemsize
     octets = data[np.where(present, starts, 0)[:, None] + np.arange(width)]
-    if kind == "UUID":
+    if sql_type == "UUID":
         octets = np.ascontiguousarray(octets.reshape(-1, 2, 8)[:, :, ::-1])
         return pa.Array.from_buffers(pa.binary(16), len(sizes), [missing, pa.py_buffer(octets)])
-    numbers = octets.view(FIXED[kind]).ravel()
-    arrow_type = pa.date32() if kind.startswith("Date") else pa.from_numpy_dtype(numbers.dtype)
-    if kind == "Date":
+    numbers = octets.view(FIXED[sql_type]).ravel()
+    arrow_type = pa.date32() if sql_type.startswith("Date") else pa.from_numpy_dtype(numbers.dtype)
+    if sql_type == "Date":
         numbers = numbers.astype("<i4")
     return pa.Array.from_buffers(arrow_type, len(sizes), [missing, pa.py_buffer(numbers)])
 
@@ -122,20 +122,20 @@ def _table(answer):
     import pyarrow as pa
 
     data = np.frombuffer(answer, np.uint8)
-    names, kinds, place = _header(data)
-    kinds = [kind[15:-1] if kind.startswith("LowCardinality(") else kind for kind in kinds]
-    nullable = [kind.startswith("Nullable(") for kind in kinds]
-    kinds = [kind[9:-1] if may else kind for kind, may in zip(kinds, nullable, strict=True)]
-    if unknown := set(kinds) - {"String", *FIXED}:
+    names, sql_types, place = _header(data)
+    sql_types = [sql_type[15:-1] if sql_type.startswith("LowCardinality(") else sql_type for sql_type in sql_types]
+    nullable = [sql_type.startswith("Nullable(") for sql_type in sql_types]
+    sql_types = [sql_type[9:-1] if may else sql_type for sql_type, may in zip(sql_types, nullable, strict=True)]
+    if unknown := set(sql_types) - {"String", *FIXED}:
         raise Unsupported(f"the decoder here does not know the type {min(unknown)}")
-    widths = [0 if kind == "String" else np.dtype(FIXED[kind]).itemsize for kind in kinds]
+    widths = [0 if sql_type == "String" else np.dtype(FIXED[sql_type]).itemsize for sql_type in sql_types]
     shortest = sum(1 if may else max(width, 1) for width, may in zip(widths, nullable, strict=True))
-    shape = (len(kinds), (len(data) - place) // shortest + 1)  # at most: what is not touched costs no memory
+    shape = (len(sql_types), (len(data) - place) // shortest + 1)  # at most: what is not touched costs no memory
     starts, sizes = np.empty(shape, np.int64), np.empty(shape, np.int64)
     rows = _compiled()[0](data, place, np.array(widths), np.array(nullable), starts, sizes)
     if rows < 0:
         raise RuntimeError(f"expected whole rows in {len(data)} bytes of RowBinary, found the end within one")
-    arrays = [_array(data, kind, starts[c, :rows], sizes[c, :rows]) for c, kind in enumerate(kinds)]
+    arrays = [_array(data, sql_type, starts[c, :rows], sizes[c, :rows]) for c, sql_type in enumerate(sql_types)]
     return pa.Table.from_arrays(arrays, names)
 
 

@@ -38,25 +38,31 @@ def _columns(answer, separator):
 
     text = io.TextIOWrapper(io.BytesIO(answer), "utf-8", newline="")
     lines = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE) if separator == "\t" else csv.reader(text)
-    names, kinds = next(lines), next(lines)
+    names, sql_types = next(lines), next(lines)
     if separator == "\t":
         names = [re.sub(r"\\.", lambda found: ESCAPES[found[0]], name) for name in names]
-    kinds = [re.sub(r"^(LowCardinality\(|Nullable\()+|\)+$", "", kind) for kind in kinds]
-    kinds = ["Date" if kind == "Date32" else kind for kind in kinds]
-    known = [kind if re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|Date", kind) else "String" for kind in kinds]
+    sql_types = [re.sub(r"^(LowCardinality\(|Nullable\()+|\)+$", "", sql_type) for sql_type in sql_types]
+    sql_types = ["Date" if sql_type == "Date32" else sql_type for sql_type in sql_types]
+    known = [
+        sql_type if re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|Date", sql_type) else "String"
+        for sql_type in sql_types
+    ]
     return dict(zip(names, known, strict=True))
 
 
 def _polars_schema(columns):
     import polars as pl
 
-    return {name: getattr(pl, kind) for name, kind in columns.items()}
+    return {name: getattr(pl, sql_type) for name, sql_type in columns.items()}
 
 
 def _arrow_schema(columns):
     import pyarrow as pa
 
-    return {name: pa.type_for_alias("date32" if kind == "Date" else kind.lower()) for name, kind in columns.items()}
+    return {
+        name: pa.type_for_alias("date32" if sql_type == "Date" else sql_type.lower())
+        for name, sql_type in columns.items()
+    }
 
 
 def _unescaped(column):

@@ -58,28 +58,28 @@ def _block(arrow, types):
 
     yield _leb128(arrow.num_columns) + _leb128(arrow.num_rows)
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
-        column, (kind, nullable) = chunks.chunk(0), types[name]
+        column, (sql_type, nullable) = chunks.chunk(0), types[name]
         if column.null_count and not nullable:  # the server would make it an empty value without a word
             raise ValueError(f"column {name} has nulls, the table's column cannot")
-        yield _text(name) + _text(f"Nullable({kind})" if column.null_count else kind)
+        yield _text(name) + _text(f"Nullable({sql_type})" if column.null_count else sql_type)
         if column.null_count:
             yield column.is_null().cast("uint8").to_numpy(zero_copy_only=False)
-        yield np.ascontiguousarray(_values(name, column, kind))
+        yield np.ascontiguousarray(_values(name, column, sql_type))
 
 
-def _values(name, column, kind):
+def _values(name, column, sql_type):
     """Return the values of a column as they stand in a block; in the place of a null stands an empty value."""
     import pyarrow as pa
 
-    if kind == "UUID":
+    if sql_type == "UUID":
         return uuid_halves(column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000"))
-    if kind == "String":
+    if sql_type == "String":
         return _strings(column.cast(pa.large_string()).fill_null(""))
-    if kind not in ARROW_TYPES:
-        raise Unsupported(f"column {name}: this encoder has no type {kind}")
-    if kind.startswith("Date"):
+    if sql_type not in ARROW_TYPES:
+        raise Unsupported(f"column {name}: this encoder has no type {sql_type}")
+    if sql_type.startswith("Date"):
         column = column.cast("date32").cast("int32")
-    return arrow_numbers(name, column, kind).fill_null(0).to_numpy()
+    return arrow_numbers(name, column, sql_type).fill_null(0).to_numpy()
 
 
 def _strings(texts):

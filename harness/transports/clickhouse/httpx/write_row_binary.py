@@ -46,10 +46,10 @@ def _rows(arrow, types):
 
     parts: list[object] = []
     for name, chunks in zip(arrow.column_names, arrow.columns, strict=True):
-        column, (kind, nullable) = chunks.chunk(0), types[name]
+        column, (sql_type, nullable) = chunks.chunk(0), types[name]
         if column.null_count and not nullable:
             raise ValueError(f"column {name} has nulls, the table's column cannot")
-        values = _values(name, column, kind)
+        values = _values(name, column, sql_type)
         parts += [_optional(column, values)] if nullable else values
     joined = _joined(parts)
     end = np.frombuffer(joined.buffers()[1], np.int64)[len(joined)]
@@ -72,21 +72,21 @@ def _optional(column, values):
     return pc.if_else(column.is_null(), missing, _joined([there, *values]))
 
 
-def _values(name, column, kind):
+def _values(name, column, sql_type):
     """Return the values of a column as Arrow binaries, texts behind their lengths; a null is an empty value."""
     import pyarrow as pa
 
-    if kind == "UUID":
+    if sql_type == "UUID":
         texts = column.cast(pa.large_string()).fill_null("00000000-0000-0000-0000-000000000000")
         return [_fixed(uuid_halves(texts), 16)]
-    if kind == "String":
+    if sql_type == "String":
         texts = column.cast(pa.large_string()).fill_null("")
         return [lengths_of_texts(texts), texts.cast(pa.large_binary())]
-    if kind not in ARROW_TYPES:
-        raise Unsupported(f"column {name}: this encoder has no type {kind}")
-    if kind.startswith("Date"):
+    if sql_type not in ARROW_TYPES:
+        raise Unsupported(f"column {name}: this encoder has no type {sql_type}")
+    if sql_type.startswith("Date"):
         column = column.cast("date32").cast("int32")
-    numbers = arrow_numbers(name, column, kind).fill_null(0).to_numpy()
+    numbers = arrow_numbers(name, column, sql_type).fill_null(0).to_numpy()
     return [_fixed(numbers, numbers.itemsize)]
 
 

@@ -43,7 +43,7 @@ def as_texts(uri, table):
     with sessionless(uri) as client:
         described = client.query(f"DESCRIBE TABLE {identifier(table)}").result_rows
     columns = [
-        f"toString({identifier(name)}) AS {identifier(name)}" if inner(kind) in NAMELESS else identifier(name)
-        for name, kind, *_ in described
+        f"toString({identifier(name)}) AS {identifier(name)}" if inner(sql_type) in NAMELESS else identifier(name)
+        for name, sql_type, *_ in described
     ]
     return f"SELECT {', '.join(columns)} FROM {identifier(table)}"

@@ -15,9 +15,9 @@ def _as_the_server_has_it(connection, source, table):
     from pyarrow import parquet
 
     fields = connection.adbc_get_table_schema(table)
-    kinds = {field.name: "uuid" if is_uuid(field) else str(field.type).partition("32")[0] for field in fields}
-    empty = as_the_table(parquet.read_schema(source).empty_table(), kinds)
-    made = (as_the_table(pa.Table.from_batches([batch]), kinds).to_batches() for batch in batches(source))
+    sql_types = {field.name: "uuid" if is_uuid(field) else str(field.type).partition("32")[0] for field in fields}
+    empty = as_the_table(parquet.read_schema(source).empty_table(), sql_types)
+    made = (as_the_table(pa.Table.from_batches([batch]), sql_types).to_batches() for batch in batches(source))
     return pa.RecordBatchReader.from_batches(empty.schema, (batch for some in made for batch in some))
 
 

@@ -103,37 +103,37 @@ def _compiled(function):
     return numba.njit(cache=True)(function)
 
 
-def _array(data, starts, lengths, kind):
+def _array(data, starts, lengths, sql_type):
     """Return an Arrow array of one column's values."""
     import numpy as np
     import pyarrow as pa
 
     rows, present = len(starts), lengths >= 0
     valid = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    if kind in FIXED:
-        width, stored, arrow = FIXED[kind]
+    if sql_type in FIXED:
+        width, stored, arrow = FIXED[sql_type]
         octets = np.zeros((rows, width), np.uint8)
         fits = _compiled(_gather_fixed)(data, starts, lengths, octets)
         values = octets.reshape(-1).view(stored)
-        if kind in TO_2000:
+        if sql_type in TO_2000:
             limits = np.iinfo(values.dtype)
             if np.isin(values, (limits.min, limits.max)).any():
-                raise Unsupported(f"a {kind} is infinite, which none in Arrow can be")
-            values += TO_2000[kind]
-        if kind == "bool":
+                raise Unsupported(f"a {sql_type} is infinite, which none in Arrow can be")
+            values += TO_2000[sql_type]
+        if sql_type == "bool":
             values = np.packbits(values, bitorder="little")
-        more = {"timestamp": ("us",), "timestamptz": ("us", "UTC")}.get(kind, ())
+        more = {"timestamp": ("us",), "timestamptz": ("us", "UTC")}.get(sql_type, ())
         array = pa.Array.from_buffers(getattr(pa, arrow)(*more), rows, [valid, pa.py_buffer(values)])
     else:
         offsets = np.zeros(rows + 1, np.int64)
-        np.cumsum(np.where(present, 36, 0) if kind == "uuid" else np.maximum(lengths, 0), out=offsets[1:])
+        np.cumsum(np.where(present, 36, 0) if sql_type == "uuid" else np.maximum(lengths, 0), out=offsets[1:])
         text = np.empty(offsets[-1], np.uint8)
-        gather = _compiled(_gather_uuids if kind == "uuid" else _gather_texts)
+        gather = _compiled(_gather_uuids if sql_type == "uuid" else _gather_texts)
         fits = gather(data, starts, lengths, offsets, text)
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(text)]
         array = pa.Array.from_buffers(pa.large_string(), rows, buffers)
     if not fits:
-        raise ValueError(f"expected values as long as those of {kind}, found others")
+        raise ValueError(f"expected values as long as those of {sql_type}, found others")
     return array
 
 
@@ -142,9 +142,9 @@ def _decode(payload, types):
     import numpy as np
     import pyarrow as pa
 
-    for name, kind in types.items():
-        if kind not in (*FIXED, *TEXTS, "uuid"):
-            raise Unsupported(f'column "{name}" has the type {kind}, which this decoder does not know')
+    for name, sql_type in types.items():
+        if sql_type not in (*FIXED, *TEXTS, "uuid"):
+            raise Unsupported(f'column "{name}" has the type {sql_type}, which this decoder does not know')
     if payload[:11] != SIGNATURE or payload[11:15] != bytes(4):
         raise ValueError("expected the header of a binary COPY without oids, found other bytes")
     data = np.frombuffer(payload, np.uint8)

@@ -203,7 +203,7 @@ async def read_polars_copy_csv_lossless(connection, table):
     with phase("receive"):
         text, types = await _receive_csv(connection, table)
     with phase("decode"):
-        wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
+        wanted = {name: getattr(pl, TYPES.get(sql_type, ("String",))[0]) for name, sql_type in types.items()}
         # The names in the first line it would take with the quotes in them doubled.
         return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
 
@@ -230,7 +230,9 @@ async def read_pandas_copy_csv_lossless(connection, table):
         text, types = await _receive_csv(connection, table)
     with phase("decode"):
         convert = csv.ConvertOptions(
-            column_types={name: getattr(pa, TYPES.get(kind, ("", "string"))[1])() for name, kind in types.items()},
+            column_types={
+                name: getattr(pa, TYPES.get(sql_type, ("", "string"))[1])() for name, sql_type in types.items()
+            },
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

@@ -64,7 +64,7 @@ def _parse_for_polars(text, types):
     """Parse a part with the types of the table."""
     import polars as pl
 
-    wanted = {name: getattr(pl, TYPES.get(kind, ("String",))[0]) for name, kind in types.items()}
+    wanted = {name: getattr(pl, TYPES.get(sql_type, ("String",))[0]) for name, sql_type in types.items()}
     # The names in the first line it would take with the quotes in them doubled.
     return pl.read_csv(text, has_header=False, skip_rows=1, schema=wanted)
 
@@ -75,7 +75,7 @@ def _parse_with_arrow(text, types):
     from pyarrow import csv
 
     convert = csv.ConvertOptions(
-        column_types={name: getattr(pa, TYPES.get(kind, ("", "string"))[1])() for name, kind in types.items()},
+        column_types={name: getattr(pa, TYPES.get(sql_type, ("", "string"))[1])() for name, sql_type in types.items()},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,

@@ -126,7 +126,7 @@ def read_polars_postgres_binary(both, table):
                 file.write(block)
         with phase("decode"):
             columns = _columns(connection, table)
-            kinds = {f"c{place}": kind for place, kind in enumerate(columns.values())}
-            frame = converter.execute("FROM read_postgres_binary(?, columns = ?)", [path, kinds]).pl()
+            sql_types = {f"c{place}": sql_type for place, sql_type in enumerate(columns.values())}
+            frame = converter.execute("FROM read_postgres_binary(?, columns = ?)", [path, sql_types]).pl()
             frame.columns = list(columns)
             return frame

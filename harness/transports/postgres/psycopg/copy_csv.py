@@ -175,7 +175,7 @@ def read_polars_copy_csv_lossless(connection, table):
         "date": pl.Date,
     }
     with phase("receive"):
-        schema = {name: dtypes.get(kind, pl.String) for name, kind in types_of(connection, table).items()}
+        schema = {name: dtypes.get(sql_type, pl.String) for name, sql_type in types_of(connection, table).items()}
         buffer = _copy_to_stdout(connection, table)
     with phase("decode"):
         return pl.read_csv(buffer, has_header=False, schema=schema)
@@ -209,7 +209,7 @@ def read_pandas_copy_csv_lossless(connection, table):
         "date": pa.timestamp("us"),
     }
     with phase("receive"):
-        columns = {name: types.get(kind, pa.string()) for name, kind in types_of(connection, table).items()}
+        columns = {name: types.get(sql_type, pa.string()) for name, sql_type in types_of(connection, table).items()}
         buffer = _copy_to_stdout(connection, table)
     with phase("decode"):
         if not buffer.getbuffer():  # pyarrow refuses to read a CSV of nothing

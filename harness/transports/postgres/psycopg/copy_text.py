@@ -115,7 +115,7 @@ def read_polars_copy_text_format(connection, table):
         "date": pl.Date,
     }
     with phase("receive"):
-        schema = {name: dtypes.get(kind, pl.String) for name, kind in types_of(connection, table).items()}
+        schema = {name: dtypes.get(sql_type, pl.String) for name, sql_type in types_of(connection, table).items()}
         buffer = _copy_to_stdout(connection, table)
     with phase("decode"):
         frame = pl.read_csv(
@@ -166,15 +166,15 @@ def read_pandas_copy_text_format(connection, table):
             header=None,
             names=list(types),
             quoting=csv.QUOTE_NONE,
-            dtype={name: dtypes.get(kind, "str") for name, kind in types.items()},
+            dtype={name: dtypes.get(sql_type, "str") for name, sql_type in types.items()},
             keep_default_na=False,
-            na_values={name: [r"\N", "NaN"] if "float" in kind else [r"\N"] for name, kind in types.items()},
+            na_values={name: [r"\N", "NaN"] if "float" in sql_type else [r"\N"] for name, sql_type in types.items()},
         )
-        for name, kind in types.items():
-            if kind == "date":
+        for name, sql_type in types.items():
+            if sql_type == "date":
                 frame[name] = pd.to_datetime(frame[name], format="ISO8601")
-            elif kind in integers and not frame[name].hasnans:
-                frame[name] = frame[name].astype(integers[kind].lower())
+            elif sql_type in integers and not frame[name].hasnans:
+                frame[name] = frame[name].astype(integers[sql_type].lower())
             elif frame[name].dtype == "str":
                 frame[name] = _unescaped(frame[name])
         return frame

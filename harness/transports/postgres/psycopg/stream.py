@@ -124,7 +124,7 @@ def unload_copy_csv(connection, table, destination):
         "timestamptz": pa.timestamp("us", "UTC"),
     }
     connection.execute("SELECT set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false)")
-    columns = {name: types.get(kind, pa.string()) for name, kind in types_of(connection, table).items()}
+    columns = {name: types.get(sql_type, pa.string()) for name, sql_type in types_of(connection, table).items()}
     statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT (FORMAT csv)").format(sql.Identifier(table))
     with connection.cursor().copy(statement) as copy:
         parsed = (batch for block in _blocks(copy) for batch in _parsed(block, columns).to_batches())

@@ -58,7 +58,7 @@ def _request(statement, readings):
     formats = [not one.as_text for one in readings]
     bind = struct.pack(f"!xxhhh{len(formats)}h", 0, 0, len(formats), *formats)
     messages = (b"P", b"\0%b\0\0\0" % statement.encode()), (b"B", bind), (b"E", bytes(5)), (b"S", b"")
-    return b"".join(kind + struct.pack("!i", 4 + len(content)) + content for kind, content in messages)
+    return b"".join(tag + struct.pack("!i", 4 + len(content)) + content for tag, content in messages)
 
 
 def _fetch(connection, statement, columns, rows, size):
@@ -101,10 +101,10 @@ def _chunks(received, decoder, rows, size):
             yield decoder.take()
             taken = 0
             continue
-        kind, content = received.message()
-        if kind == b"E":
+        tag, content = received.message()
+        if tag == b"E":
             failure = _error(content)
-        if kind == b"Z":  # ReadyForQuery
+        if tag == b"Z":  # ReadyForQuery
             if failure:
                 raise failure
             yield decoder.take()
@@ -122,7 +122,7 @@ class _Received:
         return self._buffer[: self._end]
 
     def message(self):
-        """Return kind and content of the next message, if it is no row; else see to it that more of it arrives."""
+        """Return tag and content of the next message, if it is no row; else see to it that more of it arrives."""
         rest = self._buffer[self.begin : self._end]
         size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
         if len(rest) < max(size, 6):
@@ -134,14 +134,14 @@ class _Received:
 
     def skip(self):
         """Read on until the server is ready for the next query."""
-        kind = None
-        while kind != b"Z":
+        tag = None
+        while tag != b"Z":
             rest = self._buffer[self.begin : self._end]
             size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
             if rest[:1] == b"D" and len(rest) >= size:
                 self.begin += size
             else:
-                kind, _ = self.message()
+                tag, _ = self.message()
 
     def _receive(self, rest, size):
         """Move what is left to the beginning, with room for a message of this size, and receive more behind it."""

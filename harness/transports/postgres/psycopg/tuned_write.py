@@ -161,12 +161,12 @@ def _of_polars(frame, _):
     import pyarrow as pa
 
     columns = []
-    for name, kind in frame.schema.items():
+    for name, dtype in frame.schema.items():
         column = frame[name]
-        if kind == pl.Object:
+        if dtype == pl.Object:
             columns.append(_objects(name, column.to_list()))
             continue
-        if kind in (pl.Int128, pl.UInt128):
+        if dtype in (pl.Int128, pl.UInt128):
             column = column.cast(pl.Decimal(38, 0))
         columns.append(column.to_arrow(compat_level=pl.CompatLevel.newest()))
     return pa.table(columns, frame.columns).to_batches()

@@ -181,7 +181,7 @@ async def test_httpx(gateway, table):
             await client.post("/", content=broken, headers={"Accept-Encoding": "identity"})
 
 
-def test_eight_clients_of_all_kinds_work_side_by_side(gateway, table):
+def test_eight_different_clients_work_side_by_side(gateway, table):
     start = threading.Barrier(8)
 
     def native(number):

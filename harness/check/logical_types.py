@@ -1,6 +1,6 @@
-"""The kinds of columns: what each is in the canonical frame of polars and of pandas.
+"""The logical types of columns: what each is in the canonical frame of polars and of pandas.
 
-A kind may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
+One may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
 `array(text)` is a list of texts (`array` is `array(int32)`), `array(array(text))` a list of lists.
 `nested({"a": "int32"})` is a struct of these fields, `map(["text", "int32"])` maps texts to numbers.
 A decimal of more than 38 digits is a text in polars, which has none.
@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# Kind of a column -> canonical dtype as each library prints it.
+# Logical type of a column -> canonical dtype as each library prints it.
 POLARS_DTYPES = {
     "uuid": "String",
     "date": "Date",
@@ -83,95 +83,97 @@ _PANDAS_WITH_NULLS = {"boolean": "boolean"} | {
 _FORM = re.compile(r"(\w+)\((.+)\)")
 
 
-def plain(kind: str) -> str:
-    """Return a kind without its form: `decimal` of `decimal(12, 2)`."""
-    return kind.partition("(")[0]
+def plain(logical: str) -> str:
+    """Return a logical type without its form: `decimal` of `decimal(12, 2)`."""
+    return logical.partition("(")[0]
 
 
-def digits(kind: str) -> tuple[int, int]:
-    """Return the digits of a kind of decimals, and how many of them stand after the point."""
-    if form := _FORM.fullmatch(kind):
+def digits(logical: str) -> tuple[int, int]:
+    """Return the digits of a type of decimals, and how many of them stand after the point."""
+    if form := _FORM.fullmatch(logical):
         precision, scale = form[2].split(",")
         return int(precision), int(scale)
     return 38, 10
 
 
-def fields(kind: str) -> dict[str, str]:
-    """Return the names of a struct of this kind with the kinds of what stands there."""
-    form = _FORM.fullmatch(kind)
+def fields(logical: str) -> dict[str, str]:
+    """Return the fields of a struct of this logical type: their names and logical types."""
+    form = _FORM.fullmatch(logical)
     found: dict[str, str] = json.loads(form[2]) if form else {"a": "int32", "b": "text"}
     return found
 
 
-def mapped(kind: str) -> tuple[str, str]:
-    """Return the kinds of the keys and of the values of a map of this kind."""
-    form = _FORM.fullmatch(kind)
+def mapped(logical: str) -> tuple[str, str]:
+    """Return the logical types of the keys and of the values of a map of this logical type."""
+    form = _FORM.fullmatch(logical)
     keys, values = json.loads(form[2]) if form else ("text", "int32")
     return keys, values
 
 
 def map_of(keys: str, values: str) -> str:
-    """Return the kind of maps of these keys and values."""
+    """Return the logical type of maps of these keys and values."""
     return f"map({json.dumps([keys, values], ensure_ascii=False)})"
 
 
-def is_wide(kind: str) -> bool:
-    """Say whether a kind is of decimals with more digits than polars has."""
-    return plain(kind) == "decimal" and digits(kind)[0] > MOST_DIGITS
+def is_wide(logical: str) -> bool:
+    """Say whether a logical type is of decimals with more digits than polars has."""
+    return plain(logical) == "decimal" and digits(logical)[0] > MOST_DIGITS
 
 
 def nested(of: Mapping[str, str]) -> str:
-    """Return the kind of structs of these fields."""
+    """Return the logical type of structs of these fields."""
     return f"nested({json.dumps(of, ensure_ascii=False)})"
 
 
-def stored(kind: str, instead: Mapping[str, str]) -> str:
-    """Return what stands in the table of a database that has for some kinds others `instead`, also within lists."""
-    if depth(kind) and "(" in kind:
-        return f"array({stored(items(kind), instead)})"
-    return instead.get(kind, kind)
+def stored(logical: str, instead: Mapping[str, str]) -> str:
+    """Return what stands in the table of a database that has other types `instead` of some, also within lists."""
+    if depth(logical) and "(" in logical:
+        return f"array({stored(items(logical), instead)})"
+    return instead.get(logical, logical)
 
 
-def without_fields(kind: str) -> str:
-    """Return a kind in which the fields of structs are called field_1 and so on, at any depth."""
-    if plain(kind) == "array":
-        return f"array({without_fields(items(kind))})"
-    if plain(kind) == "map":
-        return map_of(*map(without_fields, mapped(kind)))
-    if plain(kind) == "nested":
-        return nested({f"field_{place}": without_fields(of) for place, of in enumerate(fields(kind).values(), start=1)})
-    return kind
+def without_fields(logical: str) -> str:
+    """Return a logical type in which the fields of structs are called field_1 and so on, at any depth."""
+    if plain(logical) == "array":
+        return f"array({without_fields(items(logical))})"
+    if plain(logical) == "map":
+        return map_of(*map(without_fields, mapped(logical)))
+    if plain(logical) == "nested":
+        return nested(
+            {f"field_{place}": without_fields(of) for place, of in enumerate(fields(logical).values(), start=1)}
+        )
+    return logical
 
 
-def depth(kind: str) -> int:
-    """Return how deep the lists of a kind are: 2 of lists of lists, 0 of what is none."""
-    return 1 + depth(items(kind)) if plain(kind) == "array" else 0
+def depth(logical: str) -> int:
+    """Return how deep the lists of a type are: 2 of lists of lists, 0 of what is none."""
+    return 1 + depth(items(logical)) if plain(logical) == "array" else 0
 
 
-def items(kind: str) -> str:
-    """Return the kind of what is in an array of this kind."""
-    form = _FORM.fullmatch(kind)
+def items(logical: str) -> str:
+    """Return the logical type of the items of an array."""
+    form = _FORM.fullmatch(logical)
     return form[2] if form else "int32"
 
 
-def pandas_dtype(kind: str, nulls: bool) -> str:
+def pandas_dtype(logical: str, nulls: bool) -> str:
     """Return the canonical pandas dtype of a column, which depends on whether there are nulls in it."""
-    usual = PANDAS_DTYPES[plain(kind)]
-    return _PANDAS_WITH_NULLS.get(kind, usual) if nulls else usual
+    usual = PANDAS_DTYPES[plain(logical)]
+    return _PANDAS_WITH_NULLS.get(logical, usual) if nulls else usual
 
 
-def polars_dtype(kind: str) -> Any:
-    """Return the canonical polars dtype of a kind."""
+def polars_dtype(logical: str) -> Any:
+    """Return the canonical polars dtype of a logical type."""
     import polars as pl
 
-    if plain(kind) == "decimal":
-        return pl.String() if is_wide(kind) else pl.Decimal(*digits(kind))
-    if plain(kind) == "map":
-        return pl.Map(*map(polars_dtype, mapped(kind)))
-    if plain(kind) == "array":
-        return pl.List(polars_dtype(items(kind)))
-    if plain(kind) == "nested":
-        return pl.Struct({name: polars_dtype(of) for name, of in fields(kind).items()})
+    if plain(logical) == "decimal":
+        return pl.String() if is_wide(logical) else pl.Decimal(*digits(logical))
+    if plain(logical) == "map":
+        return pl.Map(*map(polars_dtype, mapped(logical)))
+    if plain(logical) == "array":
+        return pl.List(polars_dtype(items(logical)))
+    if plain(logical) == "nested":
+        return pl.Struct({name: polars_dtype(of) for name, of in fields(logical).items()})
     others = {
         "timestamp": pl.Datetime("us"),
         "timestamp_tz": pl.Datetime("us", "UTC"),
@@ -180,9 +182,9 @@ def polars_dtype(kind: str) -> Any:
         "duration": pl.Duration("us"),
         "category": pl.Categorical(),
     }
-    return others[kind] if kind in others else getattr(pl, POLARS_DTYPES[kind])
+    return others[logical] if logical in others else getattr(pl, POLARS_DTYPES[logical])
 
 
-def polars_name(kind: str) -> str:
-    """Return the canonical polars dtype of a kind as polars prints it."""
-    return POLARS_DTYPES[kind] if kind in POLARS_DTYPES else str(polars_dtype(kind))
+def polars_name(logical: str) -> str:
+    """Return the canonical polars dtype of a logical type as polars prints it."""
+    return POLARS_DTYPES[logical] if logical in POLARS_DTYPES else str(polars_dtype(logical))

@@ -1,0 +1,92 @@
+"""A kind is a kind of values, in names and in prose; a column has a logical type, an SQL type and an Arrow type."""
+
+import ast
+import re
+
+import pytest
+
+from harness.settings import ROOT
+from tests.test_house import prose
+
+FILES = {
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for folder in ("harness", "native/arrow_wire", "benchmarks")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+TYPES = "harness.check.logical_types"
+KNOWING = ("harness.datasets.hostile", "harness.fidelity")  # rooms about kinds of values
+_KIND = re.compile(r"(^|_)kinds?(_|$)", re.I)
+_OF_VALUES = re.compile(r"\bkinds? of (hostile )?values?\b", re.I)
+_OF_ALL_ELSE = re.compile(r"[^.;:]*\bkinds?\b(?! of (?:hostile )?values?\b)[^.;:]*", re.I)
+
+
+def defined(tree: ast.AST) -> set[str]:
+    """Return the names that say "kind" and that Python source gives to something: not those that it only reads."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.alias(asname=str(name)):
+                found.add(name)
+            case ast.Attribute(attr=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+    return {name for name in found if _KIND.search(name)}
+
+
+def fields(tree: ast.AST) -> dict[str, bool]:
+    """Return the fields of classes that say "kind", and whether their class says that they are kinds of values."""
+    return {
+        f"{node.name}.{field.target.id}": bool(_OF_VALUES.search(ast.get_docstring(node) or ""))
+        or "Kind" in ast.unparse(field.annotation)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and _KIND.search(field.target.id)
+    }
+
+
+def of_types(tree: ast.AST) -> list[str]:
+    """Return where a kind is a logical type: a mapping of columns, or what a function of these types is given."""
+    functions, found = set(), []
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=module, names=names) if module == TYPES:
+                functions |= {alias.name for alias in names}
+            case ast.arg(arg=name, annotation=ast.expr() as annotation) if _KIND.search(name):
+                found += (
+                    [ast.unparse(node)] if re.search(r"(dict|Mapping)\[str, str\]", ast.unparse(annotation)) else []
+                )
+            case ast.Call(func=ast.Name(id=name), args=[*arguments]) if name in functions:
+                given = (argument.id for argument in arguments if isinstance(argument, ast.Name))
+                found += [f"{name}({one})" for one in given if _KIND.search(one)]
+    return found
+
+
+def wrong(path: str, source: str) -> list[str]:
+    """Return what a file calls a kind and is none: names, fields and words."""
+    tree, of = ast.parse(source), fields(ast.parse(source))
+    inside = path.startswith(tuple(room.replace(".", "/") for room in KNOWING))
+    modules = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    knows = inside or any(of.values()) or any(module.startswith(KNOWING) for module in modules)
+    found = [field for field, of_values in of.items() if not of_values] + of_types(tree)
+    if knows or re.search(r"\blossy\b", source):
+        return found
+    return found + sorted(defined(tree)) + [" ".join(said.split()) for said in _OF_ALL_ELSE.findall(prose(source))]
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_kind_is_a_kind_of_values(path):
+    assert wrong(path, FILES[path]) == []
+
+
+def test_a_kind_of_anything_else_is_found():
+    assert wrong("a.py", "def plain(kind: str): return kind") == ["kind"]
+    assert wrong("a.py", "for name, item_kind in described: pass") == ["item_kind"]
+    assert wrong("a.py", '"""Of a kind of values, and every kind of lab. More."""') == [
+        "Of a kind of values, and every kind of lab"
+    ]
+    assert wrong("a.py", "class Job:\n    '''A dataset.'''\n    kinds: dict[str, str]") == ["Job.kinds", "kinds"]
+    assert wrong("a.py", "class Lost:\n    '''Of the kind of values.'''\n    kind: str") == []
+    assert wrong("a.py", "from harness.datasets.hostile.kind import Kind\ndef held(kind): pass") == []
+    assert wrong("a.py", "lossy = {}\ndef load(kinds: dict[str, str]): pass") == ["kinds: dict[str, str]"]
+    assert wrong("a.py", f"from {TYPES} import plain\nlossy = plain(kind)") == ["plain(kind)"]
+    assert wrong("a.py", "column.dtype.kind == 'f' or numpy.argsort(groups, kind='stable')") == []
