@@ -72,7 +72,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize(("kind", "frame", "values", "dtype"), KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize(("logical", "frame", "values", "dtype"), KEPT.values(), ids=KEPT)
 def test_what_came_becomes_canonical_and_other_types_are_named(
     logical: str, frame: Any, values: Any, dtype: Any
 ) -> None:
@@ -84,7 +84,7 @@ def test_what_came_becomes_canonical_and_other_types_are_named(
 
 
 @pytest.mark.parametrize(
-    ("kind", "frame"),
+    ("logical", "frame"),
     [
         (WIDE, polars("1.234")),
         (WIDE, polars("1" * 49)),
