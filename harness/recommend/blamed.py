@@ -14,7 +14,7 @@ from harness.model import Transport
 
 def by_declaration(entry: Transport, data: OwnData) -> set[str]:
     """Return the columns with values that a transport declares to lose."""
-    return {name for kind in each_lost(entry, data) for name in data.found[kind]}
+    return {name for hostile in each_lost(entry, data) for name in data.found[hostile]}
 
 
 def by_failure(reason: str, columns: Collection[str]) -> set[str]:
