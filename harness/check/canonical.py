@@ -9,15 +9,18 @@ All conversions here happen outside the clock.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.check.canonical_lists import of_lists, shape, uuid_texts, with_dashes, without_items
 from harness.check.canonical_values import canonical_value
 from harness.check.logical_types import (
     FLOATS,
     INTEGERS,
     NANOSECONDS,
     OF_BENCHMARKS,
+    is_wide,
     pandas_dtype,
     plain,
     polars_dtype,
@@ -32,7 +35,8 @@ _LAST_DAY_OF_PANDAS = 2**63 // (86_400 * 10**6)  # since 1970: datetime64[us] co
 _WHOLE = frozenset({*FLOATS, *INTEGERS, "boolean"})  # numpy holds these where none is null
 # numpy has a null of these; Python itself has no nanoseconds and no year 10000, at which polars panics.
 _WITH_NAT = frozenset({*NANOSECONDS, "timestamp", "timestamp_tz", "duration"})
-_OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}
+_OBJECTS = {"decimal": "Decimal", "array": "list", "nested": "dict", "map": "dict"}
+_OBJECTS |= {"time": "time", "binary": "bytes"}
 
 
 class NotConvertible(ValueError):
@@ -88,6 +92,8 @@ def _as_pandas_column(series: pl.Series, logical: str) -> Any:
         dates = np.array(["NaT" if day is None else day for day in days], "datetime64[D]")
         return pd.Series(dates.astype("datetime64[us]"))
     dtype = pandas_dtype(logical, series.null_count() > 0)
+    if is_wide(logical):
+        return pd.Series([None if value is None else Decimal(value) for value in series.to_list()], dtype=dtype)
     if logical in FLOATS or logical in _WITH_NAT or (logical in _WHOLE and series.null_count() == 0):
         zone = "UTC" if logical.startswith("timestamp_tz") else None
         made = pd.Series((series.dt.replace_time_zone(None) if zone else series).to_numpy(writable=True))
@@ -114,7 +120,7 @@ def canonicalise(returned: Any, logical_types: dict[str, str]) -> tuple[pl.DataF
         dtypes = [_pandas_dtype_of(returned[name], logical) for name, logical in logical_types.items()]
         canonical = [_from_pandas(returned[name], logical) for name, logical in logical_types.items()]
     else:
-        frame = pl.DataFrame(pl.from_arrow(returned)) if library == "pyarrow" else returned
+        frame = pl.DataFrame(pl.from_arrow(_without_wide(returned))) if library == "pyarrow" else returned
         dtypes = [str(dtype) for dtype in frame.dtypes]
         canonical = [_canonical(frame[name], logical) for name, logical in logical_types.items()]
     converted = {
@@ -123,6 +129,17 @@ def canonicalise(returned: Any, logical_types: dict[str, str]) -> tuple[pl.DataF
         if dtype != (pandas_dtype(logical, series.null_count() > 0) if library == "pandas" else polars_name(logical))
     }
     return pl.DataFrame(canonical), converted
+
+
+def _without_wide(table: Any) -> Any:
+    """Return a table of Arrow with its decimals of more digits than polars has as texts."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_decimal256(field.type):
+            texts = [value if value is None else format(value, "f") for value in table.column(place).to_pylist()]
+            table = table.set_column(place, field.name, pa.array(texts, pa.large_string()))
+    return table
 
 
 def library_of(returned: Any) -> str:
@@ -135,9 +152,7 @@ def library_of(returned: Any) -> str:
 
 def _pandas_dtype_of(series: pd.Series, logical: str) -> str:
     """Name the dtype of a column; among objects that are not what they should be, also the type of the first one."""
-    wanted = {"decimal": "Decimal", "array": "list", "nested": "dict", "time": "time", "binary": "bytes"}.get(
-        plain(logical)
-    )
+    wanted = _OBJECTS.get(plain(logical))
     first = next((value for value in series if value is not None), None) if wanted and series.dtype == object else None
     found = type(first).__name__
     return str(series.dtype) if first is None or found == wanted else f"{series.dtype} of {found}"
@@ -148,6 +163,8 @@ def _from_pandas(series: pd.Series, logical: str) -> pl.Series:
     import polars as pl
 
     try:
+        if str(series.dtype).startswith("decimal256"):  # of Arrow, which polars has not
+            series = series.astype(object)
         if series.dtype != object:
             return _canonical(pl.from_pandas(series.to_frame(), nan_to_null=logical not in FLOATS).to_series(), logical)
         # None, NaN, NA and NaT all say "missing" in an object column, except that NaN is a float among floats.
@@ -169,14 +186,16 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
         elif isinstance(series.dtype, pl.Categorical | pl.Enum):
             series = series.cast(pl.String)
         if logical == "uuid" and series.dtype not in (pl.String, pl.Null):
-            return _uuid_text(series)
+            return uuid_texts(series)
         if series.dtype == pl.String and (made := _of_texts(series, logical)) is not None:
             return made
-        if logical == "json" or (logical not in OF_BENCHMARKS and series.dtype == pl.String):
+        if logical == "json" or is_wide(logical) or (logical not in OF_BENCHMARKS and series.dtype == pl.String):
             return _from_values(series.name, series.to_list(), logical)
         target = polars_dtype(logical)
-        if plain(logical) in ("array", "nested") and _shape(series.dtype) != _shape(target):
-            return _without_items(series, logical)
+        if plain(logical) in ("array", "nested", "map") and shape(series.dtype) != shape(target):
+            return without_items(series, logical)
+        if plain(logical) == "array" and (made := of_lists(series, logical)) is not None:
+            return made
         cast = series.cast(target, strict=True)
         if logical == "float32" and series.dtype == pl.Float64:  # perhaps its digits: 0.1 is no other float of 32 bits
             return cast
@@ -189,35 +208,13 @@ def _canonical(series: pl.Series, logical: str) -> pl.Series:
     return cast
 
 
-def _shape(dtype: Any) -> Any:
-    """Return what lists and structs a dtype is made of, whatever is in them."""
-    import polars as pl
-
-    if isinstance(dtype, pl.Struct):
-        return [(field.name, _shape(field.dtype)) for field in dtype.fields]
-    return (_shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
-
-
-def _without_items(series: pl.Series, logical: str) -> pl.Series:
-    """Return lists of another shape, which says nothing where all are empty. Raises ValueError where one is not.
-
-    A cast would make a list of each item, and a null of each field that is missing.
-    """
-    import polars as pl
-
-    lists = series.to_list()
-    if any(lists):
-        raise ValueError("it is nested in another way")
-    return pl.Series(series.name, lists, polars_dtype(logical))
-
-
 def _from_objects(series: pl.Series, logical: str) -> pl.Series:
     import polars as pl
 
     values = series.to_list()
     if logical == "uuid":
         values = [value.hex() if isinstance(value, bytes) else value and str(value) for value in values]
-        return _dashes(pl.Series(series.name, values, dtype=pl.String))
+        return with_dashes(pl.Series(series.name, values, dtype=pl.String))
     if logical == "text":
         values = [value.decode() if isinstance(value, bytes) else value for value in values]
         return pl.Series(series.name, values, dtype=pl.String, strict=True)
@@ -258,20 +255,3 @@ def _bytes(series: pl.Series) -> pl.Series:
     if raw.null_count() < len(raw) and raw.bin.starts_with(b"\\x").all():
         return series.str.slice(2).str.decode("hex", strict=True)
     return raw
-
-
-def _uuid_text(series: pl.Series) -> pl.Series:
-    """Turn 16-byte binary UUIDs (network byte order) into their 36-character text."""
-    import polars as pl
-
-    storage = series.ext.storage() if isinstance(series.dtype, pl.BaseExtension) else series
-    digits = storage.cast(pl.Binary).bin.encode("hex").alias("digits").to_frame()
-    # Slices, not the regular expression of _dashes: five times as fast over a whole column.
-    groups = (
-        pl.col("digits").str.slice(start, length) for start, length in ((0, 8), (8, 4), (12, 4), (16, 4), (20, None))
-    )
-    return digits.select(pl.concat_str(groups, separator="-").alias(series.name)).to_series()
-
-
-def _dashes(text: pl.Series) -> pl.Series:
-    return text.str.replace(r"^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$", "$1-$2-$3-$4-$5")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import uuid
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
-from harness.check.logical_types import FLOATS, INTEGERS, fields, items, plain
+from harness.check.logical_types import FLOATS, INTEGERS, digits, fields, is_wide, items, mapped, plain
 
+_EXACT = Context(prec=1_000)  # digits of a number while its places are counted
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False, "1": True, "0": False}
 
 
@@ -25,6 +27,23 @@ def _integer(value: Any) -> int:
     if number != int(number):
         raise ValueError("digits are lost")
     return int(number)
+
+
+def _decimal(value: Any, logical: str) -> Decimal | str:
+    return decimal_text(value, logical) if is_wide(logical) else Decimal(value)
+
+
+def decimal_text(value: Any, logical: str) -> str:
+    """Return a decimal as the one text that all equal ones have. Raises ValueError where it has more digits."""
+    number, (precision, scale) = Decimal(value), digits(logical)
+    made = _EXACT.plus(number.quantize(Decimal(1).scaleb(-scale), context=_EXACT))  # no database has a -0 of these
+    if made != number or len(made.as_tuple().digits) > precision:
+        raise ValueError("digits are lost")
+    return format(made, "f")
+
+
+def _uuid(value: Any, logical: str) -> str:
+    return str(uuid.UUID(bytes=value)) if isinstance(value, bytes) else str(value)
 
 
 def _binary(value: Any, logical: str) -> bytes:
@@ -65,6 +84,16 @@ def _item(item: Any, logical: str) -> Any:
     return item if logical in ("text", "date") else canonical_value(item, logical)
 
 
+def _map(value: Any, logical: str) -> dict[Any, Any]:
+    """Return a map, which Arrow gives as pairs, with its entries in their order."""
+    keys, values = mapped(logical)
+    pairs = list(value.items() if isinstance(value, dict) else value)
+    made = {_item(key, keys): _item(item, values) for key, item in pairs}
+    if len(made) < len(pairs):
+        raise ValueError("keys are there twice")
+    return made
+
+
 def _struct(value: Any, logical: str) -> dict[str, Any]:
     of = fields(logical)
     found = dict(zip(of, value, strict=True)) if isinstance(value, tuple) else dict(value)
@@ -88,7 +117,8 @@ def _of_numpy(value: Any) -> Any:
 
 _MADE: dict[str, Callable[[Any, str], Any]] = {
     "boolean": lambda value, logical: _BOOLEANS[str(value).lower()],
-    "decimal": lambda value, logical: Decimal(value),
+    "decimal": _decimal,
+    "uuid": _uuid,
     "float32": lambda value, logical: float(value),
     "json": lambda value, logical: _document(json.loads(value) if isinstance(value, str | bytes) else value),
     "category": lambda value, logical: value,
@@ -97,5 +127,6 @@ _MADE: dict[str, Callable[[Any, str], Any]] = {
     "time": lambda value, logical: dt.time.fromisoformat(value) if isinstance(value, str) else value,
     "nested": _struct,
     "array": _array,
+    "map": _map,
     **dict.fromkeys(("timestamp", "timestamp_tz", "timestamp_ns", "timestamp_tz_ns"), _moment),
 }

@@ -112,10 +112,13 @@ def _shown(series: pl.Series, place: int) -> str:
 
 
 def _bits(series: pl.Series, one_missing: bool = False) -> pl.Series:
-    """Return a column that is equal exactly where the values are: floats by their bits, categories by their texts."""
+    """Return a column that is equal exactly where the values are: floats by their bits, categories by their texts.
+
+    Maps are lists of their entries.
+    """
     if isinstance(series.dtype, pl.Categorical):
         return series.cast(pl.String)
-    if series.dtype.is_nested() and _has_floats(series.dtype):
+    if series.dtype.is_nested() and _has_other_bits(series.dtype):
         return series.alias("").to_frame().select(_bits_inside(pl.first(), series.dtype)).to_series().alias(series.name)
     if not series.dtype.is_float():
         return series
@@ -127,16 +130,20 @@ def _as_integer(dtype: pl.DataType) -> Any:
     return pl.UInt32 if dtype == pl.Float32 else pl.UInt64
 
 
-def _has_floats(dtype: Any) -> bool:
+def _has_other_bits(dtype: Any) -> bool:
+    """Say whether there are floats or maps in a dtype."""
     if isinstance(dtype, pl.List):
-        return _has_floats(dtype.inner)
+        return _has_other_bits(dtype.inner)
     if isinstance(dtype, pl.Struct):
-        return any(_has_floats(field.dtype) for field in dtype.fields)
-    return bool(dtype.is_float())
+        return any(_has_other_bits(field.dtype) for field in dtype.fields)
+    return isinstance(dtype, pl.Map) or bool(dtype.is_float())
 
 
 def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
     """Return values with the bits of floats in their place, in lists and structs of any depth; fields are numbered."""
+    if isinstance(dtype, pl.Map):
+        entries = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
+        return _bits_inside(values.map.entries(), entries)
     if isinstance(dtype, pl.List):
         return values.list.eval(_bits_inside(pl.element(), dtype.inner))
     if isinstance(dtype, pl.Struct):

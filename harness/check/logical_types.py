@@ -2,7 +2,8 @@
 
 One may have a form: `decimal(12, 2)` has 12 digits, 2 of them after the point (`decimal` is `decimal(38, 10)`), and
 `array(text)` is a list of texts (`array` is `array(int32)`), `array(array(text))` a list of lists.
-`nested({"a": "int32"})` is a struct of these fields.
+`nested({"a": "int32"})` is a struct of these fields, `map(["text", "int32"])` maps texts to numbers.
+A decimal of more than 38 digits is a text in polars, which has none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ POLARS_DTYPES = {
     "decimal": "Decimal(precision=38, scale=10)",
     "array": "List(Int32)",
     "nested": "Struct({'a': Int32, 'b': String})",
+    "map": "Map(String, Int32)",
     "uint8": "UInt8",
     "uint16": "UInt16",
     "uint32": "UInt32",
@@ -60,6 +62,7 @@ PANDAS_DTYPES = {
     "decimal": "object",
     "array": "object",
     "nested": "object",
+    "map": "object",
     "uint8": "uint8",
     "uint16": "uint16",
     "uint32": "uint32",
@@ -72,6 +75,7 @@ PANDAS_DTYPES = {
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = frozenset({"float32", "float64"})
 NANOSECONDS = frozenset({"timestamp_ns", "timestamp_tz_ns"})  # moments that microseconds do not count
+MOST_DIGITS = 38  # of a decimal of polars
 OF_BENCHMARKS = frozenset({"uuid", "date", "int32", "int64", "text", "float64"})
 _PANDAS_WITH_NULLS = {"boolean": "boolean"} | {
     name: name.replace("i", "I", 1).replace("u", "U", 1) for name in INTEGERS
@@ -99,6 +103,23 @@ def fields(logical: str) -> dict[str, str]:
     return found
 
 
+def mapped(logical: str) -> tuple[str, str]:
+    """Return the logical types of the keys and of the values of a map of this logical type."""
+    form = _FORM.fullmatch(logical)
+    keys, values = json.loads(form[2]) if form else ("text", "int32")
+    return keys, values
+
+
+def map_of(keys: str, values: str) -> str:
+    """Return the logical type of maps of these keys and values."""
+    return f"map({json.dumps([keys, values], ensure_ascii=False)})"
+
+
+def is_wide(logical: str) -> bool:
+    """Say whether a logical type is of decimals with more digits than polars has."""
+    return plain(logical) == "decimal" and digits(logical)[0] > MOST_DIGITS
+
+
 def nested(of: Mapping[str, str]) -> str:
     """Return the logical type of structs of these fields."""
     return f"nested({json.dumps(of, ensure_ascii=False)})"
@@ -115,6 +136,8 @@ def without_fields(logical: str) -> str:
     """Return a logical type in which the fields of structs are called field_1 and so on, at any depth."""
     if plain(logical) == "array":
         return f"array({without_fields(items(logical))})"
+    if plain(logical) == "map":
+        return map_of(*map(without_fields, mapped(logical)))
     if plain(logical) == "nested":
         return nested(
             {f"field_{place}": without_fields(of) for place, of in enumerate(fields(logical).values(), start=1)}
@@ -144,7 +167,9 @@ def polars_dtype(logical: str) -> Any:
     import polars as pl
 
     if plain(logical) == "decimal":
-        return pl.Decimal(*digits(logical))
+        return pl.String() if is_wide(logical) else pl.Decimal(*digits(logical))
+    if plain(logical) == "map":
+        return pl.Map(*map(polars_dtype, mapped(logical)))
     if plain(logical) == "array":
         return pl.List(polars_dtype(items(logical)))
     if plain(logical) == "nested":

@@ -1,4 +1,8 @@
-"""The answers of README, between its two marks: what the reference run says, one row an answer, one line a crossing."""
+"""The answers of README, between its two marks: what the reference run says, and one line a crossing.
+
+A row has one transport: the fastest of an answer, and below it those that people usually take. With both in one row
+no screen would hold it.
+"""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -18,7 +22,7 @@ from harness.systems import SYSTEMS
 BEGIN, END = "<!-- reference:begin -->\n", "<!-- reference:end -->\n"
 SUITE, CROSSINGS = "matrix", "crossings"
 _WIDTH = 80  # of a line of README; rows of a table are longer
-_HEAD = ("dataframe", "fastest exact transport", "s", "usual transport", "s", "times as long")
+_HEAD = ("dataframe", "transport", "s", "times as long")
 
 
 def page() -> str:
@@ -38,7 +42,7 @@ def _block() -> str:
     found = answers(suite.answers, run.rows, summaries)
     pages = list(dict.fromkeys(_page_of(one.fastest) for one in found if one.fastest))
     parts = [
-        markdown.table(_HEAD, [_row(one, pages) for one in found], right={2, 4}),
+        markdown.table(_HEAD, [row for one in found for row in _rows(one, pages)], right={2}),
         _filled(" ".join(_said(found))),
         _filled(" ".join([_made(run.environment), *_remarks(run.environment)])),
         *_crossings(),
@@ -69,20 +73,17 @@ def crossing_lines(found: Curves, summaries: Sequence[Summary]) -> list[str]:
 
 
 def _cases(one: Leaders) -> list[Summary]:
-    """Return what stands in the row of an answer: the fastest, and the usual one."""
-    return [case for case in (one.fastest, *(of.case for of in one.usual[:1])) if case]
+    """Return what stands in the rows of an answer: the fastest, and the usual ones."""
+    return [case for case in (one.fastest, *(of.case for of in one.usual)) if case]
 
 
-def _row(one: Leaders, pages: Sequence[str]) -> tuple[str, ...]:
-    usual = one.usual[0] if one.usual else None
-    return (
-        route(one),
-        _linked(one.fastest, pages) if one.fastest else "none",
-        significant(one.fastest.median_seconds) if one.fastest else "",
-        _marked(in_words(usual.case), usual.case) if usual else "",
-        significant(usual.case.median_seconds) if usual else "",
-        _factor(usual) if usual else "",
-    )
+def _rows(one: Leaders, pages: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of an answer: where from and to with the fastest exact transport, then each usual one."""
+    fastest = one.fastest
+    linked, seconds = (_linked(fastest, pages), significant(fastest.median_seconds)) if fastest else ("none", "")
+    yield route(one), linked, seconds, ""
+    for of in one.usual:
+        yield "usual", _marked(in_words(of.case), of.case), significant(of.case.median_seconds), _factor(of)
 
 
 def _factor(of: Rival) -> str:
@@ -104,17 +105,11 @@ def _marked(words: str, case: Summary) -> str:
 
 
 def _said(found: Sequence[Leaders]) -> Iterator[str]:
-    """Yield the sentences below the table: its unit and marks, what else is usual."""
+    """Yield the sentences below the table: its unit and marks."""
     sizes = sorted({one.rows for one in found if one.rows is not None})
     yield f"Median seconds for {' and '.join(format(rows, ',') for rows in sizes)} rows."
     if any(case.lossy for one in found for case in _cases(one)):
         yield f"{LOSES.strip()}: loses some kinds of values that these data do not have; the catalogue names them."
-    if others := [_beside(one, of) for one in found for of in one.usual[1:] if of.factor]:
-        yield f"Also usual: {'; '.join(others)}."
-
-
-def _beside(one: Leaders, of: Rival) -> str:
-    return f"{route(one)} by {in_words(of.case)}, {significant(of.case.median_seconds)} s ({factor(of)[0]})"
 
 
 def _made(environment: Facts) -> str:

@@ -9,6 +9,7 @@ from harness import registry
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.losses import lost, why
 from harness.model import LabError, Operation, Origin, Transport
+from harness.recommend.blamed import by_declaration, most, nobody
 from harness.recommend.script import needed
 
 
@@ -63,11 +64,19 @@ def divided(wish: Wish, data: OwnData) -> tuple[list[Transport], list[LeftOut]]:
     ruled_out = {one.transport.id for one in left_out}
     eligible = [entry for entry in entries if entry.id not in ruled_out]
     if not eligible:
-        raise LabError(
-            f"none of {len(entries)} transports is left: {left_out[0].reason} ({left_out[0].transport.id}) and others; "
-            "ask for less"
-        )
+        raise LabError(_nobody(left_out, data))
     return eligible, left_out
+
+
+def _nobody(left_out: Sequence[LeftOut], data: OwnData) -> str:
+    """Say why nobody may race: the values of the data, what the person will not have, or both."""
+    blamed = {one.transport.id: by_declaration(one.transport, data) for one in left_out if one.kind}
+    unwanted = [one for one in left_out if not one.kind]
+    if not unwanted:
+        return nobody(blamed, data.logical_types, left_out[0].reason)
+    first = unwanted[0]
+    said = f"none of {len(left_out)} transports is left: {first.reason} ({first.transport.id}) and others; ask for less"
+    return f"{said}, or: {most(blamed, data.logical_types)}" if blamed else said
 
 
 def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:

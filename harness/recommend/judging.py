@@ -13,6 +13,7 @@ from statistics import median
 
 from harness import registry, show
 from harness.model import LabError, Origin, Transport
+from harness.recommend.blamed import by_declaration, by_failure, nobody
 from harness.recommend.intervals import interval, mean, ratio_interval
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
@@ -93,8 +94,14 @@ def _nobody(racing: Racing) -> str:
             f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with "
             f"--resume {racing.track.run_id}"
         )
-    reasons = [reason for reason in racing.race.out.values() if " times as slow" not in reason]
-    return f"none of {len(racing.race.transports)} transports brings these data through, such as: {reasons[0]}"
+    reasons = {name: reason for name, reason in racing.race.out.items() if " times as slow" not in reason}
+    types = racing.asked.data.logical_types
+    # The words of a client may name a column by chance.
+    failed = {name: racing.blamed.get(name) or by_failure(reason, types) for name, reason in reasons.items()}
+    declared = {
+        one.transport.id: by_declaration(one.transport, racing.asked.data) for one in racing.left_out if one.kind
+    }
+    return nobody(declared | failed, types, next(iter(reasons.values())))
 
 
 def _times(rows: Iterable[Row]) -> dict[tuple[str, int], _Times]:

@@ -8,9 +8,9 @@ from textwrap import dedent, indent
 
 import polars as pl
 
-from harness.check.logical_types import pandas_dtype, polars_dtype
+from harness.check.logical_types import is_wide, items, pandas_dtype, plain, polars_dtype
 from harness.datasets.own.data import OwnData
-from harness.datasets.own.reading import form, offsets_in
+from harness.datasets.own.reading import form, not_for_polars
 
 _READ = {
     "parquet": "polars.read_parquet(DATA, hive_partitioning=False)",
@@ -24,6 +24,10 @@ _TABLES = {
     "arrow": ["import pyarrow.ipc", "table = pyarrow.ipc.open_file(DATA).read_all()"],
     "arrow_stream": ["import pyarrow.ipc", "table = pyarrow.ipc.open_stream(DATA).read_all()"],
 }
+_AS_TEXTS = """\
+for name in {!r}:  # polars has no decimals of so many digits
+    texts = [None if number is None else format(number, "f") for number in table[name].to_pylist()]
+    table = table.set_column(table.schema.get_field_index(name), name, pyarrow.array(texts, pyarrow.large_string()))"""
 _ASKED = "polars.from_arrow(select())"
 _WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 
@@ -51,54 +55,78 @@ class Source:
 
 def load(frame: str, data: OwnData, source: Source) -> str:
     """Return the source of the function `load`, which returns the frame that was measured."""
-    lines = _read(source)
-    if casts := [cast for name in data.logical_types if (cast := _cast(name, data))]:
+    lines = _read(source, data)
+    if casts := [cast for name in data.logical_types if (cast := _cast(name, data, bool(source.query)))]:
         lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
     if frame == "pandas":
         lines += _as_pandas(data)
     body = indent("\n".join([*lines, "return frame"]), "    ")
     imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
+    if frame == "pandas" and any(map(is_wide, data.logical_types.values())):
+        imports = f"import decimal\n\n    {imports}"
     return f'def load():\n    """Return the data as they were measured."""\n    {imports}\n\n{body}'
 
 
-def _read(source: Source) -> list[str]:
-    """Return the lines that read the data: through Arrow where polars does not know a zone, which is an offset."""
+def _read(source: Source, data: OwnData) -> list[str]:
+    """Return the lines that read the data: through Arrow where polars does not know a zone or so many digits."""
     if source.file is None:
         return [f"frame = {_ASKED}"]
     found = form(source.file)
-    if not (offsets := offsets_in(source.file)):
+    offsets, wide = not_for_polars(source.file)
+    if not offsets and not wide:
         return [f"frame = {_READ[found]}"]
+    texts = [name for name in wide if is_wide(data.logical_types[name])]
+    narrow = [name for name in wide if name not in texts]
+    others = {
+        'field.with_type(pyarrow.timestamp(field.type.unit, "UTC"))': offsets,
+        "field.with_type(pyarrow.decimal128(38, field.type.scale))": narrow,
+    }
     return [
         "import pyarrow",
         *_TABLES[found],
+        *(_AS_TEXTS.format(texts).splitlines() if texts else []),
         "fields = [",
-        f'    field.with_type(pyarrow.timestamp(field.type.unit, "UTC")) if field.name in {offsets!r} else field',
+        *(f"    {made} if field.name in {names!r} else" for made, names in others.items() if names),
+        "    field",
         "    for field in table.schema",
         "]",
         "frame = polars.from_arrow(table.cast(pyarrow.schema(fields)))",
     ]
 
 
-def _cast(name: str, data: OwnData) -> str:
-    """Return what makes a column canonical, empty where it is."""
+def _cast(name: str, data: OwnData, asked: bool) -> str:
+    """Return what makes a column canonical, empty where it is.
+
+    The driver may bring bytes that were `asked` for as texts: a String of ClickHouse says nothing of what is in it.
+    """
     logical, given = data.logical_types[name], data.given[name]
     wanted = polars_dtype(logical)
     column = f"frame[{name!r}]"
     if isinstance(given, pl.BaseExtension):
-        if logical == "uuid":  # Arrow's type for them, of which polars takes the bytes
-            groups = r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'
-            return f"{column}{groups}"
+        if "uuid" in str(given):  # Arrow's type for them, of which polars takes the bytes
+            return _as_texts(column, logical)
+        if is_wide(logical) and not asked:
+            return ""  # they are texts already
         return f"{column}.ext.storage().cast({_source(wanted)})"
-    if given == wanted:
+    if given == wanted and not (asked and "binary" in logical):
         return ""
     if isinstance(given, pl.Enum):  # which casts to a category by its number
         column += ".cast(polars.String)"
     return f"{column}.cast({_source(wanted)})"
 
 
+def _as_texts(uuids: str, logical: str) -> str:
+    """Return what makes UUIDs as texts of bytes, also in lists."""
+    if plain(logical) == "array":
+        return f"{uuids}.list.eval({_as_texts('polars.element()', items(logical))})"
+    return uuids + r'.bin.encode("hex").str.replace(r"^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")'
+
+
 def _source(dtype: pl.DataType) -> str:
     if isinstance(dtype, pl.List):
         return f"polars.List({_source(dtype.inner)})"  # type: ignore[arg-type]
+    if isinstance(dtype, pl.Map):
+        return f"polars.Map({_source(dtype.key)}, {_source(dtype.value)})"  # type: ignore[arg-type]
     if isinstance(dtype, pl.Struct):
         fields = ", ".join(f"{field.name!r}: {_source(field.dtype)}" for field in dtype.fields)  # type: ignore[arg-type]
         return f"polars.Struct({{{fields}}})"
@@ -110,6 +138,7 @@ def _as_pandas(data: OwnData) -> list[str]:
     listed = ",\n    ".join(f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object")
     objects = [name for name, dtype in dtypes.items() if dtype == "object"]
     lines = [
+        f"objects = {{name: frame[name].to_list() for name in {objects!r}}}" if objects else "",
         "columns = frame.to_arrow()",
         dedent("""\
         # Whole numbers beside nulls would become floats.
@@ -120,5 +149,12 @@ def _as_pandas(data: OwnData) -> list[str]:
         "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of))).copy()",
         f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
     ]
-    lines += [f"frame[{name!r}] = columns[{name!r}].to_pylist()" for name in objects]
+    lines += [f"frame[{name!r}] = {_objects(name, data.logical_types[name])}" for name in objects]
     return [line for line in lines if line]
+
+
+def _objects(name: str, logical: str) -> str:
+    objects = f"objects[{name!r}]"
+    if not is_wide(logical):
+        return objects
+    return f"[None if text is None else decimal.Decimal(text) for text in {objects}]"

@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from harness.datasets.own import data as own
+from harness.datasets.own.losses import undeclared
 from harness.model import Case, Experiment, LabError, Run, Status, Transport
+from harness.recommend.alone import failing
 from harness.recommend.budget import FIRST_GUESS
 from harness.recommend.eligible import LeftOut, Wish, bounds_of, divided
 from harness.recommend.race import Race, Turn
@@ -61,7 +63,8 @@ class Asked:
 class Track:
     """What a race runs on: `perform` does runs in their order and hands on each row, `now` is the clock of the budget.
 
-    Real engines, or recorded runs with a clock of their own (benchmarks/races.py). `done` are rows from before.
+    Real engines, or recorded runs with a clock of their own (benchmarks/races.py). `done` are rows from before. `alone`
+    tells at which of some columns alone each of some transports fails.
     """
 
     run_id: str
@@ -70,6 +73,7 @@ class Track:
     perform: Callable[[Sequence[Run], Callable[[Row], None]], None]
     done: Sequence[Row] = ()
     now: Callable[[], float] = time.monotonic
+    alone: Callable[[Sequence[Transport], Sequence[str]], dict[str, set[str]]] = lambda entries, columns: {}
 
 
 @dataclass
@@ -77,7 +81,8 @@ class Racing:
     """A race under way: who runs, who was left out before it began, what bounds them, and its rows by their keys.
 
     `ended` says why it ended before all finalists had their passes; empty where it did not. `exact`: who gives other
-    types than the canonical ones is out. `begun`: everybody has run once. `waiting` are the turns of the pass under way
+    types than the canonical ones is out. `begun`: everybody has run once. Where nobody came through, `blamed` are the
+    transports with the columns at each of which alone they fail. `waiting` are the turns of the pass under way
     after `turn`.
     """
 
@@ -91,6 +96,7 @@ class Racing:
     ended: str = ""
     exact: bool = True
     begun: bool = False
+    blamed: dict[str, set[str]] = field(default_factory=dict)
     turn: Turn | None = None
     waiting: deque[Turn] = field(default_factory=deque)
 
@@ -131,9 +137,19 @@ class Racing:
             if not self.race.finished:
                 self.ended = f"the budget of {self.asked.budget:.0f} s was used up"
             return
+        if not any(self.race.leader(rows) for rows in self.race.told):
+            self._blame()
+            return
         with suppress(_UsedUp):  # figures of bounds are beside the point
             for number in range(1, BOUND_PASSES + 1):
                 self._pass([Turn(entry.id, self.race.rows, number) for entry in self.bounds], on_row)
+
+    def _blame(self) -> None:
+        """Find out at which columns those fail that nobody declares anything about: one of each type."""
+        found = undeclared(self.asked.data.logical_types)
+        columns = list({logical: name for name, logical in reversed(found.items())}.values())
+        failed = [self.entries[name] for name in self.race.transports]
+        self.blamed = self.track.alone(failed, columns) if columns else {}
 
     def _race(self, on_row: Callable[[Row], None]) -> None:
         for turns in self.race.passes():
@@ -242,7 +258,11 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
 def _track(suite_run: SuiteRun, asked: Asked) -> Track:
     session = replace(suite_run.session, deadline=deadline(asked))
     perform = partial(runner.perform, session)
-    return Track(session.run_id, session.rig.lab_name, session.folder, perform, suite_run.done)
+
+    def alone(entries: Sequence[Transport], columns: Sequence[str]) -> dict[str, set[str]]:
+        return failing(session.rig, asked.data, entries, columns, session.deadline)  # type: ignore[arg-type]
+
+    return Track(session.run_id, session.rig.lab_name, session.folder, perform, suite_run.done, alone=alone)
 
 
 def deadline(asked: Asked) -> float:

@@ -40,7 +40,7 @@ def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple
     """Return how a call failed: one that raised on types for which it declares nothing, or gave others, is unsupported.
 
     `undeclared` are columns of such types with their logical types. Of an exception the name is told, and none of its
-    words.
+    words; where these name no column, it may be any of them.
     """
     came = _CAME.match(error) if status is Status.MISMATCH else None
     if came and came[1] in undeclared:
@@ -48,9 +48,17 @@ def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple
     exception = _EXCEPTION.match(error) if status is Status.ERROR and not no_space(error) else None
     if not undeclared or not exception:
         return status, error
-    first, *more = _named(error, undeclared) or list(undeclared)
-    others = f" and {len(more)} more" if more else ""
-    return Status.UNSUPPORTED, f'{undeclared[first]} (column "{first}"{others}): {exception[1]}'
+    suspects = _named(error, undeclared) or list(undeclared)
+    return Status.UNSUPPORTED, f"{_by_type(suspects, undeclared)}: {exception[1]}"
+
+
+def _by_type(columns: Iterable[str], logical_types: Mapping[str, str]) -> str:
+    """Name the first column of each type, and how many more there are of it."""
+    of_each: dict[str, list[str]] = {}
+    for name in columns:
+        of_each.setdefault(logical_types[name], []).append(name)
+    more = {logical: f" and {len(names) - 1} more" if len(names) > 1 else "" for logical, names in of_each.items()}
+    return " or ".join(f'{logical} (column "{names[0]}"{more[logical]})' for logical, names in of_each.items())
 
 
 def _named(error: str, columns: Iterable[str]) -> list[str]:

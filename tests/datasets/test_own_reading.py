@@ -140,9 +140,21 @@ def test_moments_of_pandas_are_read_whatever_their_zone(zone: Any) -> None:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (pa.array([Decimal("1" * 50)], pa.decimal256(60, 2)), 'column "a": expected decimals of 38 digits at most'),
+        (
+            pa.array([[Decimal("1")]], pa.list_(pa.decimal256(60, 2))),
+            'column "a": expected decimals of 38 digits at most in a list, found decimal256',
+        ),
+        (
+            pa.StructArray.from_arrays(
+                [pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16], pa.binary(16)))], ["x"]
+            ),
+            'column "a": expected UUIDs alone or in lists, found them in a struct; make',
+        ),
         (pa.array([[MOMENTS[0]]], pa.list_(pa.timestamp("us", "-01:00"))), 'column "a": expected the name of a zone'),
-        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), 'column "a": no table of a database holds'),
+        (
+            pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int32())),
+            'column "a", row 0: expected a map with every key once, found one twice',
+        ),
     ],
 )
 def test_types_that_polars_does_not_know_are_refused_with_the_column(
@@ -155,13 +167,97 @@ def test_types_that_polars_does_not_know_are_refused_with_the_column(
         data.from_frame(reading.of_memory(table))
 
 
-def test_integers_of_128_bits_are_refused_in_a_line(tmp_path: Path) -> None:
-    pl.DataFrame({"a": pl.Series([2**100], dtype=pl.Int128)}).write_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(LabError, match="expected parquet, but it cannot be read"):
-        data.from_file(tmp_path / "rows.parquet")
+MIDNIGHT = pa.array([None, 86_400_000_000], pa.int64()).view(pa.time64("us"))
+ONE = pa.array([1])
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            pa.array([pa.MonthDayNano([1, 2, 3])]),
+            "expected a type that a frame has, found month_day_nano_interval; cast",
+        ),
+        (
+            pa.RunEndEncodedArray.from_arrays([1], ONE),
+            "expected a type that polars reads, found run_end_encoded; decode",
+        ),
+        (
+            pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [ONE]),
+            "expected a type that polars reads, found dense_union; make a column of each of its types",
+        ),
+        (pa.ListViewArray.from_arrays([0], [1], ONE), "expected a type that polars reads, found list_view; cast it"),
+        (pa.StructArray.from_arrays([ONE, ONE], ["x", "x"]), 'expected fields of different names, found "x" twice'),
+        (MIDNIGHT, "expected times of day before 24:00, found others; leave them out"),
+        (pa.ListArray.from_arrays([0, 2], MIDNIGHT), "expected times of day before 24:00"),
+        (pa.StructArray.from_arrays([MIDNIGHT], ["x"]), "expected times of day before 24:00"),
+    ],
+)
+def test_types_and_times_that_polars_ends_at_or_makes_nulls_of_are_refused_in_a_line(
+    column: pa.Array, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"a": column})
+    with pytest.raises(LabError, match=f'^column "a": {said}'):
+        data.from_file(written(table, tmp_path / "rows.arrow"))
+    with pytest.raises(LabError, match=f'^column "a": {said}'):
+        data.from_frame(reading.of_memory(table))
+    assert "panicked" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_times_of_day_are_read_whatever_they_count(unit: str, tmp_path: Path) -> None:
+    times = [dt.time(23, 59, 59), None, dt.time(0)]
+    own = data.from_file(written(pa.table({"a": pa.array(times, pa.time32(unit))}), tmp_path / "rows.arrow"))
+    assert own.frame["a"].to_list() == times
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits_are_refused_with_their_column(dtype: Any, suffix: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": [1], "a": pl.Series([2**100], dtype=dtype)})
+    path = tmp_path / f"rows.{suffix}"
+    frame.write_parquet(path) if suffix == "parquet" else frame.write_ipc(path)
+    with pytest.raises(
+        LabError, match=f'column "a": expected integers of 64 bits at most, found {dtype}; cast it to one'
+    ):
+        data.from_file(path)
 
 
 def test_floats_of_16_bits_become_those_of_32() -> None:
     own = data.from_frame(pl.DataFrame({"a": pl.Series([0.1, None, float("-inf"), 65504.0], dtype=pl.Float16)}))
     assert own.logical_types == {"a": "float32"}
     assert own.frame["a"].to_list() == [0.0999755859375, None, float("-inf"), 65504.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1, "x"], r'column "a": expected values of one type that Arrow has, found others \(Could not convert'),
+        ([2**70, 1], r'column "a": expected values of one type that Arrow has, found others \(Python int too large'),
+        (
+            ["\ud800"],
+            r'column "a": expected values of one type that Arrow has, found others \(.*surrogates not allowed',
+        ),
+        (
+            [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)],
+            'column "a": expected days or moments, found both; make all',
+        ),
+        ([b"a", "b"], 'column "a": expected bytes or texts, found both; make all of them texts'),
+        (
+            pd.period_range("2020", periods=2, freq="M"),
+            'column "a": expected a type that a database has, found a period',
+        ),
+    ],
+)
+def test_objects_of_pandas_that_would_be_others_are_refused_with_their_column(values: Any, said: str) -> None:
+    frame = pd.DataFrame({"id": range(len(values)), "a": pd.Series(values, dtype=getattr(values, "dtype", object))})
+    with pytest.raises(LabError, match=said):
+        reading.of_memory(frame)
+
+
+def test_objects_of_pandas_are_what_they_are() -> None:
+    some = uuid.UUID("8b3c1d2e-4f5a-4b6c-9d7e-0123456789ab")
+    columns = {"id": [some, None], "price": [Decimal("1" * 45 + ".5"), None], "at": [dt.time(1, 2), None]}
+    own = data.from_frame(reading.of_memory(pd.DataFrame(columns, dtype=object)))
+    assert own.logical_types == {"id": "uuid", "price": "decimal(46, 1)", "at": "time"}
+    assert own.frame.to_dicts()[0] == {"id": str(some), "price": "1" * 45 + ".5", "at": dt.time(1, 2)}

@@ -31,7 +31,7 @@ from harness.systems import SYSTEMS
         (
             "clickhouse",
             pl.Series([[[1], []], [], [[1], None]]),
-            'column "a", row 2: an Array of ClickHouse cannot be null, nor a list or a struct in it; make it an empty',
+            'column "a", row 2: an Array of ClickHouse cannot be null, nor a list, a struct or a map in it; make',
         ),
         ("clickhouse", pl.Series([[1], None]), 'column "a", row 1: an Array of ClickHouse cannot be null'),
         ("clickhouse", pl.Series([{"x": [1]}, None]), 'column "a", row 1: a Tuple of ClickHouse cannot be null'),

@@ -46,7 +46,11 @@ def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_la
         ([1, 2], {"to": "postgres"}, r"expected a DataFrame of pandas or polars .* found builtins\.list"),
         (pd.DataFrame({"a": [1]}), {}, "expected one database"),
         (pd.DataFrame({"a": []}), {"to": "postgres"}, "expected at least one row"),
-        (pd.DataFrame({"a": [1, "x"]}), {"to": "postgres"}, "a column that Arrow has no type for"),
+        (
+            pd.DataFrame({"a": [1, "x"]}),
+            {"to": "postgres"},
+            r"column \"a\": expected values of one type that Arrow has, found others",
+        ),
     ],
 )
 def test_what_cannot_be_recommended_is_said_in_one_line(

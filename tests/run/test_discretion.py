@@ -41,7 +41,12 @@ UNDECLARED = {"waited": "duration", "opens": "time"}
     [
         (Status.ERROR, "TypeError: no waited of Smith", UNDECLARED, 'duration (column "waited"): TypeError'),
         (Status.ERROR, "a.Error: Smith opens", UNDECLARED, 'time (column "opens"): a.Error'),
-        (Status.ERROR, "a.Error: Smith", UNDECLARED, 'duration (column "waited" and 1 more): a.Error'),
+        (
+            Status.ERROR,
+            "a.Error: Smith",
+            {**UNDECLARED, "slept": "duration"},
+            'duration (column "waited" and 1 more) or time (column "opens"): a.Error',
+        ),
         (
             Status.MISMATCH,
             "waited: String does not convert to duration: Smith",

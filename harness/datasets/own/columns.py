@@ -5,18 +5,19 @@
 | Boolean; Int8 to Int64; UInt8 to UInt64; Float32, Float64 | `boolean`; `int8` ...; `uint8` ...; `float32`, `float64` |
 | String, or nothing but nulls | `text` |
 | Categorical, Enum, dictionary | `category` |
-| the extension type of Arrow for UUIDs | `uuid` |
+| the extension type of Arrow for UUIDs, alone and in lists | `uuid`, `array(uuid)` |
 | Date; Time; timestamps without a zone | `date`; `time`; `timestamp`, in microseconds |
 | timestamps with a zone | `timestamp_tz`: the instant, in UTC |
 | timestamps of which microseconds do not count all | `timestamp_ns`, `timestamp_tz_ns` |
 | Duration | `duration`, in microseconds |
-| Decimal(p, s) | `decimal(p, s)` |
+| Decimal(p, s); decimals of Arrow and Postgres with up to 76 digits | `decimal(p, s)` |
 | lists of one of these, of lists of any depth | `array(...)`, `array(array(...))` |
 | structs of such types | `nested({"name": "...", ...})` |
+| maps to such types, from keys that are no lists, structs, maps or bytes | `map(["...", "..."])` |
 | binary | `binary` |
 
-In lists and structs a category is a text; UUIDs, times of day, durations and bytes are refused there, and so is what
-else there is: no table of a database holds it. What one of them has no type for, its tables refuse.
+In lists, structs and maps a category is a text; durations are refused there, and so is what else there is: no table of
+a database holds it. What one of them has no type for, its tables refuse.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from typing import Any
 
 import polars as pl
 
-from harness.check.logical_types import FLOATS, INTEGERS, nested, plain, polars_dtype
+from harness.check.logical_types import FLOATS, INTEGERS, is_wide, map_of, nested, plain, polars_dtype
+from harness.datasets.own import decimals
 from harness.datasets.own import nested as inside
 from harness.model import LabError
 
@@ -52,7 +54,8 @@ _NAMED: dict[Any, str] = {
     pl.Binary: "binary",
 }
 _IN_NESTED = {*INTEGERS, *FLOATS, "boolean", "text", "date", "timestamp", "timestamp_tz"}
-_IN_NESTED |= {"decimal", "array", "nested"}
+_KEYS = _IN_NESTED | {"decimal", "time"}
+_IN_NESTED |= {"decimal", "time", "binary", "array", "nested", "map"}
 _INSTEAD = {
     pl.Struct: "unnest it into columns, cast its fields, or make it text",
     pl.Object: "make it text",
@@ -76,17 +79,17 @@ def canonical(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
 
 
 def _plain(series: pl.Series) -> pl.Series:
-    """Return what an extension type of Arrow holds, as of numbers and documents of Postgres; a UUID stays one."""
+    """Return what an extension type of Arrow holds, as of numbers and documents of Postgres; a UUID stays one.
+
+    Numbers of more digits than polars has stay of that type.
+    """
     if not isinstance(series.dtype, pl.BaseExtension) or "uuid" in str(series.dtype).lower():
         return series
     stored = series.ext.storage()
     if "numeric" not in str(series.dtype) or stored.dtype != pl.String:
         return stored
-    scale = stored.str.extract(r"\.(\d+)$").str.len_chars().max() or 0
-    try:
-        return stored.cast(pl.Decimal(38, int(scale)), strict=True)  # type: ignore[arg-type]
-    except pl.exceptions.PolarsError:
-        raise LabError(f'column "{series.name}": expected decimals of 38 digits at most, found others') from None
+    narrow = decimals.narrow(stored)
+    return series if narrow is None else narrow
 
 
 def _logical_type(series: pl.Series) -> str:
@@ -99,12 +102,19 @@ def _logical_type(series: pl.Series) -> str:
             f'column "{series.name}", row {row}: expected moments in lists and structs to the microsecond, found '
             "nanoseconds, or one beyond; round it or leave it out"
         )
-    if isinstance(dtype, pl.BaseExtension) and "uuid" in str(dtype).lower():
-        return "uuid"
+    if (row := inside.repeated(series)) is not None:
+        raise LabError(f'column "{series.name}", row {row}: expected a map with every key once, found one twice')
+    if isinstance(dtype, pl.BaseExtension):
+        stored = series.ext.storage()
+        return _uuids(stored.dtype) if "uuid" in str(dtype).lower() else decimals.logical_type_of(stored)
     if logical := _of_nested(dtype) or _of_flat(dtype):
         return logical
     instead = next((said for of, said in _INSTEAD.items() if isinstance(dtype, of)), "leave it out or cast it")
     raise LabError(f'column "{series.name}": no table of a database holds {dtype}; {instead}')
+
+
+def _uuids(dtype: Any) -> str:
+    return f"array({_uuids(dtype.inner)})" if isinstance(dtype, pl.List) else "uuid"
 
 
 def _of_flat(dtype: Any) -> str:
@@ -117,16 +127,20 @@ def _of_flat(dtype: Any) -> str:
 
 
 def _of_nested(dtype: Any) -> str:
-    """Return the logical type of lists and structs of any depth; empty for all else, and for what no table holds."""
+    """Return the logical type of lists, structs and maps of any depth; empty for what no table holds, and all else."""
     if isinstance(dtype, pl.Struct):
         logical_types = {field.name: _inside(field.dtype) for field in dtype.fields}
         return nested(logical_types) if logical_types and all(logical_types) and all(logical_types.values()) else ""
+    if isinstance(dtype, pl.Map):
+        keys, values = _of_flat(dtype.key), _inside(dtype.value)
+        keys = "text" if keys == "category" else keys
+        return map_of(keys, values) if plain(keys) in _KEYS and values else ""
     of_items = _inside(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else ""
     return of_items and f"array({of_items})"
 
 
 def _inside(dtype: Any) -> str:
-    """Return the logical type of what is in a list or a struct; empty for what no table holds there."""
+    """Return the logical type of what is in a list, a struct or a map; empty for what no table holds there."""
     logical = _of_nested(dtype) or _of_flat(dtype)
     logical = "text" if logical == "category" else logical
     return logical if plain(logical) in _IN_NESTED else ""
@@ -134,10 +148,12 @@ def _inside(dtype: Any) -> str:
 
 def _canonical(series: pl.Series, logical: str) -> pl.Series:
     """Return a column in its canonical dtype. Raises LabError where that would change a value."""
-    if logical == "uuid":
+    if is_wide(logical):
+        return decimals.canonical(series.ext.storage(), logical)
+    if isinstance(series.dtype, pl.BaseExtension):  # of UUIDs: all others are plain
         from harness.check.canonical import canonicalise
 
-        return canonicalise(series.to_frame(), {series.name: logical})[0].to_series()
+        return canonicalise(series.ext.storage().to_frame(), {series.name: logical})[0].to_series()
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
     counted = isinstance(series.dtype, pl.Datetime | pl.Duration) and series.dtype.time_unit != "us"

@@ -75,6 +75,18 @@ class OwnData:
         chosen = pl.int_range(self.rows, eager=True).sample(rows, seed=_SEED).sort()
         return replace(self, frame=self.frame[chosen])
 
+    def only(self, name: str) -> OwnData:
+        """Return the data with one of their columns, and without a key."""
+        return replace(
+            self,
+            frame=pl.DataFrame([self.frame[name]]),
+            logical_types={name: self.logical_types[name]},
+            key=(),
+            found={hostile: (name,) for hostile, names in self.found.items() if name in names},
+            whole=pl.DataFrame([self.whole[name]]),
+            given={name: self.given[name]},
+        )
+
     def without_names(self) -> OwnData:
         """Return the data with columns that are called column_1 and so on, and fields of structs field_1."""
         numbered = {
@@ -156,7 +168,7 @@ def _require_key(frame: pl.DataFrame, logical_types: dict[str, str], key: Sequen
             raise LabError(f'expected the key to be of columns, found "{name}"; there are: {", ".join(logical_types)}')
         if frame[name].null_count():
             raise LabError(f'expected a key without nulls, found some in "{name}"')
-        if logical_types[name].startswith(("array", "nested", "decimal", "float", "binary")):
+        if logical_types[name].startswith(("array", "nested", "map", "decimal", "float", "binary")):
             raise LabError(
                 f'expected a key of texts, numbers or times, found "{name}" of the logical type {logical_types[name]}'
             )

@@ -5,19 +5,20 @@ The data are somebody's own, or a dataset of the lab whose columns are described
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import polars as pl
 
-from harness.check.logical_types import NANOSECONDS, plain
+from harness.check.logical_types import NANOSECONDS, is_wide, plain
 from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.own import values
 from harness.model import Case, Fate, Transport
 
 _LOOKED_AT = 20_000  # rows of a built dataset: its first chunk has its values of every kind
 _UNDECLARED = {*NANOSECONDS, "time", "duration", "binary"}  # types of which there is no kind of values
+_NESTED = {"array", "nested", "map"}
 _DECLARED_ARRAY = "array(int32)"  # which the kind of arrays is about
 
 
@@ -64,12 +65,17 @@ def undeclared(logical_types: Mapping[str, str]) -> dict[str, str]:
     return {
         name: logical
         for name, logical in logical_types.items()
-        if logical in _UNDECLARED or (plain(logical) in ("array", "nested") and logical != _DECLARED_ARRAY)
+        if logical in _UNDECLARED or is_wide(logical) or (plain(logical) in _NESTED and logical != _DECLARED_ARRAY)
     }
 
 
 def lost(entry: Transport, data: Described) -> str:
-    """Return the first kind of values of these data that a transport declares to lose; empty where there is none.
+    """Return the first kind of values of these data that a transport declares to lose; empty where there is none."""
+    return next(each_lost(entry, data), "")
+
+
+def each_lost(entry: Transport, data: Described) -> Iterator[str]:
+    """Yield the kinds of values of these data that a transport declares to lose.
 
     What it changes of a type's values are extremes: of a type without those it loses nothing. Whom it refuses, it
     refuses.
@@ -78,8 +84,7 @@ def lost(entry: Transport, data: Described) -> str:
         fate = entry.lossy.get(kind)
         changed_extremes_only = fate == Fate.CHANGED and kind in values.EXTREMES and kind not in data.extremes
         if fate and not changed_extremes_only:
-            return kind
-    return ""
+            yield kind
 
 
 def why(entry: Transport, kind: str, data: Described) -> str:

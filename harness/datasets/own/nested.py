@@ -14,18 +14,23 @@ def rows(series: pl.Series) -> dict[str, int]:
     """Return the first rows (from 0) of what a database may not hold of a column of lists or structs.
 
     `null` is a value that is null, `missing` one inside another one, `ragged` are lists of lists that are no rectangle:
-    those of one depth in one row have different lengths, or are empty inside another one.
+    those of one depth in one row have different lengths, or are empty inside another one. `nul` is a text with U+0000.
     """
     found: dict[str, int] = {}
     if _is_nested(series.dtype):
-        level = pl.DataFrame({"row": pl.int_range(len(series), eager=True), "value": series})
+        level = _with_rows(series)
         _note(found, "null", level.filter(pl.col("value").is_null()))
         _look(level.drop_nulls("value"), found)
+        for leaf in leaves(series):
+            if leaf["value"].dtype == pl.String:
+                _note(found, "nul", leaf.filter(pl.col("value").str.contains("\0", literal=True)))
     return found
 
 
 def _look(level: pl.DataFrame, found: dict[str, int]) -> None:
     """Look into the values of rows, of which none is null."""
+    if isinstance(level["value"].dtype, pl.Map):
+        level = level.with_columns(level["value"].map.entries())
     dtype: Any = level["value"].dtype
     if isinstance(dtype, pl.Struct):
         for field in dtype.fields:
@@ -51,7 +56,7 @@ def _note(found: dict[str, int], what: str, rows: pl.DataFrame) -> None:
 
 
 def _is_nested(dtype: Any) -> bool:
-    return isinstance(dtype, pl.List | pl.Struct)
+    return isinstance(dtype, pl.List | pl.Struct | pl.Map)
 
 
 def days(series: pl.Series) -> pl.DataFrame:
@@ -78,22 +83,42 @@ def not_counted(series: pl.Series) -> int | None:
     return found.get("first")
 
 
+def repeated(series: pl.Series) -> int | None:
+    """Return the first row with a map that has a key twice, if any: polars takes them from Arrow as they are."""
+    found: dict[str, int] = {}
+    for level in _levels(_with_rows(series)) if series.dtype.is_nested() else ():
+        values: Any = level["value"]
+        if isinstance(values.dtype, pl.Map):
+            keys = values.map.keys()
+            _note(found, "first", level.filter(keys.list.n_unique() < keys.list.len()))
+    return found.get("first")
+
+
 def leaves(series: pl.Series) -> Iterator[pl.DataFrame]:
-    """Yield what stands in a column that is no list and no struct, without nulls, as the columns `row` and `value`."""
-    yield from _leaves(pl.DataFrame({"row": pl.int_range(len(series), eager=True), "value": series}))
+    """Yield what stands in a column that is no list, struct or map, without nulls, as the columns `row` and `value`."""
+    for level in _levels(_with_rows(series)):
+        if not level["value"].dtype.is_nested():
+            yield level.drop_nulls("value")
 
 
-def _leaves(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    values, dtype = level["value"], level["value"].dtype
-    if isinstance(dtype, pl.Array):
-        yield from _leaves(level.with_columns(values.arr.to_list()))
-    elif isinstance(dtype, pl.List):
-        yield from _leaves(level.filter(pl.col("value").list.len() > 0).explode("value"))
-    elif isinstance(dtype, pl.Struct):
-        for field in dtype.fields:
-            yield from _leaves(level.with_columns(values.struct.field(field.name).alias("value")))
-    else:
-        yield level.drop_nulls("value")
+def _with_rows(series: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"row": pl.int_range(len(series), eager=True), "value": series})
+
+
+def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield values with their rows, then those inside of them, at any depth."""
+    yield level
+    values: Any = level["value"]
+    if isinstance(values.dtype, pl.Map):
+        values = values.map.entries()
+    elif isinstance(values.dtype, pl.Array):
+        values = values.arr.to_list()
+    if isinstance(values.dtype, pl.List):
+        lists = level.with_columns(values.alias("value")).filter(values.list.len() > 0)
+        yield from _levels(lists.explode("value"))
+    elif isinstance(values.dtype, pl.Struct):
+        for field in values.dtype.fields:
+            yield from _levels(level.with_columns(values.struct.field(field.name).alias("value")))
 
 
 def renamed(series: pl.Series, dtype: Any) -> pl.Series:
@@ -107,6 +132,9 @@ def renamed(series: pl.Series, dtype: Any) -> pl.Series:
 def _renamed(values: pl.Expr, dtype: Any) -> pl.Expr:
     if isinstance(dtype, pl.List):
         return values.list.eval(_renamed(pl.element(), dtype.inner)) if _has_structs(dtype) else values
+    if isinstance(dtype, pl.Map):
+        entries = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
+        return _renamed(values.map.entries(), entries).cast(dtype) if _has_structs(dtype) else values
     if not isinstance(dtype, pl.Struct):
         return values
     numbers = [str(number) for number in range(len(dtype.fields))]  # polars takes a name such as * for a pattern
@@ -117,4 +145,6 @@ def _renamed(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def _has_structs(dtype: Any) -> bool:
+    if isinstance(dtype, pl.Map):
+        return _has_structs(dtype.key) or _has_structs(dtype.value)
     return _has_structs(dtype.inner) if isinstance(dtype, pl.List) else isinstance(dtype, pl.Struct)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
+from harness.datasets.own import arrow_types
 from harness.model import LabError
 
 _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
@@ -27,7 +29,6 @@ _TABLES: dict[str, Callable[[Path], Any]] = {
     "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
 }
 _OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
-_DIGITS = 38  # of a decimal, at most
 _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -50,13 +51,26 @@ def read(path: Path) -> pl.DataFrame:
             return _READ[found](path)
         schema = _schema(path, found)
         require_different(list(schema.names), str(path))
-        _require_known(schema)
-        offsets = with_offsets(schema)
-        frame = _of_table(_TABLES[found](path), offsets) if offsets else _READ[found](path)
-        return _with_uuids(frame, schema)
+        arrow_types.require_known(schema)
+        if arrow_types.for_polars(schema):
+            return _with_uuids(_READ[found](path), schema)
+        return _of_arrow(_TABLES[found](path))
     except (*_OF_POLARS, NotImplementedError, OSError, ValueError) as error:
+        _require_narrow(path, found)
         reason = str(error).strip().partition("\n")[0]
         raise LabError(f"{path}: expected {found.replace('_', ' ')}, but it cannot be read: {reason}") from None
+
+
+def _require_narrow(path: Path, found: str) -> None:
+    """Raise LabError with the column of integers of 128 bits, which polars writes and Arrow does not read."""
+    schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
+    with suppress(*_OF_POLARS, OSError, ValueError):
+        for name, dtype in schemas[found](path).items() if found in schemas else ():
+            if dtype in (pl.Int128, pl.UInt128):
+                raise LabError(
+                    f'column "{name}": expected integers of 64 bits at most, found {dtype}; cast it to one of these, '
+                    "to decimals or to text"
+                )
 
 
 def of_memory(data: Any) -> pl.DataFrame:
@@ -69,61 +83,67 @@ def of_memory(data: Any) -> pl.DataFrame:
     names = list(map(str, data.columns if library == "pandas" else data.column_names))
     require_different(names, "the frame")
     try:
-        if library == "pandas":
-            zoned = {name: column.dt.tz_convert("UTC") for name, column in data.items() if hasattr(column.dtype, "tz")}
-            return pl.from_pandas(data.assign(**zoned) if zoned else data)
-        return _of_arrow(data)
+        return _of_arrow(_of_pandas(data) if library == "pandas" else data)
     except (*_OF_POLARS, ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise LabError(f"the frame has a column that Arrow has no type for: {reason}") from None
+        which = _not_of_arrow(data) if library == "pandas" else ""
+        reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
+        reason = reason.encode(errors="backslashreplace").decode()  # also that of half a character
+        raise LabError(
+            f"{which}expected values of one type that Arrow has, found others ({reason}); cast them, or make them text"
+        ) from None
+
+
+def _of_pandas(frame: Any) -> Any:
+    """Return a frame of pandas as a table of Arrow. Raises LabError where that would change objects of mixed types."""
+    named = frame.set_axis(list(map(str, frame.columns)), axis="columns")
+    zoned = {name: one.dt.tz_convert("UTC") for name, one in named.items() if hasattr(one.dtype, "tz")}
+    table = pa.Table.from_pandas(named.assign(**zoned) if zoned else named, preserve_index=False)
+    for field in table.schema:
+        objects = named[field.name] if named[field.name].dtype == object else ()
+        if pa.types.is_date32(field.type) and any(isinstance(one, datetime) for one in objects):
+            raise LabError(f'column "{field.name}": expected days or moments, found both; make all of them moments')
+        if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
+            raise LabError(f'column "{field.name}": expected bytes or texts, found both; make all of them texts')
+    return table
+
+
+def _not_of_arrow(frame: Any) -> str:
+    """Name the first column of a frame of pandas that Arrow has no type for."""
+    for place, name in enumerate(map(str, frame.columns)):
+        try:
+            pa.array(frame.iloc[:, place], from_pandas=True)
+        except (ArithmeticError, TypeError, ValueError, NotImplementedError):
+            return f'column "{name}": '
+    return ""
 
 
 def _of_arrow(table: Any) -> pl.DataFrame:
-    _require_known(table.schema)
-    return _with_uuids(_of_table(table, with_offsets(table.schema)), table.schema)
+    arrow_types.require_known(table.schema)
+    arrow_types.require_times(table)
+    return _with_uuids(pl.DataFrame(pl.from_arrow(_in_utc(arrow_types.narrowed(table)))), table.schema)
 
 
-def _of_table(table: Any, offsets: list[str]) -> pl.DataFrame:
-    """Return a table of Arrow with the instants of some columns in UTC: polars knows zones by their names alone."""
+def _in_utc(table: Any) -> Any:
+    """Return a table of Arrow with the instants in UTC whose zones are offsets: polars knows zones by their names."""
+    if not (offsets := arrow_types.with_offsets(table.schema)):
+        return table
     utc = [one.with_type(pa.timestamp(one.type.unit, "UTC")) if one.name in offsets else one for one in table.schema]
-    return pl.DataFrame(pl.from_arrow(table.cast(pa.schema(utc)) if offsets else table))
+    return table.cast(pa.schema(utc))
 
 
-def with_offsets(schema: Any) -> list[str]:
-    """Return the columns whose zone is no name but an offset, as +05:30."""
-    return [field.name for field in schema if _is_offset(getattr(field.type, "tz", None))]
-
-
-def offsets_in(path: Path) -> list[str]:
-    """Return the columns of a file whose zone is an offset."""
+def not_for_polars(path: Path) -> tuple[list[str], list[str]]:
+    """Return the columns of a file whose zone is an offset, and those of decimals that polars does not read."""
     found = form(path)
-    return [] if found in ("csv", "tsv") else with_offsets(_schema(path, found))
-
-
-def _is_offset(zone: object) -> bool:
-    return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
-
-
-def _require_known(schema: Any) -> None:
-    """Raise LabError for a column of a type that polars ends at, without naming the column."""
-    for field in schema:
-        for of in _parts(field.type):
-            if pa.types.is_decimal(of) and of.precision > _DIGITS:
-                raise LabError(f'column "{field.name}": expected decimals of {_DIGITS} digits at most, found {of}')
-            if of != field.type and _is_offset(getattr(of, "tz", None)):
-                raise LabError(f'column "{field.name}": expected the name of a zone, found {of}; cast it to UTC')
-
-
-def _parts(of: Any) -> list[Any]:
-    """Return a type of Arrow and all that are in it."""
-    inside = [of.field(number).type for number in range(of.num_fields)]
-    return [of, *(part for one in inside for part in _parts(one))]
+    if found in ("csv", "tsv"):
+        return [], []
+    schema = _schema(path, found)
+    return arrow_types.with_offsets(schema), arrow_types.with_wide(schema)
 
 
 def _with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
     """Return a frame in which UUIDs of a schema of Arrow are still known as such: polars takes them for bytes."""
-    known = [field.name for field in schema if str(field.type) == "extension<arrow.uuid>"]
-    return frame.with_columns([frame[name].ext.to(pl.Extension("arrow.uuid", pl.Binary)) for name in known])
+    known = [frame[name] for name in arrow_types.with_uuids(schema)]
+    return frame.with_columns([one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known])
 
 
 def require_different(names: list[str], where: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from harness.check.logical_types import FLOATS, INTEGERS, digits, plain
+from harness.check.logical_types import FLOATS, INTEGERS, digits, is_wide, plain
 from harness.datasets.hostile.kinds import KINDS
 
 # The kind that shows a type's values.
@@ -187,6 +187,8 @@ def _of_integers(series: pl.Series, logical: str) -> Iterator[str]:
 
 
 def _extreme(series: pl.Series, logical: str) -> bool:
+    if is_wide(logical):
+        return True
     if plain(logical) == "decimal":
         precision, scale = digits(logical)
         if precision <= _TENTH_DIGIT or series.null_count() == len(series):

@@ -15,13 +15,17 @@ from harness.transports.clickhouse.sql import identifier
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Types that come as numbers, and what to ask for instead.
+# Types that come as numbers or bytes, and what to ask for instead.
 _FORMS = (
     (re.compile(r"DateTime(\('[^']*'\))?"), "toDateTime64({0}, 0)"),
     (re.compile(r"Enum(8|16)\(.*\)", re.DOTALL), "toString({0})"),
     (re.compile(r"IPv[46]"), "toString({0})"),
+    (re.compile(r"BFloat16"), "toFloat32({0})"),
 )
-_NO_FORM = re.compile(r"\b(U?Int(?:128|256)|Interval\w+|DateTime(?!64)|Enum(?:8|16)|IPv[46])\b")
+_OTHER = r"\b(U?Int(?:128|256)|Interval\w+|DateTime(?!64)|Enum(?:8|16)|IPv[46]|BFloat16|Variant|Dynamic|QBit)\b"
+_STATE = r"\b(AggregateFunction)\b"
+# What has no form, and what a person may ask for instead.
+_NO_FORM = ((re.compile(_OTHER), "toString({0})"), (re.compile(_STATE), "finalizeAggregation({0})"))
 _TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'")
 
 
@@ -40,25 +44,58 @@ def as_brought(query: str, columns: Iterable[tuple[str, str]]) -> str:
 
 def _form(name: str, of: str) -> str:
     """Return what brings a column of a type; empty where it comes as it is."""
-    plain = of
-    for around in ("LowCardinality", "Nullable"):
-        plain = plain[len(around) + 1 : -1] if plain.startswith(f"{around}(") else plain
-    if form := next((form for known, form in _FORMS if known.fullmatch(plain)), ""):
+    if form := _of_type(of):
         return form
-    if found := _NO_FORM.search(_TEXTS.sub("''", of)):
-        raise LabError(
-            f'column "{name}": a query brings {found[1]} as another type; ask for toString of it, or give a file'
-        )
+    for unlike, instead in _NO_FORM:
+        if found := unlike.search(_TEXTS.sub("''", of)):
+            raise LabError(
+                f'column "{name}": a query brings {found[1]} as another type; ask for '
+                f"{instead.format(identifier(name))}, or give the data as a file"
+            )
     return ""
 
 
+def _of_type(of: str, depth: int = 0) -> str:
+    """Return what brings a value of a type, of lists what brings all their items; empty where there is no such form."""
+    plain = of
+    for around in ("LowCardinality", "Nullable"):
+        plain = plain[len(around) + 1 : -1] if plain.startswith(f"{around}(") else plain
+    if plain.startswith("Array("):
+        item = f"x{depth}"
+        form = _of_type(plain[6:-1], depth + 1)
+        return form and f"arrayMap({item} -> {form.format(item)}, {{0}})"
+    return next((form for known, form in _FORMS if known.fullmatch(plain)), "")
+
+
 def with_bytes(answer: pa.Table) -> pa.Table:
-    """Return rows with columns of String that are no UTF-8 as bytes: a String may be either."""
+    """Return rows with Strings that are no UTF-8 as bytes, at any depth of a column: a String may be either."""
     import pyarrow as pa
 
     for place, column in enumerate(answer.columns):
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
-            answer = answer.set_column(place, answer.field(place).name, column.cast(pa.binary()))
+            whole = column.combine_chunks()
+            answer = answer.set_column(place, answer.field(place).name, whole.cast(_with_bytes(whole)))
     return answer
+
+
+def _with_bytes(values: pa.Array) -> pa.DataType:
+    """Return the type that values have where Strings that are no UTF-8 are bytes."""
+    import pyarrow as pa
+
+    of = values.type
+    if pa.types.is_map(of):
+        return pa.map_(_with_bytes(values.keys), _with_bytes(values.items))
+    if pa.types.is_list(of):
+        return pa.list_(_with_bytes(values.flatten()))
+    if pa.types.is_struct(of):
+        inside = zip(of, values.flatten(), strict=True)
+        return pa.struct([field.with_type(_with_bytes(part)) for field, part in inside])
+    if not pa.types.is_string(of):
+        return of
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.binary()
+    return of

@@ -184,7 +184,7 @@ def fill(client: Client, table: str, insertion: str) -> None:
 def fetch(client: Client, table: str, selection: str = "*") -> pa.Table:
     """Return the whole table as Arrow, all its columns, or what is selected."""
     selected = _with_labels(client, table) if selection == "*" else selection
-    return client.query_arrow(f"SELECT {selected} FROM {_full(table)}")
+    return with_bytes(client.query_arrow(f"SELECT {selected} FROM {_full(table)}"))
 
 
 def _with_labels(client: Client, table: str) -> str:

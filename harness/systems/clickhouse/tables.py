@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from harness.check.logical_types import digits, fields, items, plain
+from harness.check.logical_types import digits, fields, items, mapped, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
@@ -24,6 +24,7 @@ TYPES = {
     "float32": "Float32",
     "float64": "Float64",
     "boolean": "Bool",
+    "time": "Time64(6)",
     "timestamp": "DateTime64(6)",
     "timestamp_tz": "DateTime64(6, 'UTC')",
     "timestamp_ns": "DateTime64(9)",
@@ -35,7 +36,7 @@ STORED = {"category": "text"}  # what a read gives
 # https://clickhouse.com/docs/sql-reference/data-types/date, date32, datetime64
 _DATE = dt.date(1970, 1, 1), dt.date(2149, 6, 6)
 _FAR = dt.date(1900, 1, 1), dt.date(2299, 12, 31)  # of Date32 and DateTime64, which with nine digits ends with 64 bits
-_NOT_NULL = {"array": "an Array", "nested": "a Tuple"}
+_NOT_NULL = {"array": "an Array", "nested": "a Tuple", "map": "a Map"}
 # What to do with a column that it has no type for.
 _INSTEAD = {"duration": " (Time64 ends at 999:59:59); make it a number of microseconds"}
 
@@ -70,11 +71,14 @@ def column_type(logical: str, date: str = "Date") -> str | None:
         parts = {name: _inside(of, date) for name, of in fields(logical).items()}
         named = ", ".join(f"{identifier(name)} {of}" for name, of in parts.items())
         return f"Tuple({named})" if all(parts.values()) else None
+    if plain(logical) == "map":
+        keys, values = column_type(mapped(logical)[0], date), _inside(mapped(logical)[1], date)
+        return f"Map({keys}, {values})" if keys and values else None
     return date if logical == "date" else TYPES.get(logical)
 
 
 def _inside(logical: str, date: str) -> str | None:
-    """Return the type of what is in an Array or a Tuple: nullable, but for these themselves."""
+    """Return the type of what is in an Array, a Tuple or a Map: nullable, but for these themselves."""
     sql_type = column_type(logical, date)
     return sql_type if sql_type is None or plain(logical) in _NOT_NULL else f"Nullable({sql_type})"
 
@@ -122,7 +126,7 @@ def _require_no_null(column: Column) -> None:
         if what in column.rows:
             raise LabError(
                 f"{column.place(what)}: {_NOT_NULL[plain(column.logical_type)]} of ClickHouse cannot be null, nor a "
-                "list or a struct in it; make it an empty list, or a struct of nulls"
+                "list, a struct or a map in it; make it an empty one, or a struct of nulls"
             )
 
 

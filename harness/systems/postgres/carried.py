@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical import NotConvertible, load_frame
-from harness.check.logical_types import depth, items, plain, polars_dtype, stored
-from harness.model import LabError
+from harness.check.logical_types import depth, digits, is_wide, items, plain, polars_dtype, stored
 from harness.systems.postgres.tables import STORED, column_type
 from harness.transports.postgres.sql import identifier, identifiers, literal
 
@@ -44,6 +43,8 @@ _ITEMS: dict[str, Callable[[Any], Any]] = {
     "numeric[]": str,
     "timestamp without time zone[]": dt.datetime.fromisoformat,
     "timestamp with time zone[]": dt.datetime.fromisoformat,
+    "time without time zone[]": dt.time.fromisoformat,
+    "bytea[]": lambda found: bytes.fromhex(found.removeprefix("\\x")),
 }
 _AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # items of lists that ADBC does not ingest
 
@@ -51,11 +52,8 @@ _AS_TEXTS = {"decimal", "timestamp", "timestamp_tz"}  # items of lists that ADBC
 def in_order(parquet: str | Path, logical_types: dict[str, str], order: Sequence[str]) -> pa.Table:
     """Return the rows of a file sorted, as ADBC ingests them."""
     frame = load_frame(parquet, "polars", logical_types)
-    return (
-        frame.with_columns([_ingestible(frame[name], logical) for name, logical in logical_types.items()])
-        .sort(order)
-        .to_arrow()
-    )
+    made = frame.with_columns([_ingestible(frame[name], logical) for name, logical in logical_types.items()])
+    return _with_wide(made.sort(order).to_arrow(), logical_types)
 
 
 def streamed(parquet: str | Path, logical_types: dict[str, str]) -> pa.RecordBatchReader:
@@ -66,7 +64,8 @@ def streamed(parquet: str | Path, logical_types: dict[str, str]) -> pa.RecordBat
 
     def made(batch: pa.RecordBatch) -> pa.Table:
         frame = pl.DataFrame(pl.from_arrow(batch))
-        return frame.select([_ingestible(frame[name], logical) for name, logical in logical_types.items()]).to_arrow()
+        made = frame.select([_ingestible(frame[name], logical) for name, logical in logical_types.items()])
+        return _with_wide(made.to_arrow(), logical_types)
 
     file = ParquetFile(parquet)
     first = made(pa.RecordBatch.from_pylist([], file.schema_arrow))
@@ -80,11 +79,23 @@ def _ingestible(series: pl.Series, logical: str) -> pl.Series:
 
     if logical == "uuid":  # text is refused (SQLSTATE 22P03)
         return series.str.replace_all("-", "", literal=True).str.decode("hex")
+    if logical == "array(uuid)":
+        return series.list.eval(pl.element().str.replace_all("-", "", literal=True).str.decode("hex"))
     if _goes_as_text(logical):
         texts = [None if lists is None else _array(lists) for lists in series.to_list()]
         return pl.Series(series.name, texts, pl.String)
     in_table = stored(logical, STORED)
     return series if in_table == logical else series.cast(polars_dtype(in_table))
+
+
+def _with_wide(rows: pa.Table, logical_types: dict[str, str]) -> pa.Table:
+    """Return rows in which decimals that polars has as texts are decimals of Arrow."""
+    import pyarrow as pa
+
+    for place, (name, logical) in enumerate(logical_types.items()):
+        if is_wide(logical):
+            rows = rows.set_column(place, name, rows.column(place).cast(pa.decimal256(*digits(logical))))
+    return rows
 
 
 def _goes_as_text(logical: str) -> bool:
@@ -97,7 +108,8 @@ def _array(value: Any) -> str:
         return "NULL"
     if isinstance(value, list):
         return f"{{{','.join(map(_array, value))}}}"
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    text = f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
@@ -186,45 +198,6 @@ def _arrow_type(of: str) -> pa.DataType:
 
     known = {"boolean": pa.bool_(), "smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
     known |= {"timestamp without time zone": pa.timestamp("us"), "timestamp with time zone": pa.timestamp("us", "UTC")}
+    known |= {"bytea": pa.large_binary(), "time without time zone": pa.time64("us")}
     known |= {"real": pa.float32(), "double precision": pa.float64(), "date": pa.date32()}
     return known.get(of.removesuffix("[]"), pa.large_string())
-
-
-def with_dimensions(query: str, schema: pa.Schema) -> str:
-    """Return a person's query, whose rows have this schema, with the dimensions of its arrays behind all columns."""
-    import pyarrow as pa
-
-    arrays = [identifier(field.name) for field in schema if pa.types.is_list(field.type)]
-    if not arrays:
-        return query
-    asked = ", ".join(f"array_ndims({name})" for name in arrays)
-    return f"SELECT *, {asked} FROM ({query.strip().removesuffix(';')}\n) AS asked"
-
-
-def without_dimensions(answer: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows of a person's query, asked with their dimensions, without these.
-
-    Raises LabError for a column that does not come as it is.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    dimensions = iter(answer.columns[len(schema) :])
-    for field in schema:
-        if pa.types.is_interval(field.type):
-            raise LabError(
-                f'column "{field.name}": a query brings an interval as months, days and nanoseconds, which no frame '
-                "holds; ask for its extract(epoch FROM ...), or give the data as a file"
-            )
-        of = field.type.value_type if pa.types.is_list(field.type) else field.type
-        if isinstance(of, pa.OpaqueType) and (of != field.type or not pa.types.is_string(of.storage_type)):
-            raise LabError(
-                f'column "{field.name}": a query brings {of.type_name} as the driver has it; ask for its text, or give '
-                "the data as a file"
-            )
-        if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
-            raise LabError(
-                f'column "{field.name}": a query brings an array of several dimensions as one list of all items; ask '
-                "for its array_to_json(...)::text, or give the data as a file"
-            )
-    return answer.select(list(range(len(schema))))

@@ -5,21 +5,24 @@ ADBC is none of the published transports, returns exact Arrow types and moves a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from harness import address
+from harness.datasets.own.reading import require_different
 from harness.model import MARK, NAMESPACE, LabError, Server
 from harness.systems.postgres import SYSTEM, carried
+from harness.systems.postgres import asked as of_query
 from harness.transports.postgres.sql import identifier, literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from adbc_driver_manager.dbapi import Connection
 
+Answer = TypeVar("Answer")
 (_ADDRESS,) = SYSTEM.addresses
 # Any fixed number: it names the advisory lock that keeps two runs off one server.
 _LOCK = 0x6C6162  # "lab"
@@ -166,20 +169,44 @@ def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
 
 
 def asked(connection: Connection, query: str) -> str:
-    """Return a person's query as ADBC takes it, which writes more behind it: without an open comment at its end."""
-    return f"{query.strip().removesuffix(';')}\n"
+    """Return a person's query as one whose rows come as they are. Raises LabError.
+
+    The driver writes more behind it: there is no open comment at its end.
+    """
+    stripped = f"{query.strip().removesuffix(';')}\n"
+    schema = _answered(lambda: _schema(connection, stripped))
+    require_different(list(schema.names), "the answer of the query")
+    return of_query.as_brought(stripped, schema, _types(connection, stripped, of_query.unknown(schema)))
+
+
+def _types(connection: Connection, asked: str, columns: Sequence[str]) -> dict[str, Any]:
+    return dict(zip(columns, query(connection, of_query.question(asked, columns)), strict=True)) if columns else {}
 
 
 def select(connection: Connection, query: str) -> pa.Table:
-    """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
+    """Return the rows of a person's query, as it is `asked`, as Arrow. Raises LabError with what the server says."""
+
+    def fetched() -> tuple[pa.Table, pa.Schema]:
+        schema = _schema(connection, query)
+        with connection.cursor() as cursor:
+            cursor.execute(of_query.with_dimensions(query, schema))
+            return cursor.fetch_arrow_table(), schema
+
+    return of_query.require_values(*_answered(fetched))
+
+
+def _schema(connection: Connection, query: str) -> pa.Schema:
+    """Return the schema of the answer of a person's query, which finds tables where that person's session does."""
+    _execute(connection, 'SET search_path TO "$user", public')  # the connection's own path is the lab's schema
+    with connection.cursor() as cursor:
+        return cursor.adbc_execute_schema(query)
+
+
+def _answered(ask: Callable[[], Answer]) -> Answer:
     from adbc_driver_manager.dbapi import Error
 
     try:
-        _execute(connection, 'SET search_path TO "$user", public')  # the connection's own path is the lab's schema
-        with connection.cursor() as cursor:
-            schema = cursor.adbc_execute_schema(query)
-            cursor.execute(carried.with_dimensions(query, schema))
-            return carried.without_dimensions(cursor.fetch_arrow_table(), schema)
+        return ask()
     except Error as error:
         raise LabError(f"postgres: expected a query that returns rows, found: {_first_line(error)}") from None
 

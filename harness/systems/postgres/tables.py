@@ -44,6 +44,7 @@ _DEEPEST = 6  # dimensions of an array
 # What to do with a column that it has no type for.
 _INSTEAD = {
     **dict.fromkeys(NANOSECONDS, " (its timestamps count microseconds); round them"),
+    "map": " (hstore has texts alone, and of jsonb numbers come back changed); make it text of JSON, or two lists",
     "nested": " (a composite type would have to be made beside the table); unnest it, or make it text of JSON",
 }
 
@@ -89,8 +90,8 @@ def _described(column: Column) -> str:
         _require_rectangle(column)
     if len(column.name.encode()) > _LONGEST_NAME:
         raise LabError(f'column "{column.name}": Postgres cuts names of more than {_LONGEST_NAME} bytes; rename it')
-    if "nul_character" in column.odd:
-        raise LabError(f'column "{column.name}": text of Postgres has no U+0000; replace it or leave the column out')
+    if "nul_character" in column.odd or "nul" in column.rows:
+        raise LabError(f"{column.place('nul')}: text of Postgres has no U+0000; replace it or leave the column out")
     return f"{identifier(column.name)} {sql_type}" + ("" if column.nullable else " NOT NULL")
 
 

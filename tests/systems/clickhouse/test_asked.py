@@ -44,12 +44,45 @@ def test_a_query_of_other_types_is_asked_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("of", "named"),
     [
-        ("Array(DateTime)", "DateTime"),
+        ("Tuple(DateTime, String)", "DateTime"),
         ("Nullable(UInt256)", "UInt256"),
         ("Map(String, Enum8('DateTime' = 1))", "Enum8"),
+        ("Array(Map(String, IPv4))", "IPv4"),
         ("IntervalDay", "IntervalDay"),
+        ("Variant(Int32, String)", "Variant"),
+        ("Array(Dynamic)", "Dynamic"),
     ],
 )
 def test_what_has_no_form_is_refused_with_its_column(of: str, named: str) -> None:
-    with pytest.raises(LabError, match=f'column "a": a query brings {named} as another type; ask for toString of it'):
+    said = f'column "a": a query brings {named} as another type; ask for toString\\(`a`\\), or give the data as a file'
+    with pytest.raises(LabError, match=said):
         as_brought("SELECT a", [("a", of)])
+
+
+def test_states_of_aggregates_are_refused_and_what_is_simply_aggregated_comes() -> None:
+    with pytest.raises(LabError, match=r"brings AggregateFunction as another type; ask for finalizeAggregation\(`a`\)"):
+        as_brought("SELECT a", [("a", "AggregateFunction(sum, UInt8)")])
+    assert as_brought("SELECT a", [("a", "SimpleAggregateFunction(sum, UInt64)")]) == "SELECT a"
+
+
+def test_items_of_lists_and_bytes_inside_others_come_as_they_are(embedded_lab: EmbeddedLab) -> None:
+    query = f"""
+        SELECT [toDateTime('2024-03-31 02:30:00', 'UTC')] AS moments, [[{LABEL}], []] AS labels,
+            [toIPv4('1.2.3.4'), NULL] AS hosts, CAST(1.5, 'BFloat16') AS short,
+            [CAST(NULL, 'Nullable(BFloat16)')] AS no,
+            [unhex('00FF'), 'a'] AS raw, tuple('é', [unhex('00FF')])::Tuple(t String, r Array(String)) AS both
+    """
+    opened = client.open_connection(embedded_lab.endpoints)
+    found = client.select(opened, client.asked(opened, query))
+    assert found.to_pylist() == [
+        {
+            "moments": [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC)],
+            "labels": [["a"], []],
+            "hosts": ["1.2.3.4", None],
+            "short": 1.5,
+            "no": [None],
+            "raw": [b"\x00\xff", b"a"],
+            "both": {"t": "é", "r": [b"\x00\xff"]},
+        }
+    ]
+    assert str(found.schema.field("short").type) == "float"

@@ -1,0 +1,81 @@
+"""Columns of polars that came in another form than lists, structs or UUIDs are canonical in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.check.logical_types import items, polars_dtype
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_GROUPS = r"^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$", "$1-$2-$3-$4-$5"
+
+
+def shape(dtype: Any) -> Any:
+    """Return what lists, structs and maps a dtype is made of, whatever is in them."""
+    import polars as pl
+
+    if isinstance(dtype, pl.Struct):
+        return [(field.name, shape(field.dtype)) for field in dtype.fields]
+    if isinstance(dtype, pl.Map):
+        return {"key": shape(dtype.key), "value": shape(dtype.value)}
+    return (shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
+
+
+def without_items(series: pl.Series, logical: str) -> pl.Series:
+    """Return lists of another shape, which says nothing where all are empty. Raises ValueError where one is not.
+
+    A cast would make a list of each item, and a null of each field that is missing.
+    """
+    import polars as pl
+
+    lists = series.to_list()
+    if any(lists):
+        raise ValueError("it is nested in another way")
+    return pl.Series(series.name, lists, polars_dtype(logical))
+
+
+def of_lists(series: pl.Series, logical: str) -> pl.Series | None:
+    """Return lists of UUIDs that came as 16 bytes, and of bytes that came as texts; None for all else.
+
+    Raises ValueError for UUIDs that are none.
+    """
+    import polars as pl
+
+    dtype, item = series.dtype, logical
+    while isinstance(dtype, pl.List | pl.Array):
+        dtype, item = dtype.inner, items(item)  # type: ignore[assignment]
+    if item == "binary" and dtype == pl.String:  # they may be no UTF-8: there is no way back
+        return series.cast(polars_dtype(logical))
+    if item == "uuid" and dtype not in (pl.Binary, pl.String, pl.Null):
+        raise ValueError(f"UUIDs came as {dtype}")
+    if item == "uuid" and dtype == pl.Binary:
+        return series.to_frame().select(_uuids_in(pl.first(), series.dtype)).to_series().alias(series.name)
+    return None
+
+
+def _uuids_in(values: pl.Expr, dtype: Any) -> pl.Expr:
+    import polars as pl
+
+    if isinstance(dtype, pl.List):
+        return values.list.eval(_uuids_in(pl.element(), dtype.inner))
+    return values.bin.encode("hex").str.replace(*_GROUPS)
+
+
+def uuid_texts(series: pl.Series) -> pl.Series:
+    """Turn 16-byte binary UUIDs (network byte order) into their 36-character text."""
+    import polars as pl
+
+    storage = series.ext.storage() if isinstance(series.dtype, pl.BaseExtension) else series
+    digits = storage.cast(pl.Binary).bin.encode("hex").alias("digits").to_frame()
+    # Slices, not a regular expression: five times as fast over a whole column.
+    groups = (
+        pl.col("digits").str.slice(start, length) for start, length in ((0, 8), (8, 4), (12, 4), (16, 4), (20, None))
+    )
+    return digits.select(pl.concat_str(groups, separator="-").alias(series.name)).to_series()
+
+
+def with_dashes(texts: pl.Series) -> pl.Series:
+    """Return UUIDs with the dashes that some came without."""
+    return texts.str.replace(*_GROUPS)

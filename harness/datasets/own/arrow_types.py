@@ -1,0 +1,158 @@
+"""Types of Arrow of which polars makes no column, or one of other values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.check.logical_types import MOST_DIGITS
+from harness.model import LabError
+
+UUID = "extension<arrow.uuid>"
+_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+# Types of Arrow that polars ends at, and what to do with them.
+_NOT_IN_POLARS: dict[Callable[[Any], bool], str] = {
+    pa.types.is_union: "make a column of each of its types",
+    pa.types.is_run_end_encoded: "decode it (pyarrow.compute.run_end_decode)",
+    pa.types.is_list_view: "cast it to a list",
+    pa.types.is_large_list_view: "cast it to a list",
+}
+
+
+def _is_offset(zone: object) -> bool:
+    return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
+
+
+def with_offsets(schema: Any) -> list[str]:
+    """Return the columns whose zone is no name but an offset, as +05:30."""
+    return [field.name for field in schema if _is_offset(getattr(field.type, "tz", None))]
+
+
+def for_polars(schema: Any) -> bool:
+    """Say whether polars reads all columns of a schema as they are, whatever their values.
+
+    Of maps it keeps one entry a key, and times of 24:00 become nulls.
+    """
+    odd = (pa.types.is_time, pa.types.is_decimal256, pa.types.is_map)
+    parts = [part for field in schema for part in _parts(field.type)]
+    return not with_offsets(schema) and not any(is_odd(part) for part in parts for is_odd in odd)
+
+
+def require_known(schema: Any) -> None:
+    """Raise LabError for a column of a type that polars ends at, without naming the column."""
+    for field in schema:
+        for of in _parts(field.type):
+            if found := _unknown(of) or _inside(of, field.type):
+                raise LabError(f'column "{field.name}": {found}')
+
+
+def _unknown(of: Any) -> str:
+    """Say what is wrong with a type of Arrow of which polars makes no column, and what to do; empty where it does."""
+    if pa.types.is_interval(of):
+        return f"expected a type that a frame has, found {of}; cast it to a duration, or to text"
+    if str(of).startswith("extension<pandas.period"):  # of which polars takes the number
+        return "expected a type that a database has, found a period; make it a timestamp, or text"
+    if found := next((cast for known, cast in _NOT_IN_POLARS.items() if known(of)), ""):
+        return f"expected a type that polars reads, found {str(of).partition('<')[0]}; {found}"
+    if pa.types.is_struct(of):
+        names = [of.field(place).name for place in range(of.num_fields)]
+        if twice := next((name for place, name in enumerate(names) if name in names[:place]), ""):
+            return f'expected fields of different names, found "{twice}" twice; rename one'
+    return ""
+
+
+def _inside(of: Any, column: Any) -> str:
+    """Say what is wrong with a type inside of a column's that a column may have."""
+    if of == column:
+        return ""
+    if _is_offset(getattr(of, "tz", None)):
+        return f"expected the name of a zone, found {of}; cast it to UTC"
+    around = str(column).partition("<")[0]
+    if pa.types.is_decimal256(of):
+        return (
+            f"expected decimals of {MOST_DIGITS} digits at most in a {around}, found {of}; cast them, or make them text"
+        )
+    if str(of) == UUID and not _in_lists(column):
+        return f"expected UUIDs alone or in lists, found them in a {around}; make them text"
+    return ""
+
+
+def _in_lists(column: Any) -> bool:
+    """Say whether a type is of UUIDs, or of lists of such."""
+    while pa.types.is_list(column) or pa.types.is_large_list(column):
+        column = column.value_type
+    return str(column) == UUID
+
+
+def with_uuids(schema: Any) -> list[str]:
+    """Return the columns of UUIDs, and of lists of such, which polars takes for bytes."""
+    return [field.name for field in schema if _in_lists(field.type)]
+
+
+def with_wide(schema: Any) -> list[str]:
+    """Return the columns of decimals of so many digits that polars ends at them."""
+    return [field.name for field in schema if pa.types.is_decimal256(field.type)]
+
+
+def narrowed(table: Any) -> Any:
+    """Return a table whose wide decimals are those of 38 digits where these do, else numbers as texts.
+
+    These are of the opaque type that Postgres's numbers come as.
+    """
+    for name in with_wide(table.schema):
+        place, column = table.schema.get_field_index(name), table[name]
+        table = table.set_column(place, name, _narrow(column, column.type.scale))
+    return table
+
+
+def _narrow(column: Any, scale: int) -> Any:
+    if scale <= MOST_DIGITS:
+        with suppress(pa.ArrowInvalid):
+            return column.cast(pa.decimal128(MOST_DIGITS, scale))
+    texts = [value if value is None else format(value, "f") for value in column.to_pylist()]
+    return pa.ExtensionArray.from_storage(
+        pa.opaque(pa.large_string(), "numeric", "Arrow"), pa.array(texts, pa.large_string())
+    )
+
+
+def with_times(schema: Any) -> list[str]:
+    """Return the columns with times of day in them."""
+    return [field.name for field in schema if any(map(pa.types.is_time, _parts(field.type)))]
+
+
+def require_times(table: Any) -> None:
+    """Raise LabError for a time of day that polars would take for a null: 24:00 or later, or before 0:00."""
+    for name in with_times(table.schema):
+        for part in (part for chunk in table[name].chunks for part in _leaves(chunk) if pa.types.is_time(part.type)):
+            ends = pc.min_max(part.cast(pa.int32() if pa.types.is_time32(part.type) else pa.int64())).as_py()
+            if part.null_count < len(part) and not 0 <= ends["min"] <= ends["max"] < _A_DAY[part.type.unit]:
+                raise LabError(f'column "{name}": expected times of day before 24:00, found others; leave them out')
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    """Yield the arrays of Arrow that are in one of lists, maps or structs and are none themselves."""
+    if pa.types.is_nested(values.type):
+        for part in _inner(values):
+            yield from _leaves(part)
+    else:
+        yield values
+
+
+def _inner(values: Any) -> list[Any]:
+    """Return the arrays that an array of Arrow of lists, maps or structs is made of; none of what is none."""
+    if pa.types.is_map(values.type):
+        return [values.keys, values.items]
+    if pa.types.is_struct(values.type):
+        return list(values.flatten())
+    return [values.flatten()] if pa.types.is_nested(values.type) else []
+
+
+def _parts(of: Any) -> list[Any]:
+    """Return a type of Arrow and all that are in it."""
+    inside = [of.field(number).type for number in range(of.num_fields)]
+    return [of, *(part for one in inside for part in _parts(one))]

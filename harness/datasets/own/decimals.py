@@ -1,0 +1,52 @@
+"""Decimals that came as texts: as those of polars where 38 digits do, else as one text for all equal ones."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.check.canonical_values import decimal_text
+from harness.check.logical_types import MOST_DIGITS
+from harness.model import LabError
+
+_MOST = 76  # digits: of Arrow and of ClickHouse
+_NUMBER = r"^-?\d+(\.\d+)?$"
+
+
+def narrow(texts: pl.Series) -> pl.Series | None:
+    """Return decimals of 38 digits with all places that the texts have; None where these do not do."""
+    scale = _places(texts)
+    if scale > MOST_DIGITS:
+        return None
+    try:
+        return texts.cast(pl.Decimal(MOST_DIGITS, scale), strict=True)
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def logical_type_of(texts: pl.Series) -> str:
+    """Return the logical type of decimals of more digits. Raises LabError for what is no number, or has too many."""
+    others = (~texts.str.contains(_NUMBER)).arg_true()
+    if len(others):
+        raise LabError(
+            f'column "{texts.name}", row {others[0]}: expected decimals, found NaN or infinity; leave these rows '
+            "out, or make them null"
+        )
+    scale = _places(texts)
+    whole = texts.str.extract(r"^-?0*(\d*)").str.len_chars().max()
+    precision = max(int(whole or 0) + scale, MOST_DIGITS + 1)  # type: ignore[arg-type]
+    if precision > _MOST:
+        raise LabError(
+            f'column "{texts.name}": expected decimals of {_MOST} digits at most, found some of {precision}; round '
+            "them, or make them text"
+        )
+    return f"decimal({precision}, {scale})"
+
+
+def canonical(texts: pl.Series, logical: str) -> pl.Series:
+    """Return decimals of a logical type as texts, of which equal ones are equal."""
+    made = [text if text is None else decimal_text(text, logical) for text in texts.to_list()]
+    return pl.Series(texts.name, made, pl.String)
+
+
+def _places(texts: pl.Series) -> int:
+    return int(texts.str.extract(r"\.(\d+)$").str.len_chars().max() or 0)  # type: ignore[arg-type]

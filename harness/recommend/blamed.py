@@ -1,0 +1,46 @@
+"""Which column of the data rules the most transports out, where none is left. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from harness.check.logical_types import plain
+from harness.datasets.own.data import OwnData
+from harness.datasets.own.losses import each_lost
+from harness.model import Transport
+
+
+def by_declaration(entry: Transport, data: OwnData) -> set[str]:
+    """Return the columns with values that a transport declares to lose."""
+    return {name for hostile in each_lost(entry, data) for name in data.found[hostile]}
+
+
+def by_failure(reason: str, columns: Collection[str]) -> set[str]:
+    """Return the column that the reason of a failure is about; none where it names none of these, or several."""
+    named = {name for name in columns if f'(column "{name}"' in reason}
+    named |= {name for name in columns if re.match(rf"(mismatch: )?{re.escape(name)}: ", reason)}
+    return named if len(named) == 1 else set()
+
+
+def most(blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str]) -> str:
+    """Say which two columns rule the most transports out, and how many; empty where none is known to rule out any.
+
+    `blamed` are the transports with the columns at each of which alone they fail, `logical_types` those of the columns.
+    """
+    counted = Counter(name for columns in blamed.values() for name in columns)
+    order = list(logical_types)
+    ranked = sorted(counted.items(), key=lambda one: (-one[1], order.index(one[0])))
+    said = ", ".join(
+        f'column "{name}" ({plain(logical_types[name])}) alone rules out {count}' for name, count in ranked[:2]
+    )
+    return said and f"{said}; leave it out or cast it"
+
+
+def nobody(blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str], reason: str) -> str:
+    """Say that no transport is left, and which columns rule the most out; `reason` is one of them all."""
+    said = most(blamed, logical_types)
+    return (
+        f"none of {len(blamed)} transports brings these data through{f': {said}' if said else f', such as: {reason}'}"
+    )

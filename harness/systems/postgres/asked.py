@@ -1,0 +1,143 @@
+"""A person's query as its rows are brought as they are: the driver has a form of its own for some types of Postgres.
+
+The schema that ADBC tells of a query has the name of each column's type, and of a domain that of the type below it.
+https://www.postgresql.org/docs/current/catalog-pg-type.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.model import LabError
+from harness.transports.postgres.sql import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The types that come as they are, and so do their arrays but those of the second set.
+_AS_THEY_ARE = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bpchar", "char", "name"}
+_AS_THEY_ARE |= {"uuid", "date", "time", "timestamp", "timestamptz", "bytea", "numeric", "json", "jsonb", "unknown"}
+_NOT_IN_ARRAYS = {"numeric", "json", "jsonb"}
+# Types that come as other numbers (money as cents, an oid with a sign), and what is asked for instead.
+_FORMS = {"money": "{0}::numeric", "oid": "{0}::bigint"}
+_NO_LENGTH = "extract(epoch FROM {0})"
+# The first day and moment of Postgres, from 1970 on: infinity, to which the driver adds 30 years, comes before them.
+_FIRST = {"date32": -2_440_588, "timestamp": -210_866_803_200_000_000}
+_A_DAY = 86_400 * 10**6
+
+Types = Mapping[str, tuple[str, bool]]  # the name of a column's type, and whether it, or what is in it, is an enum
+
+
+def unknown(schema: pa.Schema) -> list[str]:
+    """Return the columns of types that are no builtin ones or have no form: enums, ranges, those of extensions."""
+    return [field.name for field in schema if _told(field) not in _FORMS and not _as_it_is(_told(field))]
+
+
+def question(query: str, columns: Sequence[str]) -> str:
+    """Return the query for the types of some columns of a person's query, which is not executed: names, whether enums.
+
+    The driver's own names have no schema, or are numbers for what was made after it connected.
+    """
+    types = ", ".join(f"pg_typeof(asked.{identifier(name)})::oid" for name in columns)
+    return (
+        "SELECT format_type(t.oid, NULL), coalesce(item.typtype, base.typtype, t.typtype) = 'e' "
+        f"FROM (SELECT) AS one LEFT JOIN ({query}\n) AS asked ON false "
+        f"CROSS JOIN LATERAL unnest(ARRAY[{types}]) WITH ORDINALITY AS found (type, place) "
+        "JOIN pg_catalog.pg_type t ON t.oid = found.type "
+        "LEFT JOIN pg_catalog.pg_type item ON item.oid = t.typelem AND t.typlen = -1 "
+        "LEFT JOIN pg_catalog.pg_type base ON base.oid = t.typbasetype ORDER BY found.place"
+    )
+
+
+def as_brought(query: str, schema: pa.Schema, types: Types) -> str:
+    """Return a query whose answer has this schema as one whose rows come as they are.
+
+    `types` are those of the columns that are `unknown`. Raises LabError for a column that does not.
+    """
+    forms = {field.name: _form(field, types) for field in schema}
+    if not any(forms.values()):
+        return query
+    columns = (_as(name, form) for name, form in forms.items())
+    return f"SELECT {', '.join(columns)} FROM ({query}\n) AS asked"
+
+
+def _as(name: str, form: str) -> str:
+    quoted = identifier(name)
+    return f"{form.format(quoted)} AS {quoted}" if form else quoted
+
+
+def _told(field: pa.Field) -> str:
+    """Return what the driver calls the type of a column; an array has a line before the name of its items."""
+    return (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+
+
+def _as_it_is(of: str) -> bool:
+    item = of.removeprefix("_")
+    return item in _AS_THEY_ARE and (item == of or item not in _NOT_IN_ARRAYS)
+
+
+def _form(field: pa.Field, types: Types) -> str:
+    """Return what brings a column as it is, empty where it comes as it is. Raises LabError where nothing does."""
+    of = _told(field)
+    if of in _FORMS or _as_it_is(of):
+        return _FORMS.get(of, "")
+    named, is_enum = types[field.name]
+    cast = "text[]" if named.endswith("[]") else "text"
+    if is_enum:
+        return f"{{0}}::{cast}"
+    quoted = identifier(field.name)
+    instead = _NO_LENGTH.format(quoted) if of == "interval" else f"{quoted}::{cast}"
+    raise LabError(
+        f'column "{field.name}": expected a type that a query brings as it is, found {named}; ask for {instead}, or '
+        "give the data as a file"
+    )
+
+
+def with_dimensions(query: str, schema: pa.Schema) -> str:
+    """Return a person's query, whose rows have this schema, with the dimensions of its arrays behind all columns."""
+    import pyarrow as pa
+
+    arrays = [identifier(field.name) for field in schema if pa.types.is_list(field.type)]
+    if not arrays:
+        return query
+    asked = ", ".join(f"array_ndims({name})" for name in arrays)
+    return f"SELECT *, {asked} FROM ({query}\n) AS asked"
+
+
+def require_values(answer: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a person's query, asked with their dimensions, without these.
+
+    Raises LabError for a column with a value that does not come as it is.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    dimensions = iter(answer.columns[len(schema) :])
+    for place, field in enumerate(schema):
+        if pa.types.is_list(field.type) and (pc.max(next(dimensions)).as_py() or 0) > 1:
+            raise LabError(
+                f'column "{field.name}": a query brings an array of several dimensions as one list of all items; ask '
+                f"for array_to_json({identifier(field.name)})::text, or give the data as a file"
+            )
+        for what, instead in _beyond(answer.column(place)):
+            raise LabError(
+                f'column "{field.name}": expected what a frame holds, found {what}; leave these rows out, or ask for '
+                f"{instead}"
+            )
+    return answer.select(list(range(len(schema))))
+
+
+def _beyond(column: pa.ChunkedArray) -> Iterator[tuple[str, str]]:
+    """Yield what a column has of times that the driver turns into others or no frame has, and what to ask for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pc.list_flatten(column) if pa.types.is_list(column.type) else column
+    if pa.types.is_time64(values.type):
+        if (pc.max(values.cast(pa.int64())).as_py() or 0) >= _A_DAY:
+            yield "the time 24:00", "another time"
+    elif first := next((low for name, low in _FIRST.items() if str(values.type).startswith(name)), None):
+        numbers = values.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date(values.type) else values.cast(pa.int64())
+        if (pc.min(numbers).as_py() or 0) < first:
+            yield "infinity or a moment after 294246", "NULL in their place"
