@@ -23,7 +23,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-beside test-alone test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,12 +90,8 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
-test: test-beside test-alone ## Run the tests that take minutes: every room on real engines
-
-test-beside: $(STAMP)
+test: $(STAMP) ## Run the tests that take minutes: every room on real engines
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long and not alone'
-
-test-alone: $(STAMP)
 	$(VENV)/bin/pytest -m 'not long and alone' $(ALONE)
 
 test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults
