@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import groupby
 from pathlib import Path
 
 from harness.check.canonical import NotConvertible
@@ -41,16 +40,15 @@ def failing(
         for place, column in enumerate(columns):
             tables = _tables(rig, data.sample(_ROWS).only(column), Path(folder) / f"{place}")
             stack.callback(tables.drop, entries[0].system)
-            for module, of_module in groupby(sorted(entries, key=_module), key=_module):
-                for entry in of_module:
-                    if time.monotonic() > deadline:
-                        return found
-                    worker = workers.get(module)
-                    if worker is None or worker.ended:
-                        worker = workers[module] = Worker(Path(folder) / "log", interpreters.command_of(entry))
-                        stack.callback(worker.end)
-                    if _fails(rig, entry, tables, worker, Path(folder)):
-                        found.setdefault(entry.id, set()).add(column)
+            for entry in sorted(entries, key=_module):
+                if time.monotonic() > deadline:
+                    return found
+                worker = workers.get(_module(entry))
+                if worker is None or worker.ended:
+                    worker = workers[_module(entry)] = Worker(Path(folder) / "log", interpreters.command_of(entry))
+                    stack.callback(worker.end)
+                if _fails(rig, entry, tables, worker, Path(folder)):
+                    found.setdefault(entry.id, set()).add(column)
     return found
 
 
