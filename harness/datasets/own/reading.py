@@ -29,6 +29,7 @@ _TABLES: dict[str, Callable[[Path], Any]] = {
     "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
 }
 _OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
+_OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # for values that it has no type for
 _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -84,7 +85,7 @@ def of_memory(data: Any) -> pl.DataFrame:
     require_different(names, "the frame")
     try:
         return _of_arrow(_of_pandas(data) if library == "pandas" else data)
-    except (*_OF_POLARS, ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
+    except (*_OF_POLARS, *_OF_ARROW) as error:
         which = _not_of_arrow(data) if library == "pandas" else ""
         reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
         reason = reason.encode(errors="backslashreplace").decode()  # also that of half a character
@@ -112,7 +113,7 @@ def _not_of_arrow(frame: Any) -> str:
     for place, name in enumerate(map(str, frame.columns)):
         try:
             pa.array(frame.iloc[:, place], from_pandas=True)
-        except (ArithmeticError, TypeError, ValueError, NotImplementedError):
+        except _OF_ARROW:
             return f'column "{name}": '
     return ""
 
