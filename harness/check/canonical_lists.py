@@ -23,6 +23,13 @@ def shape(dtype: Any) -> Any:
     return (shape(dtype.inner),) if isinstance(dtype, pl.List | pl.Array) else None
 
 
+def entries_of(dtype: Any) -> Any:
+    """Return the dtype that the entries of a map have."""
+    import polars as pl
+
+    return pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
+
+
 def without_items(series: pl.Series, logical: str) -> pl.Series:
     """Return lists of another shape, which says nothing where all are empty. Raises ValueError where one is not.
 

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from harness.check.canonical_lists import entries_of
+
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of Python, since 1970-01-01
 _LONGEST_VALUE = 60  # characters of a value in a difference
 
@@ -142,8 +144,7 @@ def _has_other_bits(dtype: Any) -> bool:
 def _bits_inside(values: pl.Expr, dtype: Any) -> pl.Expr:
     """Return values with the bits of floats in their place, in lists and structs of any depth; fields are numbered."""
     if isinstance(dtype, pl.Map):
-        entries = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
-        return _bits_inside(values.map.entries(), entries)
+        return _bits_inside(values.map.entries(), entries_of(dtype))
     if isinstance(dtype, pl.List):
         return values.list.eval(_bits_inside(pl.element(), dtype.inner))
     if isinstance(dtype, pl.Struct):

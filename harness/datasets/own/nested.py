@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from harness.check.canonical_lists import entries_of
+
 _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -133,8 +135,7 @@ def _renamed(values: pl.Expr, dtype: Any) -> pl.Expr:
     if isinstance(dtype, pl.List):
         return values.list.eval(_renamed(pl.element(), dtype.inner)) if _has_structs(dtype) else values
     if isinstance(dtype, pl.Map):
-        entries = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
-        return _renamed(values.map.entries(), entries).cast(dtype) if _has_structs(dtype) else values
+        return _renamed(values.map.entries(), entries_of(dtype)).cast(dtype) if _has_structs(dtype) else values
     if not isinstance(dtype, pl.Struct):
         return values
     numbers = [str(number) for number in range(len(dtype.fields))]  # polars takes a name such as * for a pattern
