@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.check.canonical_lists import of_lists, shape, uuid_texts, with_dashes, without_items
-from harness.check.canonical_values import canonical_value
+from harness.check.canonical_values import canonical_value, texts_of
 from harness.check.logical_types import (
     FLOATS,
     INTEGERS,
@@ -137,8 +137,7 @@ def _without_wide(table: Any) -> Any:
 
     for place, field in enumerate(table.schema):
         if pa.types.is_decimal256(field.type):
-            texts = [value if value is None else format(value, "f") for value in table.column(place).to_pylist()]
-            table = table.set_column(place, field.name, pa.array(texts, pa.large_string()))
+            table = table.set_column(place, field.name, texts_of(table.column(place)))
     return table
 
 

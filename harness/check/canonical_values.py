@@ -42,6 +42,14 @@ def decimal_text(value: Any, logical: str) -> str:
     return format(made, "f")
 
 
+def texts_of(decimals: Any) -> Any:
+    """Return a column of decimals of Arrow as one of texts, with all their digits."""
+    import pyarrow as pa
+
+    texts = [value if value is None else format(value, "f") for value in decimals.to_pylist()]
+    return pa.array(texts, pa.large_string())
+
+
 def _uuid(value: Any, logical: str) -> str:
     return str(uuid.UUID(bytes=value)) if isinstance(value, bytes) else str(value)
 

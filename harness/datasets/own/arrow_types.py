@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.check.canonical_values import texts_of
 from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 
@@ -114,10 +115,7 @@ def _narrow(column: Any, scale: int) -> Any:
     if scale <= MOST_DIGITS:
         with suppress(pa.ArrowInvalid):
             return column.cast(pa.decimal128(MOST_DIGITS, scale))
-    texts = [value if value is None else format(value, "f") for value in column.to_pylist()]
-    return pa.ExtensionArray.from_storage(
-        pa.opaque(pa.large_string(), "numeric", "Arrow"), pa.array(texts, pa.large_string())
-    )
+    return pa.ExtensionArray.from_storage(pa.opaque(pa.large_string(), "numeric", "Arrow"), texts_of(column))
 
 
 def with_times(schema: Any) -> list[str]:
