@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -36,7 +37,8 @@ def family(pid: int) -> list[psutil.Process]:
 
 def suspend(processes: list[psutil.Process]) -> None:
     for process in processes:
-        process.suspend()
+        with suppress(psutil.NoSuchProcess):  # one that served a connection just closed ends meanwhile
+            process.suspend()
 
 
 def still_there(processes: list[psutil.Process]) -> list[psutil.Process]:
