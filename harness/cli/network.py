@@ -57,7 +57,8 @@ def _run(chosen: settings.Settings, parameters: Mapping[str, str], rows: int | N
     from harness.suites import suite_files
 
     suite = suite_files.load(chosen.suites_dir, newest.OF_ROWS)
-    plan = plans.of_size(suite, _SIZE, "*", chosen.seed, newest.OF_NETWORKS, rows, time_limit=chosen.time_limit)
+    experiment = suite.crossings.networks[0] if suite.crossings else None
+    plan = plans.of_size(suite, _SIZE, "*", chosen.seed, experiment, rows, time_limit=chosen.time_limit)
     values: dict[str, list[Value]] = {name: [_number(value)] for name, value in parameters.items()}
     parts = tuple(replace(part, parameters=part.parameters | values) for part in plan.experiments)
     runs.perform(chosen, RunRequest(replace(plan, experiments=parts), suite.rig, chosen.name), suite)

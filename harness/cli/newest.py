@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.suites.suite import Suite
 
 _Answers = TypeVar("_Answers")
-_SUITE, OF_ROWS, OF_NETWORKS = "matrix", "crossings", "networks"
+_SUITE, OF_ROWS = "matrix", "crossings"
 
 
 class NoRun(LabError):
@@ -70,7 +70,8 @@ def show_at(
     if rows is not None and rows < 1:
         raise LabError(f"expected rows to be a whole number of at least 1, found {rows}")
     suite = suite_files.load(chosen.suites_dir, OF_ROWS)
-    experiments = [OF_NETWORKS] if network else suite.crossings.experiments if suite.crossings else []
+    wanted = suite.crossings
+    experiments = (wanted.networks if network else wanted.experiments) if wanted else []
 
     def answered(run: StoredRun, summaries: list[Summary]) -> list[AtRows]:
         every = directions(run.rows, summaries, experiments)

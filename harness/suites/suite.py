@@ -101,6 +101,7 @@ class CrossingsWanted:
     """
 
     experiments: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    networks: list[Annotated[str, Field(min_length=1)]] = field(default_factory=list)
 
 
 Unasked = Literal["everything", "contenders", "nothing"]

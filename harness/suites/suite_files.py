@@ -202,7 +202,7 @@ def _answers(file: _SuiteFile) -> AnswersWanted | None:
 
 def _crossings(file: _SuiteFile) -> CrossingsWanted | None:
     known = {part.name for size in file.sizes.values() for part in size.experiments}
-    for name in file.crossings.experiments if file.crossings else ():
+    for name in (*file.crossings.experiments, *file.crossings.networks) if file.crossings else ():
         if name not in known:
             raise ValueError(f'crossings: expected experiments of a size, found "{name}"')
     return file.crossings
