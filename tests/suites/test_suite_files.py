@@ -3,6 +3,7 @@
 import csv
 import inspect
 import re
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from itertools import product
@@ -123,6 +124,17 @@ def test_the_smoke_size_runs_every_experiment_and_transport_of_the_default_size_
         assert smoke <= default
         smoke, default = ({name for name, _ in pairs} for pairs in (smoke, default))
     assert smoke == default
+
+
+@every_size
+def test_two_experiments_that_make_one_map_of_winners_measure_no_cell_of_it_twice(suite, size):
+    for wanted in (picture.where["experiment"] for picture in suite.pictures if picture.form == "winners"):
+        cells = Counter(
+            (case.transport.id, case.dataset, *sorted((name, str(value)) for name, value in case.parameters.items()))
+            for case in cases_of(suite, size)
+            if case.experiment in wanted
+        )
+        assert [cell for cell, times in cells.items() if times > 1] == []
 
 
 def _direction(way):
