@@ -35,12 +35,13 @@ def failing(
     That is by the monotonic clock.
     """
     found: dict[str, set[str]] = {}
+    by_module = sorted(entries, key=_module)
     with scratch.folder("alone") as folder, ExitStack() as stack:
         workers: dict[str, Worker] = {}
         for place, column in enumerate(columns):
             tables = _tables(rig, data.sample(_ROWS).only(column), Path(folder) / f"{place}")
             stack.callback(tables.drop, entries[0].system)
-            for entry in sorted(entries, key=_module):
+            for entry in by_module:
                 if time.monotonic() > deadline:
                     return found
                 worker = workers.get(_module(entry))
