@@ -76,7 +76,8 @@ def test_its_report_made_again_is_the_committed_one(name, tmp_path):
 @each
 def test_it_is_small_and_names_no_path_of_the_machine(name):
     files = [path for path in (FOLDER / name).rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 5_000_000
+    # The largest is that of crossings: 3,474 runs of 690 bytes each, and a summary of a third of it.
+    assert sum(path.stat().st_size for path in files) < 8_000_000
     for path in files:
         if path.suffix != ".png":
             assert re.findall(r"(?<![\w.])/(?:home|root|tmp|work|usr|mnt|Users)/\S*", path.read_text()) == []
