@@ -15,26 +15,27 @@ def require_names(names):
 
 
 def joined(table):
-    """Return an Arrow table as one record batch; what lies in one piece of memory already is not copied.
+    """Return an Arrow table whose columns stand in one piece each, but for texts: encoders take these where they are.
 
-    Columns of several pieces are joined side by side: nothing is sent before that, so that other cores have no work.
+    What is in one piece already is not copied. Columns of several are joined side by side: nothing is sent before that,
+    so that other cores have no work.
     """
     import pyarrow as pa
+    from arrow_wire.arrays import is_text
 
-    if all(column.num_chunks == 1 for column in table.columns):
-        arrays = [column.chunk(0) for column in table.columns]
-    else:
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            arrays = list(pool.map(_in_one_piece, table.columns))
-    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+    if all(column.num_chunks == 1 or is_text(column.type) for column in table.columns):
+        return table
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return pa.table(list(pool.map(_in_one_piece, table.columns)), schema=table.schema)
 
 
 def _in_one_piece(column):
     import pyarrow as pa
+    from arrow_wire.arrays import is_text
 
+    if column.num_chunks == 1 or is_text(column.type):
+        return column
     first = column.chunk(0)
-    if column.num_chunks == 1:
-        return first
     if pa.types.is_primitive(first.type) and _adjacent(column.chunks):
         return pa.Array.from_buffers(first.type, len(column), first.buffers(), offset=first.offset)
     return pa.concat_arrays(column.unify_dictionaries().chunks)

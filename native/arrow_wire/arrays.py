@@ -1,13 +1,16 @@
 """Arrow arrays of pyarrow as the compiled library reads them: addresses and sizes of their buffers."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from arrow_wire.library import Array, Buffer
 
-NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY = range(11)
+NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY, PIECES = range(12)
+Values: TypeAlias = pa.Array | pa.ChunkedArray  # of a column, in one piece or in several
+_MOST_PIECES = 256  # their numbers are a byte
 
 
 @dataclass
@@ -18,8 +21,30 @@ class Described:
     keeps: list[Any] = field(default_factory=list)
 
 
-def described(array: pa.Array) -> Described:
-    """Return the structure of an array and of all below it. Raises TypeError for a layout that nobody here reads."""
+def gathered(column: Values) -> Values:
+    """Return a column as one array; but texts that stand in several are read where they are, up to 256 of these."""
+    if isinstance(column, pa.Array):
+        return column
+    pieces = [piece for piece in column.chunks if len(piece)]
+    if len(pieces) > 1 and len(pieces) <= _MOST_PIECES and is_text(column.type):
+        return pa.chunked_array(pieces)
+    if len(pieces) == 1:
+        return pieces[0]
+    return pa.concat_arrays(column.unify_dictionaries().chunks) if pieces else pa.array([], column.type)
+
+
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Whether values are texts or bytes of any length."""
+    return any(is_one(arrow_type) for is_one, layout in _LAYOUTS if layout in (TEXT32, TEXT64, VIEW))
+
+
+def described(array: Values) -> Described:
+    """Return the structure of what `gathered` gives and of all below it.
+
+    Raises TypeError for a layout that nobody here reads.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return _pieces(array)
     made = Described(Array(), [array])
     if isinstance(array, pa.ExtensionArray):
         return described(array.storage)
@@ -43,6 +68,24 @@ def described(array: pa.Array) -> Described:
         structure.children = (Array * len(below))(*(one.structure for one in below))
         structure.child_count = len(below)
         made.keeps += [structure.children, *below]
+    return made
+
+
+def _pieces(column: pa.ChunkedArray) -> Described:
+    """Return the structure of texts in several arrays: `arrow.Array.piece`."""
+    below = [described(piece) for piece in column.chunks]
+    starts = np.cumsum([0, *map(len, column.chunks)], dtype=np.uint64)
+    shift = max(0, (len(column) - 1).bit_length() - 8)
+    found = np.searchsorted(starts, np.arange(0, len(column), 1 << shift, dtype=np.uint64), side="right") - 1
+    valid = pa.concat_arrays(column.is_valid().chunks).buffers()[1] if column.null_count else None
+    kept = [pa.py_buffer(starts), pa.py_buffer(found.astype(np.uint8)), valid]
+    made = Described(Array(), [*below, *kept])
+    structure = made.structure
+    structure.layout, structure.width, structure.length = PIECES, shift, len(column)
+    structure.values, structure.data, structure.validity = map(_buffer, kept)
+    structure.children = (Array * len(below))(*(one.structure for one in below))
+    structure.child_count = len(below)
+    made.keeps.append(structure.children)
     return made
 
 

@@ -7,6 +7,7 @@ from ctypes import byref, pointer
 import numpy as np
 import pyarrow as pa
 
+from arrow_wire.arrays import Values, gathered
 from arrow_wire.clickhouse_convert import converted
 from arrow_wire.clickhouse_library import Column, Result, functions
 from arrow_wire.clickhouse_plan import Plan, plan
@@ -21,6 +22,7 @@ _EXPECTED = {
     _FORM: "{form}",
 }
 _FORMS = {"UUID": "a UUID of 36 characters", "IPv4": "an address like 192.0.2.1", "IPv6": "an address like 2001:db8::1"}
+
 _SHOWN = 50  # characters of a value in a message
 
 
@@ -40,12 +42,13 @@ class Room:
 
 
 class Columns:
-    """Arrays of equal length as the columns of a table: each with its name and the name of its type there.
+    """Arrays of equal length, of one piece or of several, as the columns of a table: with the names of these and of
+    their types there.
 
     Raises TypeError for an array whose type has no way into its column's.
     """
 
-    def __init__(self, columns: Sequence[tuple[str, pa.Array, str]]) -> None:
+    def __init__(self, columns: Sequence[tuple[str, Values, str]]) -> None:
         self._names = [name for name, *_ in columns]
         self._targets = [parsed(text) for *_, text in columns]
         self._arrays = [
@@ -122,14 +125,14 @@ def _shown(value: pa.Scalar) -> str:
     return found if len(found) <= _SHOWN else found[:_SHOWN] + "..."
 
 
-def _taken(name: str, array: pa.Array, target: Type) -> pa.Array:
+def _taken(name: str, array: Values, target: Type) -> Values:
     try:
-        return converted(array, target)
+        return gathered(converted(array, target))
     except (pa.ArrowInvalid, ValueError) as error:
         raise ValueError(f'column "{name}": expected values for {target.text}, found: {error}') from None
 
 
-def _planned(name: str, target: Type, array: pa.Array) -> Plan:
+def _planned(name: str, target: Type, array: Values) -> Plan:
     if array.null_count and not takes_null(target):
         hint = "fill them or make the column Nullable"
         raise TypeError(f'column "{name}": expected no null for {target.text}, found {array.null_count}; {hint}')

@@ -3,10 +3,11 @@
 import pyarrow as pa
 from pyarrow import types
 
+from arrow_wire.arrays import Values
 from arrow_wire.clickhouse_types import Type
 
 
-def converted(array: pa.Array, target: Type) -> pa.Array:
+def converted(array: Values, target: Type) -> Values:
     """Return a column's array in a type that its encoder takes; mostly it is the same one.
 
     Raises ValueError, or Arrow's, where a value would not come out as it is.
@@ -27,7 +28,7 @@ def converted(array: pa.Array, target: Type) -> pa.Array:
     return _of_texts(array, target)
 
 
-def _exactly(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+def _exactly(array: Values, arrow_type: pa.DataType) -> Values:
     """Cast to a type from which every value comes back as it was."""
     made = array.cast(arrow_type)
     if not made.cast(array.type).equals(array):
@@ -35,7 +36,7 @@ def _exactly(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     return made
 
 
-def _of_texts(array: pa.Array, target: Type) -> pa.Array:
+def _of_texts(array: Values, target: Type) -> Values:
     family = target.family
     if family in ("Date", "Date32"):
         return array.cast(pa.string()).cast(pa.date32())

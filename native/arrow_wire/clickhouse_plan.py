@@ -19,9 +19,9 @@ from arrow_wire.library import Array, Buffer
 COPY = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4, 32: 5}
 ZEROS, BOOLEANS, FLOATS = 6, 7, 8
 INTEGERS = {64: 9, 128: 10, 256: 11}
-STRING, FIXED_STRING, UUID, IPV4, IPV6, DIGITS, ENUM = range(12, 40, 4)
-LIST, FIELDS, DICTIONARY, LOW_CARDINALITY, DOCUMENT = range(40, 45)
-_TEXTS = {arrays.TEXT32: 0, arrays.TEXT64: 1, arrays.VIEW: 2, arrays.FIXED: 3}
+STRING, FIXED_STRING, UUID, IPV4, IPV6, DIGITS, ENUM = range(12, 47, 5)
+LIST, FIELDS, DICTIONARY, LOW_CARDINALITY, DOCUMENT = range(47, 52)
+_TEXTS = {arrays.TEXT32: 0, arrays.TEXT64: 1, arrays.VIEW: 2, arrays.FIXED: 3, arrays.PIECES: 4}
 _TEXT_TYPES = {"String": STRING, "FixedString": FIXED_STRING, "UUID": UUID, "IPv4": IPV4, "IPv6": IPV6}
 _TEXT_TYPES |= {"Enum8": ENUM, "Enum16": ENUM, "Enum": ENUM}
 _TEXT_TYPES |= {f"{sign}Int{bits}": DIGITS for sign in ("", "U") for bits in (8, 16, 32, 64, 128, 256)}
@@ -37,7 +37,7 @@ class Plan:
     keeps: list[Any] = field(default_factory=list)
 
 
-def plan(target: Type, array: pa.Array) -> Plan:
+def plan(target: Type, array: arrays.Values) -> Plan:
     """Return how a column's array is encoded. Raises TypeError where its type has no way into the column's.
 
     A Nullable column without a null is sent as one that is not, and a LowCardinality that is no dictionary in the frame
@@ -70,7 +70,7 @@ def _nullable(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     arrow_type = _storage(arrow_type)
     if target.family == "LowCardinality":
         (inner,) = target.inner
-        if types.is_dictionary(arrow_type) and _text(_storage(arrow_type.value_type)):
+        if types.is_dictionary(arrow_type) and arrays.is_text(_storage(arrow_type.value_type)):
             return _low_cardinality(target, inner, arrow_type, array)
         return _nullable(inner, arrow_type, array)
     if target.family != "Nullable":
@@ -92,7 +92,7 @@ def _plain(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
         return _list(target, arrow_type, array)
     if target.family == "Tuple" and types.is_struct(arrow_type):
         return _tuple(target, arrow_type, array)
-    if target.family in ("JSON", "Object") and _text(arrow_type):
+    if target.family in ("JSON", "Object") and arrays.is_text(arrow_type):
         child = _plain(Type("String", "String"), arrow_type, array)
         return _above(DOCUMENT, array, [child], target.text)
     if arrow_type == pa.null() and target.family not in ("Tuple", "JSON", "Object"):
@@ -119,16 +119,8 @@ def width_of(target: Type) -> int:
     return _WIDTHS.get(target.family) or clickhouse_numbers.width_of(target)
 
 
-def _text(arrow_type: pa.DataType) -> bool:
-    """Whether values are texts or bytes of any length."""
-    try:
-        return arrays.layout_of(arrow_type)[0] in (arrays.TEXT32, arrays.TEXT64, arrays.VIEW)
-    except TypeError:
-        return False
-
-
 def _of_text(target: Type, arrow_type: pa.DataType, array: Array) -> Plan | None:
-    if not (_text(arrow_type) or types.is_fixed_size_binary(arrow_type)):
+    if not (arrays.is_text(arrow_type) or types.is_fixed_size_binary(arrow_type)):
         return None
     if target.family == "IPv6" and types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16:
         return _leaf(array, COPY[16], target.text)

@@ -35,13 +35,14 @@ class Unsupported(TypeError):
 class Encoder:
     """Encodes rows of some arrays, one a column of the table, in the order in which they stand or in another.
 
-    `names` are for messages. Several threads may encode different rows at a time. Raises Unsupported for a type that
-    does not fit its column, ValueError where a cast would change a value: column, row, what was expected and found.
+    A column may stand in several pieces. `names` are for messages. Several threads may encode different rows at a time.
+    Raises Unsupported for a type that does not fit its column, ValueError where a cast would change a value: column,
+    row, what was expected and found.
     """
 
-    def __init__(self, names: Sequence[str], columns: Sequence[pa.Array], types: Sequence[ServerType]) -> None:
+    def __init__(self, names: Sequence[str], columns: Sequence[arrays.Values], types: Sequence[ServerType]) -> None:
         self._names, self._types = names, types
-        self._arrays: list[pa.Array] = []
+        self._arrays: list[arrays.Values] = []
         self._keeps: list[Any] = []
         lines = []
         for name, array, into in zip(names, columns, types, strict=True):
@@ -49,7 +50,8 @@ class Encoder:
             if found is None:
                 do = "make texts of them with str" if array.type == pa.uuid() else "cast it"
                 raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}; {do}')
-            array = _cast(name, array, found.cast, into) if found.cast is not None else array
+            array = arrays.gathered(array)
+            array = arrays.gathered(_cast(name, array, found.cast, into)) if found.cast is not None else array
             self._arrays.append(array)
             lines.append(self._line(arrays.described(array), found))
         self._columns = (library.Column * len(lines))(*lines)
@@ -65,8 +67,8 @@ class Encoder:
             self._keeps.append(item)
         low, high = found.limits
         return library.Column(
-            pointer(structure), item, _number(found.encoder), found.oid, found.multiply, found.divide, found.shift,
-            low, high, found.digits, found.scale, found.array_scale,
+            pointer(structure), item, _number(_for(structure, found.encoder)), found.oid,
+            found.multiply, found.divide, found.shift, low, high, found.digits, found.scale, found.array_scale,
         )  # fmt: skip
 
     def blocks(self, order: "np.ndarray[Any, Any] | None", first: int, end: int) -> Iterator[memoryview]:
@@ -100,6 +102,11 @@ class Encoder:
         return _complaint(self._names[number], row, self._arrays[number], self._types[number], progress.reason)
 
 
+def _for(structure: library.Array, encoder: str) -> str:
+    """Return the encoder's name; the name of one for texts ends with their layout, which pieces change."""
+    return f"{encoder.rpartition('_')[0]}_pieces" if structure.layout == arrays.PIECES else encoder
+
+
 @cache
 def _number(name: str) -> int:
     """Return the number of an encoder."""
@@ -110,7 +117,7 @@ def _number(name: str) -> int:
     return found
 
 
-def _complaint(name: str, row: int, array: pa.Array, into: ServerType, reason: int) -> str:
+def _complaint(name: str, row: int, array: arrays.Values, into: ServerType, reason: int) -> str:
     try:
         value = repr(array[row].as_py()) if row < len(array) and reason != len(_REASONS) - 1 else "a damaged array"
     except (OverflowError, ValueError):  # a time that Python's own types do not hold
@@ -119,7 +126,7 @@ def _complaint(name: str, row: int, array: pa.Array, into: ServerType, reason: i
     return f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {shown}'
 
 
-def _cast(name: str, array: pa.Array, arrow_type: pa.DataType, into: ServerType) -> pa.Array:
+def _cast(name: str, array: arrays.Values, arrow_type: pa.DataType, into: ServerType) -> arrays.Values:
     """Return the array as another type. Raises ValueError with the first row whose value would change."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -132,7 +139,7 @@ def _cast(name: str, array: pa.Array, arrow_type: pa.DataType, into: ServerType)
         raise ValueError(_complaint(name, row, array, into, 1)) from None
 
 
-def _exact(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+def _exact(array: arrays.Values, arrow_type: pa.DataType) -> arrays.Values:
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     made = array.cast(arrow_type)
@@ -142,7 +149,7 @@ def _exact(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     return made
 
 
-def _first_wrong(array: pa.Array, arrow_type: pa.DataType) -> int:
+def _first_wrong(array: arrays.Values, arrow_type: pa.DataType) -> int:
     """Return the first row that cannot be cast, halving what is left each time."""
     low, high = 0, len(array)
     while high - low > 1:

@@ -28,6 +28,7 @@ pub const Layout = enum(u32) {
     list_fixed = 8, // `width` values of the child a value
     fields = 9, // a struct: one child a field
     dictionary = 10, // `width` bytes of an index (`signed` or not) into the child
+    pieces = 11, // texts that stand in several arrays, the children; see `Array.piece`
 };
 
 /// Buffers that are smaller than the array says, or offsets and indices that point beside them.
@@ -55,12 +56,13 @@ pub const Array = extern struct {
             .nothing, .fields, .list_fixed, .bits => 0,
             .fixed, .dictionary => self.width,
             .text32, .list32 => 4,
-            .text64, .list64 => 8,
+            .text64, .list64, .pieces => 8,
             .view => 16,
         };
         const values = switch (self.layout) {
             .text32, .text64, .list32, .list64 => if (self.length == 0) 0 else (end + 1) * width,
             .bits => (end + 7) / 8,
+            .pieces => (self.child_count + 1) * width,
             else => std.math.mul(usize, end, width) catch return error.Damaged,
         };
         if (self.values.bytes().len < values) return error.Damaged;
@@ -69,8 +71,37 @@ pub const Array = extern struct {
         for (children) |*below| try below.check();
         switch (self.layout) {
             .list32, .list64, .list_fixed, .dictionary => if (children.len != 1) return error.Damaged,
+            .pieces => try self.checkPieces(children, end),
             else => {},
         }
+    }
+
+    fn checkPieces(self: *const Array, children: []const Array, end: usize) Damaged!void {
+        if (self.start(0) != 0 or self.start(children.len) != end) return error.Damaged;
+        for (children, 0..) |*below, number| {
+            const last = std.math.add(usize, self.start(number), below.length) catch return error.Damaged;
+            if (self.start(number + 1) != last) return error.Damaged;
+        }
+    }
+
+    inline fn start(self: *const Array, number: usize) usize {
+        return std.mem.readInt(u64, self.values.bytes()[number * 8 ..][0..8], .little);
+    }
+
+    /// The array in which a row of `pieces` stands, and its row there. `values` has 64 bits a piece, the row it begins
+    /// with, and the row behind the last one. To find it at once, `data` has a byte for each 2^`width` rows: the number
+    /// of the piece in which their first row stands.
+    pub inline fn piece(self: *const Array, row: usize) Damaged!struct { array: *const Array, row: usize } {
+        const place = self.offset + row;
+        const guessed = place >> @intCast(self.width & 63);
+        if (guessed >= self.data.size) return error.Damaged;
+        var number: usize = self.data.bytes()[guessed];
+        while (number < self.child_count) : (number += 1) {
+            if (place < self.start(number + 1)) break;
+        } else return error.Damaged;
+        const first = self.start(number);
+        if (place < first) return error.Damaged;
+        return .{ .array = self.child(number), .row = place - first };
     }
 
     pub fn isNull(self: *const Array, row: usize) bool {
@@ -102,6 +133,14 @@ pub const Array = extern struct {
 
     /// Have the values of some rows loaded into the cache, all at a time.
     pub fn prefetch(self: *const Array, rows: []const u64) void {
+        if (self.layout == .pieces) {
+            for (rows) |row| {
+                if (row >= self.length) continue;
+                const found = self.piece(row) catch return;
+                if (found.array.layout != .pieces) found.array.prefetch(&.{found.row});
+            }
+            return;
+        }
         const width: usize = switch (self.layout) {
             .fixed, .dictionary => self.width,
             .text32, .list32 => 4,
@@ -165,6 +204,13 @@ pub const Array = extern struct {
                 return data[first..][0..size];
             },
             .fixed => return self.wide(row),
+            .pieces => {
+                const found = try self.piece(row);
+                return switch (found.array.layout) {
+                    inline .text32, .text64, .view => |below| found.array.bytes(below, found.row),
+                    else => error.Damaged,
+                };
+            },
             else => comptime unreachable,
         }
     }

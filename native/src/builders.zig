@@ -113,7 +113,7 @@ pub const Column = struct {
             .text32, .text64, .list32, .list64 => {
                 if (self.values.used == 0) _ = try self.values.more(self.slot());
             },
-            .dictionary => unreachable, // Python puts indices and labels together
+            .dictionary, .pieces => unreachable, // Python puts indices and labels together; a column is one piece
         }
         return self.values.more(std.math.mul(usize, count, self.slot()) catch return error.TooLarge);
     }

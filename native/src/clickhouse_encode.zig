@@ -41,12 +41,12 @@ const encoders = [_]Encode{
     numbers.zeros,              numbers.bits,               numbers.floats,
     numbers.integers(i64).put,  numbers.integers(i128).put, numbers.integers(i256).put,
     texts.strings(.text32).put, texts.strings(.text64).put, texts.strings(.view).put,
-    texts.strings(.fixed).put,
+    texts.strings(.fixed).put,  texts.strings(.pieces).put,
 } ++ texts.inLayouts(forms.Padded) ++ texts.inLayouts(forms.Uuid) ++ texts.inLayouts(forms.Ip4) ++
     texts.inLayouts(forms.Ip6) ++ texts.inLayouts(forms.Whole) ++ [_]Encode{
     texts.enums(.text32).put, texts.enums(.text64).put, texts.enums(.view).put, texts.enums(.fixed).put,
-    list,                     fields,                   dictionary,             lowCardinality,
-    document,
+    texts.enums(.pieces).put, list,                     fields,                 dictionary,
+    lowCardinality,           document,
 };
 
 const first_nested = encoders.len - std.enums.values(Nested).len;

@@ -77,6 +77,13 @@ fn Reader(comptime layout: arrow.Layout) type {
                     if (first + size > data.len) return error.Damaged;
                     return .{ .rest = data[first..], .size = size };
                 },
+                .pieces => {
+                    const found = try self.array.piece(row);
+                    return switch (found.array.layout) {
+                        inline .text32, .text64, .view => |below| Reader(below).of(found.array).text(found.row),
+                        else => error.Damaged,
+                    };
+                },
                 else => return .{ .rest = self.array.wide(row), .size = self.array.width },
             }
         }
@@ -89,10 +96,12 @@ const block = 128; // texts at a time
 /// stand far apart, and each load would be waited for. Return how many bytes the texts are.
 inline fn find(comptime layout: arrow.Layout, reader: *const Reader(layout), rows: Rows, done: usize, part: []Text) Error!usize {
     if (rows.list) |list| {
+        if (layout == .pieces) reader.array.prefetch(list[done..][0..part.len]);
         const width: usize = switch (layout) {
             .text32 => 4,
             .text64 => 8,
             .view => 16,
+            .pieces => reader.values.len, // prefetched already
             else => reader.array.width,
         };
         for (list[done..][0..part.len]) |row| {
@@ -162,9 +171,10 @@ fn made(comptime layout: arrow.Layout, comptime Form: type) type {
 }
 
 /// The encoder of a form for texts and bytes in each of their layouts.
-pub fn inLayouts(comptime Form: type) [4]*const fn (*const Node, Rows, *Out) Error!void {
+pub fn inLayouts(comptime Form: type) [5]*const fn (*const Node, Rows, *Out) Error!void {
     return .{
-        made(.text32, Form).put, made(.text64, Form).put, made(.view, Form).put, made(.fixed, Form).put,
+        made(.text32, Form).put, made(.text64, Form).put, made(.view, Form).put,
+        made(.fixed, Form).put,  made(.pieces, Form).put,
     };
 }
 

@@ -102,11 +102,12 @@ fn encoder(comptime name: []const u8, comptime Type: type) Encoder {
 }
 
 /// Encoders of texts, one for each layout, which ends their names.
-fn ofTexts(comptime name: []const u8, comptime Type: anytype, comptime rest: anytype) [3]Encoder {
+fn ofTexts(comptime name: []const u8, comptime Type: anytype, comptime rest: anytype) [4]Encoder {
     return .{
         encoder(name ++ "_text32", @call(.auto, Type, .{.text32} ++ rest)),
         encoder(name ++ "_text64", @call(.auto, Type, .{.text64} ++ rest)),
         encoder(name ++ "_view", @call(.auto, Type, .{.view} ++ rest)),
+        encoder(name ++ "_pieces", @call(.auto, Type, .{.pieces} ++ rest)),
     };
 }
 

@@ -55,7 +55,7 @@ def _ask(connection, query):
 
 
 def _columns(batch, types):
-    """Return a record batch as columns of these types, by name. Raises Unsupported for one that has no way into its."""
+    """Return an Arrow table as columns of these types, by name. Raises Unsupported for one that has no way into its."""
     from arrow_wire import clickhouse
 
     named = zip(batch.schema.names, batch.columns, strict=True)
@@ -237,7 +237,7 @@ def _staged(connection, table, names, engine, views):
 
 
 def _slices(reader, most):
-    """Yield the rows of a record batch reader as record batches of so many rows, or fewer where they are wide."""
+    """Yield the rows of a record batch reader as tables of so many rows, or fewer where they are wide."""
     import pyarrow as pa
 
     held, rows, size = [], 0, 0
@@ -298,7 +298,7 @@ def _partitions(batch, partition_key, parts):
     dated = pa.types.is_date(column.type) or (pa.types.is_timestamp(column.type) and found[1])
     if not dated or column.null_count or not len(column):
         return None
-    days = column.cast(pa.date32(), safe=False).view(pa.int32()).to_numpy()
+    days = column.chunk(0).cast(pa.date32(), safe=False).view(pa.int32()).to_numpy()
     unit, first, last = {"toYYYYMM": "M", "toYear": "Y"}.get(found[1], "D"), int(days.min()), int(days.max())
     if last - first > 366 * MOST_GROUPS:
         return None
