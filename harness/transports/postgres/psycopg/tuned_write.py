@@ -16,6 +16,7 @@ from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, number_of_con
 _REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _WAY: Any = {"path": "COPY in slices", "payload": "binary rows"}
 _PIECE_ROWS, _STREAM_ROWS, _PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are put in order together, of several batches
+_PAGE_KEYS = 100  # of an index share a page of 8 kB, and more
 _SLICE_ROWS = 20_000  # fewer are not worth another connection
 _EXACT = {"int2", "int4", "int8", "date", "timestamp", "timestamptz", "uuid"}  # whose values are equal as bytes or not
 # The first column of the primary key, or else of a unique index, and whether several connections may write.
@@ -60,16 +61,30 @@ def _pieces(arriving, most):
 
 
 def _slices(encoder, key, rows, number):
-    """Return the rows in the order of the key column, if any, and where to cut that order: not between equal keys."""
+    """Return the rows nearly in the order of the key column, if any, and where to cut: not between equal keys."""
     import numpy as np
 
     cuts = [rows * i // number for i in range(number + 1)]
     if key is None:
         return None, cuts
-    keys = encoder.keys(key)
-    order = np.argsort(keys)
+    keys = _near(encoder.keys(key))
+    order = np.argsort(keys, kind="stable")  # of 16 bits: by their digits, in a tenth of the time of 64
     cuts[1:-1] = [int(np.searchsorted(keys, keys[order[cut]], sorter=order)) for cut in cuts[1:-1]]
     return order.view(np.uint64), cuts
+
+
+def _near(keys):
+    """Return keys without their last bits: what is left, 16 bits, orders all but rows that share a page of the index.
+
+    Where it does not, as keys are far from evenly spread, return them as they are.
+    """
+    import numpy as np
+
+    low = keys.min()
+    shift = max(0, (int(keys.max()) - int(low)).bit_length() - 16)
+    near = ((keys.view(np.uint64) - low.view(np.uint64)) >> np.uint64(shift)).astype(np.uint16)
+    crowded = int(np.bincount(near).max()) > max(_PAGE_KEYS, len(keys) >> 12)
+    return keys if crowded and shift else near
 
 
 def _plan(connection, table, columns, names):
