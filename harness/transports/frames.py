@@ -1,6 +1,8 @@
 """Frames on their way into a table, for transports that take Arrow: the names of their columns, and their chunks."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from decimal import Decimal
 
 
 def require_names(names):
@@ -46,3 +48,19 @@ def _adjacent(chunks):
     places = [[buffer and (buffer.address, buffer.size) for buffer in chunk.buffers()] for chunk in chunks]
     ends = [chunk.offset + len(chunk) for chunk in chunks]
     return all(place == places[0] for place in places) and ends[:-1] == [chunk.offset for chunk in chunks[1:]]
+
+
+def of_objects(values):
+    """Return objects of a pandas column as an Arrow array, in which a NaN is a null.
+
+    Raises what Arrow raises for objects of several types. Decimals mostly have one number of places, that of the first:
+    told of it, Arrow takes a fourth of the time.
+    """
+    import pyarrow as pa
+
+    first = next((one for one in values if one is not None), None)
+    exponent = first.as_tuple().exponent if isinstance(first, Decimal) else None
+    if isinstance(exponent, int) and -38 <= exponent <= 0:
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # more places, more digits, or something else
+            return pa.array(values, pa.decimal128(38, -exponent), from_pandas=True)
+    return pa.array(values, from_pandas=True)

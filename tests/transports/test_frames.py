@@ -1,10 +1,13 @@
 """What transports that take Arrow do with the pieces of a frame."""
 
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from harness.transports.frames import joined, require_names
+from harness.transports.frames import joined, of_objects, require_names
 
 
 def address(array):
@@ -55,3 +58,32 @@ def test_names_are_texts_and_each_is_there_once():
     for names, found in (([], "found none"), ([1], "found int"), (["a", "a"], "found 2")):
         with pytest.raises(ValueError, match=found):
             require_names(names)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1.25", "-0.50", None, "100"],
+        ["1.2", "1.25"],  # more places than the first has
+        ["7", "1E+5", "NaN"],
+        ["1E+5", "7"],
+        ["1.5", "9" * 37],  # more digits than are left for it
+        ["9" * 50],
+        ["1e-40"],
+        [None, None],
+        [],
+    ],
+    ids=str,
+)
+def test_decimals_in_objects_are_those_that_arrow_finds(values):
+    decimals = pd.Series([value and Decimal(value) for value in values], dtype=object)
+    found, expected = of_objects(decimals), pa.array(decimals, from_pandas=True)
+    assert found.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("values", [[Decimal("1.5"), "x"], [Decimal("1.5"), True], [Decimal("1.5"), 1.5]], ids=str)
+def test_objects_of_two_types_are_refused_as_arrow_refuses_them(values):
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError)):
+        pa.array(pd.Series(values, dtype=object), from_pandas=True)
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError)):
+        of_objects(pd.Series(values, dtype=object))

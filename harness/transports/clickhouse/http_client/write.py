@@ -19,7 +19,7 @@ from harness.transports.clickhouse.http_client.client import (
     server_at,
 )
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
-from harness.transports.frames import joined, require_names
+from harness.transports.frames import joined, of_objects, require_names
 from harness.transports.parts import batches
 
 # Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
@@ -314,7 +314,11 @@ def _table_of_polars(frame):
     import pyarrow as pa
 
     wide = pl.col(pl.Int128, pl.UInt128)  # for which Arrow has no type
-    objects = {column.name: _of_objects(column.name, column.to_list()) for column in frame if column.dtype == pl.Object}
+    objects = {
+        column.name: _of_objects(column.name, column.to_list(), pa.array)
+        for column in frame
+        if column.dtype == pl.Object
+    }
     plain = frame.drop(list(objects)).with_columns(wide.cast(pl.String))
     table = plain.to_arrow(compat_level=pl.CompatLevel.newest())
     return pa.table({name: objects[name] if name in objects else table[name] for name in frame.columns})
@@ -334,15 +338,15 @@ def _of_series(name, values):
     import pyarrow as pa
 
     if values.dtype == object:
-        return _of_objects(name, values, from_pandas=True)
+        return _of_objects(name, values, of_objects)
     return pa.array(values.to_numpy() if values.dtype in ("float64", "float32", "float16") else values)
 
 
-def _of_objects(name, values, **how):
+def _of_objects(name, values, array_of):
     import pyarrow as pa
 
     try:
-        return pa.array(values, **how)
+        return array_of(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise Unsupported(f'column "{name}": expected objects of one type, found: {error}; cast them first') from None
 

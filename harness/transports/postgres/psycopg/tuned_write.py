@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from harness.registry import Unsupported, transport
-from harness.transports.frames import joined, require_names
+from harness.transports.frames import joined, of_objects, require_names
 from harness.transports.parts import batches
 from harness.transports.postgres.psycopg.tuned import columns_of, most_together, settle, together
 from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, number_of_connections
@@ -207,7 +207,7 @@ def _of_pandas(frame, types):
         column = frame[name]
         floats = types[name].name in ("float4", "float8") and column.dtype.kind == "f"
         try:
-            columns.append(pa.array(column, from_pandas=not floats))
+            columns.append(of_objects(column) if column.dtype == object else pa.array(column, from_pandas=not floats))
         except (OverflowError, TypeError, ValueError) as error:
             raise Unsupported(f'column "{name}": expected values of one type, found {column.dtype}: {error}') from None
     return pa.table(columns, list(frame.columns)).to_batches()
