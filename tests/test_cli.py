@@ -97,6 +97,7 @@ def test_half_of_the_clickhouse_addresses_is_refused(lab: Command, on_embedded_l
     assert "found only 1 of them" in refused(lab("run", "--external", env=only_http))
 
 
+@pytest.mark.long
 def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
     lab: Command, on_embedded_lab: dict[str, str], embedded_lab: EmbeddedLab
 ) -> None:
@@ -247,6 +248,7 @@ def test_a_run_compared_with_itself_shows_no_difference_and_leaves_its_files_whe
     assert "~ no difference is shown" in (tmp_path / "new" / "compared.md").read_text()
 
 
+@pytest.mark.long
 def test_verify_prints_the_matrix_and_writes_it(lab: Command, environment: dict[str, str], tmp_path: Path) -> None:
     done = lab("verify", ONE_WAY, "--kinds", "one_row,tab,backslash_n", "--to", str(tmp_path / "to"), env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -277,6 +279,7 @@ def test_serve_prints_addresses_that_work_and_ends_on_sigterm(environment: dict[
     assert not [path for path in Path(environment["LAB_STATE_DIR"]).iterdir() if path.is_dir()]
 
 
+@pytest.mark.long
 def test_variables_of_clients_and_of_python_change_nothing_in_an_embedded_lab(
     lab: Command, environment: dict[str, str]
 ) -> None:

@@ -138,6 +138,7 @@ def test_only_where_parts_meet_row_groups_of_a_joined_file_are_uneven(joined):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.long
 def test_memory_stays_below_4_gb_whatever_the_scale_factor(tmp_path):
     small, large = (peak_of(tmp_path, part_job(100, parts, 37)) for parts in (2_000, 1_000))  # of 0.05 and of 0.1
     assert large < 0.6e9  # the whole would take 160 GB

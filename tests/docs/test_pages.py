@@ -96,6 +96,7 @@ def test_a_pipe_in_a_cell_does_not_split_it():
     assert markdown.table(("a", "b"), iter([("x|y", "z")])).splitlines()[2] == "| x\\|y | z |"
 
 
+@pytest.mark.long
 def test_a_page_is_the_same_each_time():
     first = made()
     made.cache_clear()

@@ -158,6 +158,7 @@ def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up:
     assert details["spaces"] == "expected 4 rows, found 0"
 
 
+@pytest.mark.long
 def test_what_is_declared_to_hang_is_tried_beside_one_another(
     made_up: Examination, monkeypatch: pytest.MonkeyPatch
 ) -> None:

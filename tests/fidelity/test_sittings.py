@@ -145,6 +145,7 @@ def test_what_stands_beside_them_all_vouches_for_every_kind(made: MadeUp, lab_of
     assert made.events()[0] == ["connect"] * (1 + 2 + len(again))
 
 
+@pytest.mark.long
 def test_pairs_come_to_the_same_in_sittings_and_alone(made: MadeUp, lab_of_tests: Lab) -> None:
     names = ("write_some", "write_few_columns", "write_or_die")
     exam = examination(made, lab_of_tests, names, *ALONE, *COMING, "name_double_quote")

@@ -67,6 +67,7 @@ def test_an_s3_server_that_is_not_there_is_named() -> None:
         s3.check(store_at("http://127.0.0.1:1"))
 
 
+@pytest.mark.long
 def test_a_server_that_is_no_s3_is_given_up_within_seconds() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -281,6 +281,7 @@ def test_a_run_without_a_row_has_a_page(tmp_path):
     assert html.count("svg") == html.count("table") == 0
 
 
+@pytest.mark.long
 def test_a_large_run_stays_below_its_size(tmp_path):
     rows = [
         scan(

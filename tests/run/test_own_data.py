@@ -90,6 +90,7 @@ def people(on_embedded_lab: dict[str, str]) -> Iterator[str]:
         connection.execute("DROP TABLE people")
 
 
+@pytest.mark.long
 def test_a_query_is_the_data_and_without_names_no_result_has_any(
     lab: Command, on_embedded_lab: dict[str, str], people: str
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_run_of_another_environment_is_not_resumed(
     )
 
 
+@pytest.mark.long
 def test_a_run_that_is_to_be_done_again_is_and_counts_once(
     lab: Command, on_embedded_lab: dict[str, str], folder: Path
 ) -> None:

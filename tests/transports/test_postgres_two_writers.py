@@ -91,6 +91,7 @@ def outcomes_of_a_round(start: Any, outcomes: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("ways", [*combinations_with_replacement(WAYS, 2)], ids="-".join)
+@pytest.mark.long
 def test_of_two_writers_with_the_same_keys_one_writes_all_and_the_other_none(
     ways: tuple[str, str], embedded_lab, server: psycopg.Connection
 ) -> None:

@@ -103,6 +103,7 @@ def test_every_engine_on_local_disk_is_ok_with_the_bytes_that_came_out(perform):
 
 @pytest.mark.usefixtures("has_minio")
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.long
 def test_every_way_between_local_disk_and_s3_is_ok_also_over_a_link(perform, engine):
     ways = [case(engine, storage) for storage in elt.STORAGE]
     rows = perform(*ways, case(engine, "s3 to s3", "link 1 ms 200 MB/s per connection"))

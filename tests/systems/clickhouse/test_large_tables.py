@@ -60,6 +60,7 @@ def slow_to_read(port: int, pause: float) -> Iterator[int]:
             ended.set()
 
 
+@pytest.mark.long
 def test_a_large_table_is_loaded_all_the_same(
     embedded_lab: EmbeddedLab, dataset_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
