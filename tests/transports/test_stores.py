@@ -206,7 +206,6 @@ json.dump(found, open(sys.argv[1], "w"))
 """
 
 
-@pytest.mark.long
 def test_another_process_sees_every_store(tmp_path):
     folders = {store: str(tmp_path / store) for store in PUBLISHED + EQUAL}
     for store, folder in folders.items():
