@@ -171,21 +171,12 @@ def test_list_prints_a_part_of_the_catalogue(lab: Command, environment: dict[str
     assert all(name.startswith("clickhouse.") and ".write_" in name for name in ids)
 
 
+@pytest.mark.long
 def test_the_summary_is_written_again_from_results_alone_and_a_damaged_file_is_reported_not_guessed_at(
     lab: Command, on_embedded_lab: dict[str, str]
 ) -> None:
-    run = (
-        "run",
-        "--external",
-        *OF_THE_ARTICLE,
-        "--rows",
-        "100",
-        "--passes",
-        "2",
-        "--only",
-        "*.psycopg.*_polars_copy_text",
-    )
-    lab(*run, env=on_embedded_lab)
+    few = "--rows 100 --passes 2 --only *.psycopg.*_polars_copy_text"
+    lab("run", "--external", *OF_THE_ARTICLE, *few.split(), env=on_embedded_lab)
     (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
     first = (folder / "summary.csv").read_text()
     (folder / "summary.csv").unlink()

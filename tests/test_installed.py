@@ -152,6 +152,7 @@ def test_on_databases_what_lacks_an_extra_is_unavailable_and_the_rest_runs(
     assert {path.name for path in here.iterdir()} == {"results", "datasets"}
 
 
+@pytest.mark.long
 def test_without_the_client_of_s3_the_doctor_says_so_and_a_named_server_fails(
     installed: Lab, on_embedded_lab: dict[str, str]
 ) -> None:

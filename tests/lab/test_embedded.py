@@ -151,6 +151,7 @@ def shared_memory_segments() -> list[str]:
     return [line.split()[1] for line in listed.splitlines() if len(line.split()) > 4]
 
 
+@pytest.mark.long
 def test_left_overs_of_a_dead_lab_are_removed_at_the_next_start_and_those_of_a_living_one_are_not(parent, folder):
     with EmbeddedLab(folder, ["postgres"]) as living:
         process, up = parent("kill_9", "postgres")

@@ -115,6 +115,7 @@ def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
         assert len(resumed.done) == 2
 
 
+@pytest.mark.long
 def test_a_copy_of_a_folder_goes_on_under_the_id_its_rows_have(
     lab: Command, on_embedded_lab: dict[str, str], made: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +179,7 @@ def small_results_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.long
 def test_a_disk_too_small_for_the_rows_is_refused_before_anything_is_made(
     lab: Command, environment: dict[str, str], small_results_disk: Path
 ) -> None:

@@ -206,7 +206,7 @@ def test_a_picture_shows_columns_there_are(suite, picture):
     known = PARAMETERS[suite.name] | (databases.OPTIONAL if suite.name in BORROWERS else frozenset())
     columns = {*NAMES, *(f"parameter:{name}" for name in known)}
     axes = {DIRECTION} if picture.form == "winners" else {""} if picture.form == "costs" else set()
-    assert {*picture.y.split(" + "), picture.colour} <= columns | details_of(suite) | axes
+    assert {*picture.y.split(" + "), picture.colour} <= columns | details_of(suite.name) | axes
     assert {*picture.x.split(" + "), picture.dash} <= columns | axes | {""}
     assert (picture.where or {}).keys() <= columns
     assert (picture.x == "") == (picture.form in ("bars", "costs"))
@@ -223,10 +223,11 @@ def test_a_picture_shows_some_case_of_the_default_size_for_each_value_it_asks_fo
         assert any(case.transport.origin is Origin.PUBLISHED for case in cases)
 
 
+@cache
 def details_of(suite):
-    """The details that jobs of a suite say they have, as a picture names them."""
-    texts = {inspect.getsource(case.transport.function) for case in cases_of(suite)}
-    texts.add(inspect.getsource(import_module(f"harness.run.rigs.{suite.rig}")))
+    """The details that jobs of the suite of this name say they have, as a picture names them."""
+    texts = {inspect.getsource(case.transport.function) for case in cases_of(SUITES[suite])}
+    texts.add(inspect.getsource(import_module(f"harness.run.rigs.{SUITES[suite].rig}")))
     texts |= {inspect.getsource(of.settings) for of in SYSTEMS.values() if not of.lacks("settings")}
     return {f"detail:{name}" for text in texts for name in re.findall(r'"(\w+)": ', text)}
 
