@@ -19,7 +19,7 @@ WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
 # A process that has nothing of this project in its path. Each script is the main program of a fork of it, with a
 # folder, arguments and variables of its own, and imports what it needs; that was imported before, once for all.
 _PARENT = """
-import importlib, json, os, pickle, runpy, signal, sys
+import gc, importlib, json, os, pickle, runpy, signal, sys
 from contextlib import suppress
 import pandas, polars, pyarrow
 
@@ -36,6 +36,7 @@ for line in sys.stdin:
     for name in job["modules"]:
         with suppress(ImportError):  # which the script meets, too
             importlib.import_module(name)
+    gc.freeze()  # or each script would collect what it never made where it ends, which takes most of its time
     if (child := os.fork()) == 0:
         signal.alarm(job["seconds"])
         os.chdir(job["folder"])
