@@ -27,7 +27,7 @@ const digits: [256]u8 = table: {
 
 /// UUID: two numbers of 64 bits, each with its last byte first; from 36 characters or from 16 bytes.
 pub const Uuid = struct {
-    const places: [16]u8 = .{ 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
+    const Digits = @Vector(32, u8);
 
     pub fn put(text: []const u8, to: []u8, _: *const Node) Error!void {
         if (text.len == 16) {
@@ -35,14 +35,17 @@ pub const Uuid = struct {
             return;
         }
         if (text.len != 36) return error.Form;
-        var seen: u8 = 0;
-        inline for (places, 0..) |place, i| {
-            const high, const low = .{ digits[text[place]], digits[text[place + 1]] };
-            seen |= high | low;
-            to[i ^ 7] = high << 4 | (low & 15);
-        }
         const hyphens = text[8] == '-' and text[13] == '-' and text[18] == '-' and text[23] == '-';
-        if (seen > 15 or !hyphens) return error.Form;
+        const shown: Digits = (text[0..8] ++ text[9..13] ++ text[14..18] ++ text[19..23] ++ text[24..36]).*;
+        const decimal = shown -% @as(Digits, @splat('0'));
+        const letter = (shown | @as(Digits, @splat(0x20))) -% @as(Digits, @splat('a'));
+        const tens = decimal < @as(Digits, @splat(10));
+        const known = tens | (letter < @as(Digits, @splat(6)));
+        if (!hyphens or !@reduce(.And, known)) return error.Form;
+        const nibbles: @Vector(16, u16) = @bitCast(@select(u8, tens, decimal, letter +% @as(Digits, @splat(10))));
+        const bytes: @Vector(16, u8) = @truncate(nibbles << @splat(4) | nibbles >> @splat(8));
+        const halves: [2]u64 = @bitCast(bytes);
+        inline for (halves, .{ to[0..8], to[8..16] }) |half, place| std.mem.writeInt(u64, place, half, .big);
     }
 };
 

@@ -121,6 +121,8 @@ fn onlyNowhere(list: []const u64) bool {
     return true;
 }
 
+pub const varint_most = 10; // bytes of a number of 64 bits
+
 /// The bytes of a number in seven bits each, the lowest first.
 pub inline fn varintSize(number: usize) usize {
     return if (number < 128) 1 else (@as(usize, 63) - @clz(@as(u64, number))) / 7 + 1;

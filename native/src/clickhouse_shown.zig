@@ -25,26 +25,28 @@ pub const FixedText = struct {
     }
 };
 
-const pairs: [256][2]u8 = table: {
-    var all: [256][2]u8 = undefined;
-    const hexadecimal = "0123456789abcdef";
-    for (&all, 0..) |*pair, byte| pair.* = .{ hexadecimal[byte >> 4], hexadecimal[byte & 15] };
-    break :table all;
-};
-
-const places: [16]u8 = .{ 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
-
 /// Texts of UUIDs, which are two numbers on the wire, each with its last byte first.
 pub fn uuids(column: *Column, from: []const u8, count: usize) Error!void {
     var adding = try column.texts(count, count * 36);
     for (0..count) |i| {
-        const bytes = from[i * 16 ..][0..16];
         const room = adding.space(36)[0..36];
-        inline for (.{ 8, 13, 18, 23 }) |place| room[place] = '-';
-        inline for (places, 0..) |place, byte| room[place..][0..2].* = pairs[bytes[byte ^ 7]];
+        const digits = hexadecimal(from[i * 16 ..][0..16]);
+        inline for (.{ 0, 8, 12, 16, 20 }, .{ 8, 12, 16, 20, 32 }, 0..) |first, end, number| {
+            room[first + number ..][0 .. end - first].* = digits[first..end].*;
+            if (number < 4) room[end + number] = '-';
+        }
         adding.took(36);
     }
     adding.finish();
+}
+
+fn hexadecimal(from: *const [16]u8) [32]u8 {
+    const halves: @Vector(2, u64) = @bitCast(from.*);
+    const bytes: @Vector(16, u8) = @bitCast(@byteSwap(halves));
+    const pairs = std.simd.interlace(.{ bytes >> @splat(4), bytes & @as(@Vector(16, u8), @splat(15)) });
+    const Characters = @Vector(32, u8);
+    const decimal = pairs + @as(Characters, @splat('0'));
+    return @select(u8, pairs > @as(Characters, @splat(9)), pairs + @as(Characters, @splat('a' - 10)), decimal);
 }
 
 pub const Ip4 = struct {

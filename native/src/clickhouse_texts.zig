@@ -22,6 +22,12 @@ const Text = struct {
         return self.rest[0..self.size];
     }
 
+    /// Have a text that is not empty loaded into the cache, its beginning and its end.
+    inline fn prefetch(self: Text) void {
+        @prefetch(self.rest.ptr, .{});
+        @prefetch(&self.rest[self.size - 1], .{});
+    }
+
     /// Copy the text to a place; up to `move` bytes behind it are changed as well, where there are so many.
     inline fn putAt(self: Text, out: []u8, place: usize) void {
         if (self.size <= move and self.rest.len >= move and out.len - place >= move) {
@@ -55,6 +61,37 @@ fn Reader(comptime layout: arrow.Layout) type {
             };
         }
 
+        /// The text of more than 12 bytes that a view refers to.
+        inline fn behind(self: *const Self, view: u128) Error!Text {
+            const size: usize = @as(u32, @truncate(view));
+            const buffer: usize = @as(u32, @truncate(view >> 64));
+            const first: usize = @as(u32, @truncate(view >> 96));
+            if (buffer >= self.more.len) return error.Damaged;
+            const data = self.more[buffer].bytes();
+            if (first + size > data.len) return error.Damaged;
+            return .{ .rest = data[first..], .size = size };
+        }
+
+        /// Have what says where a text is loaded into the cache.
+        inline fn prefetch(self: *const Self, row: usize) void {
+            const width: usize = switch (layout) {
+                .text32 => 4,
+                .text64 => 8,
+                .view => 16,
+                .pieces => return self.array.prefetch(&.{row}),
+                else => self.array.width,
+            };
+            const place = (self.offset +% row) *% width;
+            if (place < self.values.len) @prefetch(&self.values[place], .{});
+        }
+
+        /// The rows behind a part of them, where they stand in an order of their own; the first part is loaded here.
+        inline fn ahead(self: *const Self, rows: Rows, done: usize, count: usize) []const u64 {
+            const list = rows.list orelse return &.{};
+            if (done == 0) for (list[0..count]) |row| self.prefetch(row);
+            return list[done + count ..];
+        }
+
         inline fn text(self: *const Self, row: usize) Error!Text {
             const place = self.offset + row;
             switch (layout) {
@@ -70,12 +107,7 @@ fn Reader(comptime layout: arrow.Layout) type {
                     const view = self.values[place * 16 ..][0..16];
                     const size: usize = std.mem.readInt(u32, view[0..4], .little);
                     if (size <= 12) return .{ .rest = view[4..], .size = size };
-                    const buffer = std.mem.readInt(u32, view[8..12], .little);
-                    const first: usize = std.mem.readInt(u32, view[12..16], .little);
-                    if (buffer >= self.more.len) return error.Damaged;
-                    const data = self.more[buffer].bytes();
-                    if (first + size > data.len) return error.Damaged;
-                    return .{ .rest = data[first..], .size = size };
+                    return self.behind(std.mem.readInt(u128, view, .little));
                 },
                 .pieces => {
                     const found = try self.array.piece(row);
@@ -95,28 +127,13 @@ const block = 128; // texts at a time
 /// Find the texts of some rows, and have what is to be read next loaded into the cache: rows in an order of their own
 /// stand far apart, and each load would be waited for. Return how many bytes the texts are.
 inline fn find(comptime layout: arrow.Layout, reader: *const Reader(layout), rows: Rows, done: usize, part: []Text) Error!usize {
-    if (rows.list) |list| {
-        if (layout == .pieces) reader.array.prefetch(list[done..][0..part.len]);
-        const width: usize = switch (layout) {
-            .text32 => 4,
-            .text64 => 8,
-            .view => 16,
-            .pieces => reader.values.len, // prefetched already
-            else => reader.array.width,
-        };
-        for (list[done..][0..part.len]) |row| {
-            const place = (reader.offset +% row) *% width;
-            if (place < reader.values.len) @prefetch(&reader.values[place], .{});
-        }
-    }
+    const ahead = reader.ahead(rows, done, part.len);
     var total: usize = 0;
     for (part, 0..) |*text, i| {
         const row = rows.at(done + i);
         text.* = if (reader.nulls.absent(row)) .{ .rest = &.{}, .size = 0 } else try reader.text(row);
-        if (rows.list != null and text.size > 0) {
-            @prefetch(text.rest.ptr, .{});
-            @prefetch(&text.rest[text.size - 1], .{});
-        }
+        if (i < ahead.len) reader.prefetch(ahead[i]);
+        if (rows.list != null and text.size > 0) text.prefetch();
         total += text.size;
     }
     return total;
@@ -127,25 +144,66 @@ pub fn strings(comptime layout: arrow.Layout) type {
     return struct {
         pub fn put(node: *const Node, rows: Rows, out: *Out) Error!void {
             const reader: Reader(layout) = .of(node.array);
+            if (layout == .view) return views(&reader, rows, out);
             var texts: [block]Text = undefined;
             var done: usize = 0;
             while (done < rows.count) {
                 const part = texts[0..@min(block, rows.count - done)];
                 const total = try find(layout, &reader, rows, done, part);
-                var sizes: usize = 0;
-                for (part) |text| sizes += shared.varintSize(text.size);
-                const to = try out.more(total + sizes + Text.move);
+                const before = out.used;
+                const to = try out.more(total + part.len * shared.varint_most + Text.move);
                 var place: usize = 0;
                 for (part) |text| {
                     place = shared.putVarint(to, place, text.size);
                     text.putAt(to, place);
                     place += text.size;
                 }
-                out.used -= Text.move;
+                out.used = before + place;
                 done += part.len;
             }
         }
     };
+}
+
+/// As `strings`, for views: one of 12 bytes at most is moved as it is, and no other line of the cache is touched.
+fn views(reader: *const Reader(.view), rows: Rows, out: *Out) Error!void {
+    var all: [block]u128 = undefined;
+    var done: usize = 0;
+    while (done < rows.count) {
+        const part = all[0..@min(block, rows.count - done)];
+        const total = try findViews(reader, rows, done, part);
+        const before = out.used;
+        const to = try out.more(total + part.len * shared.varint_most + Text.move);
+        var place: usize = 0;
+        for (part) |view| {
+            const size: usize = @as(u32, @truncate(view));
+            place = shared.putVarint(to, place, size);
+            if (size <= 12) {
+                std.mem.writeInt(u128, to[place..][0..16], view >> 32, .little);
+            } else {
+                (try reader.behind(view)).putAt(to, place);
+            }
+            place += size;
+        }
+        out.used = before + place;
+        done += part.len;
+    }
+}
+
+fn findViews(reader: *const Reader(.view), rows: Rows, done: usize, part: []u128) Error!usize {
+    const ahead = reader.ahead(rows, done, part.len);
+    var total: usize = 0;
+    for (part, done..) |*view, i| {
+        if (i - done < ahead.len) reader.prefetch(ahead[i - done]);
+        const row = rows.at(i);
+        view.* = 0;
+        if (reader.nulls.absent(row)) continue;
+        view.* = std.mem.readInt(u128, reader.values[(reader.offset + row) * 16 ..][0..16], .little);
+        const size: usize = @as(u32, @truncate(view.*));
+        total += size;
+        if (size > 12 and rows.list != null) (try reader.behind(view.*)).prefetch();
+    }
+    return total;
 }
 
 /// Values of a fixed size that are made of texts or bytes by `Form.put`.

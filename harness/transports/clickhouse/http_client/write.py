@@ -240,16 +240,19 @@ def _slices(reader, most):
     """Yield the rows of a record batch reader as tables of so many rows, or fewer where they are wide."""
     import pyarrow as pa
 
-    held, rows, size = [], 0, 0
+    held, rows, size, counted, at_most = [], 0, 0, 0, 0
     for batch in reader:
         while len(batch):
             piece = batch.slice(0, most - rows)
             batch = batch.slice(len(piece))
             held.append(piece)
-            rows, size = rows + len(piece), size + _size(piece)
-            if rows == most or size >= SLICE_BYTES:
+            rows, at_most = rows + len(piece), at_most + piece.get_total_buffer_size()
+            if at_most >= SLICE_BYTES:  # or not, where buffers are shared: to count takes time
+                size, counted = size + sum(map(_size, held[counted:])), len(held)
+                at_most = size
+            if rows == most or at_most >= SLICE_BYTES:
                 yield joined(pa.Table.from_batches(held))
-                held, rows, size = [], 0, 0
+                held, rows, size, counted, at_most = [], 0, 0, 0, 0
     if held:
         yield joined(pa.Table.from_batches(held))
 
@@ -277,7 +280,7 @@ def _blocks_of(batch, partition_key, parts):
     if groups is None:
         cuts = [len(batch) * number // parts for number in range(parts + 1)]
         return [range(low, high) for low, high in pairwise(cuts) if low < high]
-    order = np.argsort(groups, kind="stable").astype(np.uint64)
+    order = np.argsort(groups, kind="stable").view(np.uint64)
     ends = np.cumsum(np.bincount(groups))
     return [rows for rows in np.split(order, ends[:-1]) if len(rows)]
 
@@ -298,7 +301,8 @@ def _partitions(batch, partition_key, parts):
     dated = pa.types.is_date(column.type) or (pa.types.is_timestamp(column.type) and found[1])
     if not dated or column.null_count or not len(column):
         return None
-    days = column.chunk(0).cast(pa.date32(), safe=False).view(pa.int32()).to_numpy()
+    days = column.chunk(0).cast(pa.date32(), safe=False)
+    days = np.frombuffer(days.buffers()[1], np.int32)[days.offset :][: len(days)]  # to_numpy imports pandas
     unit, first, last = {"toYYYYMM": "M", "toYear": "Y"}.get(found[1], "D"), int(days.min()), int(days.max())
     if last - first > 366 * MOST_GROUPS:
         return None
