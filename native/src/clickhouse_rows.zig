@@ -22,6 +22,11 @@ pub const Rows = struct {
     pub inline fn at(self: Rows, i: usize) usize {
         return if (self.list) |rows| rows[i] else self.first + i;
     }
+
+    /// Some of them, behind others.
+    pub fn part(self: Rows, done: usize, count: usize) Rows {
+        return .{ .first = self.first + done, .count = count, .list = if (self.list) |rows| rows[done..][0..count] else null };
+    }
 };
 
 /// How one type is encoded: its array and, as far as its encoder needs them, the sizes and limits of the type.
