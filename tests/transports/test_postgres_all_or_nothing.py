@@ -37,6 +37,9 @@ def _few_rows_are_worth_a_connection() -> Iterator[None]:
 def server(uri: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(uri, autocommit=True) as connection:
         connection.execute("CREATE TABLE together (number integer PRIMARY KEY, text text)")
+        # One that has a page is written to over several connections: test_postgres_index_afterwards.py has the others.
+        connection.execute("INSERT INTO together VALUES (1, '')")
+        connection.execute("DELETE FROM together")
         yield connection
         tuned.settle(connection)
         connection.execute("DROP TABLE together")

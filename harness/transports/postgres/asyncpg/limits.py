@@ -113,3 +113,27 @@ async def write_insert_select_sorted_parallel(connection, source, table):
     parts = await _parts(connection, source)
     inserts = [f"INSERT INTO {identifier(table)} SELECT * FROM {identifier(source)} WHERE {part}" for part in parts]
     await asyncio.gather(*(one.execute(insert) for one, insert in zip(connection, inserts, strict=True)))
+
+
+@transport(
+    "write",
+    frame="table",
+    path="INSERT SELECT, index afterwards",
+    payload="nothing",
+    requires=["asyncpg"],
+    origin="limit",
+)
+async def write_insert_select_index_afterwards(connection, source, table):
+    """Let the server copy an unlogged table without a key, and make the index of the primary key once all is there."""
+    first, table = connection[0], identifier(table)
+    async with first.transaction():
+        keys = await first.fetch(
+            "SELECT quote_ident(conname), pg_get_constraintdef(oid) FROM pg_constraint "
+            "WHERE conrelid = $1::text::regclass AND contype = 'p'",
+            table,
+        )
+        for name, _ in keys:
+            await first.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+        await first.execute(f"INSERT INTO {table} SELECT * FROM {identifier(source)}")
+        for name, definition in keys:
+            await first.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
