@@ -12,8 +12,7 @@ from harness.registry import Unsupported, transport
 from harness.transports.frames import joined, of_objects, require_names
 from harness.transports.parts import batches
 from harness.transports.postgres.psycopg.tuned import columns_of, most_together, settle, together
-from harness.transports.postgres.psycopg.tuned_index import index_afterwards
-from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, number_of_connections
+from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, index_afterwards, number_of_connections
 
 _REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _WAY: Any = {"path": "COPY, index afterwards or in slices", "payload": "binary rows"}
