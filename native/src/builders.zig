@@ -30,6 +30,12 @@ pub const Bytes = struct {
         return self.memory[self.used..used];
     }
 
+    /// Return zeros, of a buffer that is empty. An allocator would first fill them with what stands for undefined.
+    pub fn numbers(self: *Bytes, comptime T: type, count: usize) Error![]T {
+        const size = std.math.mul(usize, count, @sizeOf(T)) catch return error.TooLarge;
+        return @alignCast(std.mem.bytesAsSlice(T, try self.more(size)));
+    }
+
     fn grow(self: *Bytes, needed: usize) Error!void {
         const wanted = @max(needed, 2 * self.memory.len, first_bytes);
         const address = std.heap.pageSize();

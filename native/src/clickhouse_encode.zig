@@ -171,29 +171,29 @@ fn range(array: *const arrow.Array, row: usize) Error![2]usize {
 
 /// Tuple: one field after the other, each with all of its values. Fields of a null have none.
 fn fields(node: *const Node, rows: Rows, out: *Out) Error!void {
-    var taken: List = .empty;
-    defer taken.deinit(builders.objects);
+    var room: Out = .{};
+    defer room.deinit();
     var inner = rows;
     if (node.array.hasNulls()) {
-        try taken.resize(builders.objects, rows.count);
+        const taken = try room.numbers(u64, rows.count);
         const nulls: shared.Nulls = .of(node.array);
-        for (taken.items, 0..) |*place, i| place.* = if (nulls.absent(rows.at(i))) shared.nowhere else rows.at(i);
-        inner.list = taken.items;
+        for (taken, 0..) |*place, i| place.* = if (nulls.absent(rows.at(i))) shared.nowhere else rows.at(i);
+        inner.list = taken;
     }
     for (node.below()) |*child| try values(child, inner, out);
 }
 
 /// What a dictionary refers to, for a column that is no LowCardinality.
 fn dictionary(node: *const Node, rows: Rows, out: *Out) Error!void {
-    var taken: List = .empty;
-    defer taken.deinit(builders.objects);
-    try taken.resize(builders.objects, rows.count);
+    var room: Out = .{};
+    defer room.deinit();
+    const taken = try room.numbers(u64, rows.count);
     const nulls: shared.Nulls = .of(node.array);
-    for (taken.items, 0..) |*place, i| {
+    for (taken, 0..) |*place, i| {
         const row = rows.at(i);
         place.* = if (nulls.absent(row)) shared.nowhere else try shared.index(node.array, row);
     }
-    try valuesAlone(&node.below()[0], .{ .count = rows.count, .list = taken.items }, out);
+    try valuesAlone(&node.below()[0], .{ .count = rows.count, .list = taken }, out);
 }
 
 const additional_keys = 1 << 9; // the keys stand in the block itself
@@ -209,16 +209,15 @@ fn lowCardinality(node: *const Node, rows: Rows, out: *Out) Error!void {
     var keys: List = .empty;
     defer keys.deinit(builders.objects);
     if (node.width == 1) try keys.append(builders.objects, shared.nowhere);
-    const indices = try builders.objects.alloc(u32, rows.count);
-    defer builders.objects.free(indices);
-    for (indices, 0..) |*to, i| {
-        const row = rows.at(i);
-        to.* = 0;
-        if (row == shared.nowhere or try shared.isNull(array, row)) {
-            if (node.width == 1) continue;
-            if (row != shared.nowhere) return error.Null;
-            to.* = try key(places, &keys, null);
-        } else to.* = try key(places, &keys, try shared.index(array, row));
+    var room: Out = .{};
+    defer room.deinit();
+    const indices = try room.numbers(u32, rows.count);
+    switch (array.width) {
+        1 => try numbered(u8, node, rows, places, &keys, indices),
+        2 => try numbered(u16, node, rows, places, &keys, indices),
+        4 => try numbered(u32, node, rows, places, &keys, indices),
+        8 => try numbered(u64, node, rows, places, &keys, indices),
+        else => return error.Damaged,
     }
     const size: u6 = if (keys.items.len <= 1 << 8) 0 else if (keys.items.len <= 1 << 16) 1 else 2;
     try shared.addNumber(out, @as(u64, size) | additional_keys | new_keys);
@@ -226,17 +225,34 @@ fn lowCardinality(node: *const Node, rows: Rows, out: *Out) Error!void {
     try valuesAlone(&node.below()[0], .{ .count = keys.items.len, .list = keys.items }, out);
     try shared.addNumber(out, rows.count);
     switch (size) {
-        0 => for (try out.more(rows.count), indices) |*byte, index| {
-            byte.* = @intCast(index);
-        },
-        1 => {
-            const to = try out.more(2 * rows.count);
-            for (indices, 0..) |index, i| std.mem.writeInt(u16, to[2 * i ..][0..2], @intCast(index), .little);
-        },
-        else => {
-            const to = try out.more(4 * rows.count);
-            for (indices, 0..) |index, i| std.mem.writeInt(u32, to[4 * i ..][0..4], index, .little);
-        },
+        0 => try addNumbers(u8, indices, out),
+        1 => try addNumbers(u16, indices, out),
+        else => try addNumbers(u32, indices, out),
+    }
+}
+
+fn addNumbers(comptime T: type, indices: []const u32, out: *Out) Error!void {
+    const to = std.mem.bytesAsSlice(T, try out.more(indices.len * @sizeOf(T)));
+    for (to, indices) |*one, number| one.* = std.mem.nativeToLittle(T, @intCast(number));
+}
+
+/// Set the number of its key for each row. Most rows have a key that a row before has, and are no null.
+fn numbered(comptime Index: type, node: *const Node, rows: Rows, places: []u32, keys: *List, indices: []u32) Error!void {
+    const array = node.array;
+    const never = !array.hasNulls() and !array.child(0).hasNulls() and array.child(0).layout != .dictionary;
+    const width = @sizeOf(Index);
+    const of_rows = array.values.bytes();
+    for (indices, 0..) |*to, i| {
+        const row = rows.at(i);
+        if (row == shared.nowhere or (!never and try shared.isNull(array, row))) {
+            if (node.width == 0 and row != shared.nowhere) return error.Null;
+            to.* = if (node.width == 1) 0 else try key(places, keys, null);
+            continue;
+        }
+        const index = std.mem.readInt(Index, of_rows[(array.offset + row) * width ..][0..width], .little);
+        if (index >= places.len) return error.Damaged;
+        const place = places[index];
+        to.* = if (place != 0) place - 1 else try key(places, keys, index);
     }
 }
 

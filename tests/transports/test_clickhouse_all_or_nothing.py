@@ -89,8 +89,8 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     ("engine", "rows", "months", "goes_as_one"),
     [
         (PLAIN, FEW, 3, True),
-        (PLAIN, 100_000, 3, True),
-        (PLAIN, 100_001, 3, False),
+        (PLAIN, 150_000, 3, True),
+        (PLAIN, 150_001, 3, False),
         (MONTHS, FEW, 1, True),
         (MONTHS, FEW, 3, False),
         (MONTHS, 1, 1, True),

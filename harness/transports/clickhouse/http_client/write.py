@@ -29,7 +29,7 @@ ONE_PARTITION = {"max_partitions_per_insert_block": "1", "throw_on_max_partition
 PATH = "HTTP INSERT FORMAT Native"
 SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
 STREAM_ROWS = 262_144  # of a file: more parts, less memory
-ONE_BLOCK_ROWS = 100_000  # more arrive as soon by way of a table of their own: docs/native.md
+ONE_BLOCK_ROWS = 150_000  # more arrive as soon by way of a table of their own: docs/native.md
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
 COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, in place of two a column: docs/native.md
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
@@ -50,9 +50,9 @@ def connect(uri):
             client.close()
 
 
-def _ask(connection, query):
+def _ask(connection, query, number=0):
     clients, user, parameters = connection
-    return send(clients[0], user, parameters, query).read().decode()
+    return send(clients[number], user, parameters, query).read().decode()
 
 
 def _columns(batch, types):
@@ -155,17 +155,13 @@ def write_stream(connection, reader, table, most=None):
     """
     names = list(reader.schema.names)
     require_names(names)
-    clients, user, parameters = connection
-    types = {
-        name: sql_type for name, sql_type, _ in described(clients[0], user, parameters, f"TABLE {identifier(table)}")
-    }
+    types, (engine, storage, partition_key, views) = _asked(connection, table)
     for name in names:
         if name not in types:
             raise Unsupported(
                 f'column "{name}": expected a column of the table, found none of this name; rename or drop it'
             )
     sql_types = {name: types[name] for name in names}
-    engine, storage, partition_key, views = _target(connection, table)
     slices = _slices(reader, most or SLICE_ROWS)
     held = list(islice(slices, 1))
     if held and _goes_as_one_block(held[0], engine, partition_key, views, sql_types):
@@ -175,7 +171,7 @@ def write_stream(connection, reader, table, most=None):
             return
     if held:
         with _staged(connection, table, names, engine, storage, views) as staging:
-            blocks = _Blocks(_with(held, slices), sql_types, partition_key, len(clients))
+            blocks = _Blocks(_with(held, slices), sql_types, partition_key, len(connection[0]))
             _insert(connection, staging, names, blocks)
 
 
@@ -186,11 +182,20 @@ def _with(held, slices):
     yield from slices
 
 
+def _asked(connection, table):
+    """Return the types of the table's columns by name, and what `_target` does; both are asked for at once."""
+    clients, user, parameters = connection
+    with ThreadPoolExecutor(1) as pool:
+        target = pool.submit(_target, connection, table)
+        columns = described(clients[0], user, parameters, f"TABLE {identifier(table)}")
+        return {name: sql_type for name, sql_type, _ in columns}, target.result()
+
+
 def _target(connection, table):
     """Return the table's engine, alone and with its clauses, the partition key and how many views it feeds."""
     what = "engine, engine_full, partition_key, length(dependencies_table)"
     where = f"database = currentDatabase() AND name = {literal(table)}"
-    answer = _ask(connection, f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact")
+    answer = _ask(connection, f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact", 1)
     engine, storage, partition_key, views = json.loads(answer)["data"][0]
     return engine, storage, partition_key, int(views)
 
@@ -389,7 +394,7 @@ def write_polars_tuned(connection, frame, table):
     time, they are the same bytes, but a query of one column takes up to a fifth longer until the server merges them.
     A table with settings of its own for this keeps them.
 
-    Up to 100,000 rows of one partition go without it, as one block over one connection. A table of the MergeTree family
+    Up to 150,000 rows of one partition go without it, as one block over one connection. A table of the MergeTree family
     takes such a block as a whole or not at all; one that feeds materialized views is left out, and one whose partition
     key is neither a date, its month nor its year, but for single rows. Should there be several partitions all the same,
     the server refuses the block. Where a connection breaks before the answer all rows are there or none is, as after
