@@ -159,9 +159,11 @@ def _bound(racing: Racing, found: dict[tuple[str, int], _Times], rows: int) -> F
 
 
 def _ruled_out(racing: Racing) -> tuple[RuledOut, ...]:
-    before = [RuledOut(one.transport.id, one.reason, one.kind) for one in racing.left_out]
+    usual = racing.asked.usual
+    before = [RuledOut(one.transport.id, one.reason, one.kind, one.transport.id in usual) for one in racing.left_out]
     told = {name for times in racing.race.told.values() for name in times}
-    during = [RuledOut(name, reason) for name, reason in racing.race.out.items() if name not in told]
+    out = racing.race.out.items()
+    during = [RuledOut(name, reason, usual=name in usual) for name, reason in out if name not in told]
     return (*before, *during)
 
 

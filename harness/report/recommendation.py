@@ -59,11 +59,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class RuledOut:
-    """A transport that cannot be recommended, and why; `kind` is the kind of values that it is about, if it is one."""
+    """A transport that cannot be recommended, and why; `kind` is the kind of values that it is about, if it is one.
+
+    `usual` are those that people usually take.
+    """
 
     transport: str
     reason: str
     kind: str = ""
+    usual: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,11 @@ def _sentences(found: Recommendation) -> Iterator[str]:
         yield f"{found.ended} before all finalists had their runs: figures are of {found.fastest.runs}"
     kinds: dict[str, list[RuledOut]] = {}
     for one in found.ruled_out:
-        kinds.setdefault(one.kind, []).append(one)
+        if one.usual:
+            by = f" by {one.kind}" if one.kind else ""
+            yield f"{one.transport}, which is {USUAL}, is ruled out{by}: {one.reason}"
+        else:
+            kinds.setdefault(one.kind, []).append(one)
     by_values = sorted(((kind, out) for kind, out in kinds.items() if kind), key=lambda pair: -len(pair[1]))
     for kind, out in by_values[:_MOST_VALUES]:
         where = ", ".join(found.values.get(kind, ())[:3])

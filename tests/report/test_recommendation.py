@@ -90,6 +90,19 @@ def test_the_values_that_rule_transports_out_are_named_with_their_columns_those_
     ]
 
 
+def test_a_usual_transport_that_is_ruled_out_is_named_with_its_reason():
+    out = [
+        RuledOut("to_sql", "its style is sync", usual=True),
+        RuledOut("write_database", "refused: digits are lost", "decimals", usual=True),
+        RuledOut("x", "refused: digits are lost", "decimals"),
+    ]
+    assert said(ruled_out=tuple(out))[1:] == [
+        "to_sql, which is usual, is ruled out: its style is sync",
+        "write_database, which is usual, is ruled out by decimals: refused: digits are lost",
+        "1 transport is ruled out by decimals: refused: digits are lost",
+    ]
+
+
 def test_other_reasons_are_told_by_how_many_they_concern() -> None:
     out = [RuledOut("a", "without numba"), RuledOut("b", "its style is sync"), RuledOut("c", "its style is sync")]
     assert said(ruled_out=tuple(out))[1:] == [
