@@ -15,7 +15,7 @@ from harness.transports.postgres.psycopg.tuned import columns_of, most_together,
 from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, index_afterwards, number_of_connections
 
 _REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
-_WAY: Any = {"path": "COPY, index afterwards or in slices", "payload": "binary rows"}
+_WAY: Any = {"path": "COPY in slices", "payload": "binary rows"}
 _PIECE_ROWS, _STREAM_ROWS, _PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are put in order together, of several batches
 _PAGE_KEYS = 100  # of an index share a page of 8 kB, and more
 _SLICE_ROWS = 20_000  # fewer are not worth another connection, or an index made afterwards
