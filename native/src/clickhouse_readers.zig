@@ -83,7 +83,7 @@ pub fn Reader(comptime layout: arrow.Layout) type {
                 .text32 => 4,
                 .text64 => 8,
                 .view => 16,
-                .pieces => return self.array.prefetch(&.{row}),
+                .pieces => comptime unreachable, // encoded a run at a time
                 else => self.array.width,
             };
             const place = (self.offset +% row) *% width;

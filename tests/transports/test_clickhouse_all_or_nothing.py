@@ -111,6 +111,18 @@ def test_few_rows_of_one_partition_go_as_one_block(engine, rows, months, goes_as
         assert server.execute(parts) == [(1,)]
 
 
+@pytest.mark.parametrize(
+    ("settings", "kind"), [("", "Compact"), (" SETTINGS min_bytes_for_wide_part = 0", "Wide")], ids=["none", "its own"]
+)
+def test_parts_of_15_mb_are_compact_unless_the_table_says_what_they_are_to_be_like(settings, kind, server, connection):
+    make(server, PLAIN + settings, ", t String")
+    server.execute("SYSTEM STOP MERGES whole")
+    module.write_polars_tuned(connection, frame_of(MANY).with_columns(t=pl.lit("x" * 150)), "whole")
+    parts = "SELECT part_type, rows FROM system.parts WHERE database = currentDatabase() AND table = 'whole' AND active"
+    assert server.execute(parts) == [(kind, MANY // 2)] * 2
+    assert settled(server) == (MANY, [])
+
+
 def test_rows_that_materialized_views_are_to_get_go_through_a_table_of_their_own(server, monkeypatch, write):
     make(server)
     server.execute("CREATE MATERIALIZED VIEW seen ENGINE = Memory AS SELECT n + 1 AS m FROM whole")
