@@ -7,6 +7,7 @@ import pytest
 
 from harness.lab.embedded import EmbeddedLab
 from harness.systems.postgres import client as postgres
+from harness.transports.postgres.psycopg import tuned_write
 from tests.hostile_table import COLUMNS, TABLE
 
 
@@ -17,6 +18,13 @@ def uri(embedded_lab: EmbeddedLab) -> str:
     postgres.ensure_namespace(connection)
     connection.close()
     return postgres.transport_uri("postgres", embedded_lab.endpoints["postgres"])
+
+
+@pytest.fixture
+def writers(uri: str) -> Iterator[list[psycopg.Connection]]:
+    """The connections of a tuned write."""
+    with tuned_write.connect(uri) as connections:
+        yield connections
 
 
 @pytest.fixture

@@ -45,12 +45,6 @@ def server(uri: str) -> Iterator[psycopg.Connection]:
         connection.execute("DROP TABLE together")
 
 
-@pytest.fixture
-def writers(uri: str) -> Iterator[list[psycopg.Connection]]:
-    with tuned_write.connect(uri) as connections:
-        yield connections
-
-
 @pytest.fixture(params=WRITES)
 def write(request: pytest.FixtureRequest, writers: list[psycopg.Connection], tmp_path: Path) -> Write:
     """Each of the tuned writes, of a polars frame."""

@@ -35,12 +35,6 @@ def server(uri: str) -> Iterator[psycopg.Connection]:
         connection.execute("DROP TABLE IF EXISTS later, refers CASCADE")
 
 
-@pytest.fixture
-def writers(uri: str) -> Iterator[list[psycopg.Connection]]:
-    with tuned_write.connect(uri) as connections:
-        yield connections
-
-
 @pytest.fixture(params=WRITES)
 def write(request: pytest.FixtureRequest, writers: list[psycopg.Connection], tmp_path: Path) -> Write:
     """Each of the tuned writes, of a polars frame."""
