@@ -135,7 +135,10 @@ def test_the_summary_ranks_every_database_and_operation_from_one(run_folder: Pat
 def test_the_output_says_which_lab_what_is_skipped_and_why(run_folder: Path) -> None:
     output = (run_folder / "output.txt").read_text()
     first, second = output.splitlines()[:2]
-    assert first.startswith("matrix: 99 cases, 1 passes; ")
+    with (run_folder / "runs.csv").open(newline="") as file:
+        cases = len(list(csv.DictReader(file)))
+    assert cases > 90
+    assert first.startswith(f"matrix: {cases} cases, 1 passes; ")
     assert second.startswith("lab: embedded (postgres 18.")
     assert output.count("skipped: postgres.pg_parquet.") == 4
     assert "ETA" in output

@@ -58,6 +58,8 @@ def test_it_was_made_by_committed_code_on_a_machine_that_is_described(name):
     assert known["machine"]["memory_bytes"] > 10**9
 
 
+# The largest takes a minute of a core, and other tests run beside it.
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == SMALL else [pytest.mark.long]) for name in NAMES]
 )

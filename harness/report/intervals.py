@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ DRAWS = 9_999
 
 def median_interval(values: Sequence[float], name: str) -> Interval | None:
     """Return the interval of the median of some values in any order; None of fewer than FEWEST."""
+    return _median_interval(tuple(values), name)
+
+
+@lru_cache(maxsize=16_384)  # pictures and tables of one report ask for the same medians up to five times
+def _median_interval(values: tuple[float, ...], name: str) -> Interval | None:
     import numpy as np  # not at the top, as scipy below: a second that a command without a report need not wait
 
     return _interval([values], np.median, name)
