@@ -4,6 +4,7 @@
 //! is why Python hands over a description of its own (`arrow_wire/arrays.py`).
 
 const std = @import("std");
+const unaligned = @import("unaligned.zig");
 
 /// Bytes somebody else owns.
 pub const Buffer = extern struct {
@@ -85,7 +86,7 @@ pub const Array = extern struct {
     }
 
     inline fn start(self: *const Array, number: usize) usize {
-        return std.mem.readInt(u64, self.values.bytes()[number * 8 ..][0..8], .little);
+        return unaligned.read(u64, self.values.bytes()[number * 8 ..][0..8], .little);
     }
 
     /// The array in which a row of `pieces` stands, and its row there. `values` has 64 bits a piece, the row it begins
@@ -170,10 +171,10 @@ pub const Array = extern struct {
             },
             .view => {
                 const view = self.values.bytes()[(self.offset + row) * 16 ..][0..16];
-                const size: usize = std.mem.readInt(u32, view[0..4], .little);
+                const size: usize = unaligned.read(u32, view[0..4], .little);
                 if (size <= 12) return view[4..][0..size];
-                const number = std.mem.readInt(u32, view[8..12], .little);
-                const first: usize = std.mem.readInt(u32, view[12..16], .little);
+                const number = unaligned.read(u32, view[8..12], .little);
+                const first: usize = unaligned.read(u32, view[12..16], .little);
                 return self.more.?[0..self.more_count][number].bytes()[first..][0..size];
             },
             .fixed => return self.wide(row),
@@ -194,10 +195,10 @@ pub const Array = extern struct {
             },
             .view => {
                 const view = self.values.bytes()[(self.offset + row) * 16 ..][0..16];
-                const size: usize = std.mem.readInt(u32, view[0..4], .little);
+                const size: usize = unaligned.read(u32, view[0..4], .little);
                 if (size <= 12) return view[4..][0..size];
-                const number = std.mem.readInt(u32, view[8..12], .little);
-                const first: usize = std.mem.readInt(u32, view[12..16], .little);
+                const number = unaligned.read(u32, view[8..12], .little);
+                const first: usize = unaligned.read(u32, view[12..16], .little);
                 if (number >= self.more_count) return error.Damaged;
                 const data = self.more.?[number].bytes();
                 if (first > data.len or size > data.len - first) return error.Damaged;

@@ -1,11 +1,14 @@
 //! Columns of Arrow to write into, in memory of their own that Python then takes over without a copy (`exported.zig`).
 //!
 //! Memory comes in pages straight from the system: what was never written costs nothing, and a buffer that grows is
-//! moved by moving its pages. All of it is zero at first. A decoder adds the rows of a block, which gives it slices of
+//! moved by moving its pages. The pages of a large buffer are asked for a few at a time, just ahead of what is written:
+//! that takes a fifth less than a fault for each (docs/native.md). All of it is zero at first. A decoder adds the rows of a block, which gives it slices of
 //! just the right size to fill: nothing can be written beside them.
 
 const std = @import("std");
+const builtin = @import("builtin");
 const arrow = @import("arrow.zig");
+const unaligned = @import("unaligned.zig");
 const Layout = arrow.Layout;
 
 pub const Error = error{ OutOfMemory, TooLarge };
@@ -13,21 +16,41 @@ pub const objects = std.heap.smp_allocator;
 const pages = std.heap.page_allocator;
 const page: std.mem.Alignment = .fromByteUnits(std.heap.page_size_min);
 const first_bytes = 1 << 16; // of a buffer
+const ahead_bytes = 1 << 16; // of pages asked for at a time
+const large_bytes = 1 << 18; // of a buffer: what is asked for in vain is a quarter of it at most
 const block_bytes = 1 << 22; // of a buffer that views refer to, where no text is longer
 const block_texts = 128; // whose sizes are known before room is made for them
+const populate_write = 23; // madvise(2): of Linux from 5.14 on
 const most_offset32 = std.math.maxInt(i32);
 
 /// A buffer that grows.
 pub const Bytes = struct {
     memory: []align(std.heap.page_size_min) u8 = &.{},
     used: usize = 0,
+    fetched: usize = large_bytes, // bytes whose pages are there, or come by themselves
 
     /// Return `size` bytes behind those in use, which they belong to from now on. Another call may move all of them.
     pub fn more(self: *Bytes, size: usize) Error![]u8 {
         const used = std.math.add(usize, self.used, size) catch return error.TooLarge;
-        if (used > self.memory.len) try self.grow(used);
+        try self.reserve(used);
+        if (used > self.fetched) self.fetch(used);
         defer self.used = used;
         return self.memory[self.used..used];
+    }
+
+    /// Have memory for so many bytes in all.
+    pub fn reserve(self: *Bytes, size: usize) Error!void {
+        if (size > self.memory.len) try self.grow(size);
+    }
+
+    /// Ask for the pages of so many bytes in all, and some ahead. Where the system cannot, each comes when it is written.
+    fn fetch(self: *Bytes, needed: usize) void {
+        const end = @min(std.mem.alignForward(usize, needed, ahead_bytes), self.memory.len);
+        if (builtin.os.tag == .linux) {
+            const linux = std.os.linux;
+            _ = linux.madvise(self.memory.ptr + self.fetched, end - self.fetched, populate_write);
+        }
+        self.fetched = end;
     }
 
     /// Return zeros, of a buffer that is empty. An allocator would first fill them with what stands for undefined.
@@ -163,8 +186,7 @@ pub const Column = struct {
             try blocks.append(objects, .{});
             if (views) { // which stays where it is: all of its memory at once
                 const block = &blocks.items[blocks.items.len - 1];
-                _ = try block.more(@max(total, block_bytes));
-                block.used = 0;
+                try block.reserve(@max(total, block_bytes));
             }
         }
         const block = &blocks.items[blocks.items.len - 1];
@@ -205,9 +227,9 @@ pub const Column = struct {
         switch (self.layout) {
             .list32 => {
                 const end = std.math.cast(i32, length) orelse return error.TooLarge;
-                std.mem.writeInt(i32, ends[4 * row ..][0..4], end, .little);
+                unaligned.write(i32, ends[4 * row ..][0..4], end, .little);
             },
-            .list64 => std.mem.writeInt(i64, ends[8 * row ..][0..8], @intCast(length), .little),
+            .list64 => unaligned.write(i64, ends[8 * row ..][0..8], @intCast(length), .little),
             else => unreachable,
         }
     }
@@ -222,9 +244,9 @@ pub const Column = struct {
             switch (self.layout) {
                 .list32 => {
                     const number = std.math.cast(i32, end) orelse return error.TooLarge;
-                    std.mem.writeInt(i32, ends[4 * row ..][0..4], number, .little);
+                    unaligned.write(i32, ends[4 * row ..][0..4], number, .little);
                 },
-                .list64 => std.mem.writeInt(i64, ends[8 * row ..][0..8], @intCast(end), .little),
+                .list64 => unaligned.write(i64, ends[8 * row ..][0..8], @intCast(end), .little),
                 else => unreachable,
             }
         }
@@ -234,8 +256,8 @@ pub const Column = struct {
     fn endOf(self: *const Column, row: usize) usize {
         const values = self.values.memory[0..self.values.used];
         return switch (self.layout) {
-            .list32, .text32 => std.mem.readInt(u32, values[4 * (row + 1) ..][0..4], .little),
-            .list64, .text64 => @intCast(std.mem.readInt(u64, values[8 * (row + 1) ..][0..8], .little)),
+            .list32, .text32 => unaligned.read(u32, values[4 * (row + 1) ..][0..4], .little),
+            .list64, .text64 => @intCast(unaligned.read(u64, values[8 * (row + 1) ..][0..8], .little)),
             else => unreachable,
         };
     }
@@ -257,7 +279,7 @@ pub const Texts = struct {
     pub inline fn put(self: *Texts, bytes: []const u8) void {
         if (self.layout == .view and bytes.len <= 12) {
             const view = self.slots[16 * self.row ..][0..16];
-            std.mem.writeInt(u32, view[0..4], @intCast(bytes.len), .little);
+            unaligned.write(u32, view[0..4], @intCast(bytes.len), .little);
             @memcpy(view[4..][0..bytes.len], bytes);
             self.row += 1;
         } else {
@@ -276,14 +298,14 @@ pub const Texts = struct {
         const first = self.first + self.used;
         self.used += size;
         switch (self.layout) {
-            .text64 => std.mem.writeInt(u64, self.slots[8 * self.row ..][0..8], first + size, .little),
-            .text32 => std.mem.writeInt(u32, self.slots[4 * self.row ..][0..4], @intCast(first + size), .little),
+            .text64 => unaligned.write(u64, self.slots[8 * self.row ..][0..8], first + size, .little),
+            .text32 => unaligned.write(u32, self.slots[4 * self.row ..][0..4], @intCast(first + size), .little),
             .view => {
                 const view = self.slots[16 * self.row ..][0..16];
-                std.mem.writeInt(u32, view[0..4], @intCast(size), .little);
+                unaligned.write(u32, view[0..4], @intCast(size), .little);
                 @memcpy(view[4..8], self.room[self.used - size ..][0..4]);
-                std.mem.writeInt(u32, view[8..12], self.number, .little);
-                std.mem.writeInt(u32, view[12..16], @intCast(first), .little);
+                unaligned.write(u32, view[8..12], self.number, .little);
+                unaligned.write(u32, view[12..16], @intCast(first), .little);
             },
             else => unreachable,
         }

@@ -11,6 +11,7 @@ const forms = @import("clickhouse_forms.zig");
 const numbers = @import("clickhouse_numbers.zig");
 const shared = @import("clickhouse_rows.zig");
 const texts = @import("clickhouse_texts.zig");
+const unaligned = @import("unaligned.zig");
 const Error = shared.Error;
 const Node = shared.Node;
 const Out = shared.Out;
@@ -143,7 +144,7 @@ fn list(node: *const Node, rows: Rows, out: *Out) Error!void {
                 for (added, from..) |*place, item| place.* = item;
             }
         }
-        std.mem.writeInt(u64, ends[i * 8 ..][0..8], total, .little);
+        unaligned.write(u64, ends[i * 8 ..][0..8], total, .little);
     }
     const items: Rows = if (straight) .{ .first = first, .count = total } else .{ .count = total, .list = taken.items };
     const child = &node.below()[0];
@@ -159,8 +160,8 @@ fn range(array: *const arrow.Array, row: usize) Error![2]usize {
             const T = if (layout == .list32) u32 else u64;
             const width = @sizeOf(T);
             break :of .{
-                std.mem.readInt(T, bytes[place * width ..][0..width], .little),
-                std.mem.readInt(T, bytes[(place + 1) * width ..][0..width], .little),
+                unaligned.read(T, bytes[place * width ..][0..width], .little),
+                unaligned.read(T, bytes[(place + 1) * width ..][0..width], .little),
             };
         },
         .list_fixed => .{ place * array.width, (place + 1) * array.width },
@@ -249,7 +250,7 @@ fn numbered(comptime Index: type, node: *const Node, rows: Rows, places: []u32, 
             to.* = if (node.width == 1) 0 else try key(places, keys, null);
             continue;
         }
-        const index = std.mem.readInt(Index, of_rows[(array.offset + row) * width ..][0..width], .little);
+        const index = unaligned.read(Index, of_rows[(array.offset + row) * width ..][0..width], .little);
         if (index >= places.len) return error.Damaged;
         const place = places[index];
         to.* = if (place != 0) place - 1 else try key(places, keys, index);

@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const shared = @import("clickhouse_rows.zig");
+const unaligned = @import("unaligned.zig");
 const Error = shared.Error;
 const Node = shared.Node;
 
@@ -45,7 +46,7 @@ pub const Uuid = struct {
         const nibbles: @Vector(16, u16) = @bitCast(@select(u8, tens, decimal, letter +% @as(Digits, @splat(10))));
         const bytes: @Vector(16, u8) = @truncate(nibbles << @splat(4) | nibbles >> @splat(8));
         const halves: [2]u64 = @bitCast(bytes);
-        inline for (halves, .{ to[0..8], to[8..16] }) |half, place| std.mem.writeInt(u64, place, half, .big);
+        inline for (halves, .{ to[0..8], to[8..16] }) |half, place| unaligned.write(u64, place, half, .big);
     }
 };
 
@@ -134,7 +135,7 @@ pub const Ip6 = struct {
                 return size + 4;
             }
             if (part.len == 0 or part.len > 4 or size > 14) return error.Form;
-            std.mem.writeInt(u16, to[size..][0..2], @intCast(try number(part, 16)), .big);
+            unaligned.write(u16, to[size..][0..2], @intCast(try number(part, 16)), .big);
             size += 2;
         }
         return size;

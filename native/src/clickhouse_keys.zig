@@ -3,6 +3,7 @@
 const std = @import("std");
 const builders = @import("builders.zig");
 const states = @import("clickhouse_states.zig");
+const unaligned = @import("unaligned.zig");
 const Column = builders.Column;
 const Error = states.Error;
 const State = states.State;
@@ -27,10 +28,10 @@ pub fn keep(state: *State) Error!void {
 
 fn view(keys: *const Column, key: usize) []const u8 {
     const slot = keys.values.memory[key * 16 ..][0..16];
-    const size = std.mem.readInt(u32, slot[0..4], .little);
+    const size = unaligned.read(u32, slot[0..4], .little);
     if (size <= 12) return slot[4..][0..size];
-    const buffer = std.mem.readInt(u32, slot[8..12], .little);
-    const first = std.mem.readInt(u32, slot[12..16], .little);
+    const buffer = unaligned.read(u32, slot[8..12], .little);
+    const first = unaligned.read(u32, slot[12..16], .little);
     return keys.blocks.items[buffer].memory[first..][0..size];
 }
 
@@ -41,7 +42,7 @@ pub fn pick(state: *State, from: []const u8, count: usize) Error!void {
             const T = @Int(.unsigned, width * 8);
             const keys = state.keys.?;
             for (0..count) |i| {
-                if (std.mem.readInt(T, from[i * width ..][0..width], .little) >= keys.length) return error.Damaged;
+                if (unaligned.read(T, from[i * width ..][0..width], .little) >= keys.length) return error.Damaged;
             }
             const first = state.column.length;
             switch (keys.layout) {
@@ -55,7 +56,7 @@ pub fn pick(state: *State, from: []const u8, count: usize) Error!void {
             }
             if (state.node.width == 0) return; // the first key is not null
             for (0..count) |i| {
-                const key = std.mem.readInt(T, from[i * width ..][0..width], .little);
+                const key = unaligned.read(T, from[i * width ..][0..width], .little);
                 if (key == 0) try state.column.setNull(first + i);
             }
         },
@@ -67,7 +68,7 @@ fn pickFixed(comptime T: type, comptime size: usize, state: *State, from: []cons
     const keys = state.keys.?.values.memory[0 .. state.keys.?.length * size];
     const to = try state.column.add(count);
     for (0..count) |i| {
-        const key: usize = @intCast(std.mem.readInt(T, from[i * @sizeOf(T) ..][0..@sizeOf(T)], .little));
+        const key: usize = @intCast(unaligned.read(T, from[i * @sizeOf(T) ..][0..@sizeOf(T)], .little));
         to[i * size ..][0..size].* = keys[key * size ..][0..size].*;
     }
 }
@@ -79,7 +80,7 @@ fn Texts(comptime T: type) type {
         from: []const u8,
 
         pub fn text(self: @This(), row: usize) Error![]const u8 {
-            const key: usize = @intCast(std.mem.readInt(T, self.from[row * @sizeOf(T) ..][0..@sizeOf(T)], .little));
+            const key: usize = @intCast(unaligned.read(T, self.from[row * @sizeOf(T) ..][0..@sizeOf(T)], .little));
             return plain(self.keys, key);
         }
     };
@@ -90,9 +91,9 @@ fn plain(keys: *const Column, key: usize) []const u8 {
     const offsets = keys.values.memory;
     const data = keys.blocks.items[0].memory;
     if (keys.layout == .text32) {
-        const first = std.mem.readInt(u32, offsets[4 * key ..][0..4], .little);
-        return data[first..std.mem.readInt(u32, offsets[4 * key + 4 ..][0..4], .little)];
+        const first = unaligned.read(u32, offsets[4 * key ..][0..4], .little);
+        return data[first..unaligned.read(u32, offsets[4 * key + 4 ..][0..4], .little)];
     }
-    const first: usize = std.mem.readInt(u64, offsets[8 * key ..][0..8], .little);
-    return data[first..@as(usize, std.mem.readInt(u64, offsets[8 * key + 8 ..][0..8], .little))];
+    const first: usize = unaligned.read(u64, offsets[8 * key ..][0..8], .little);
+    return data[first..@as(usize, unaligned.read(u64, offsets[8 * key + 8 ..][0..8], .little))];
 }

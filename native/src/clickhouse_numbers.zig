@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const shared = @import("clickhouse_rows.zig");
+const unaligned = @import("unaligned.zig");
 const Error = shared.Error;
 const Node = shared.Node;
 const Nulls = shared.Nulls;
@@ -91,7 +92,7 @@ pub fn integers(comptime W: type) type {
         }
 
         fn limit(bytes: [32]u8) W {
-            return std.math.lossyCast(W, std.mem.readInt(i256, &bytes, .little));
+            return std.math.lossyCast(W, unaligned.read(i256, &bytes, .little));
         }
 
         fn load(node: *const Node, rows: Rows, done: usize, part: []W) Error!void {
@@ -151,7 +152,7 @@ pub fn integers(comptime W: type) type {
                     const T = @Int(.signed, size * 8);
                     for (part, 0..) |value, i| {
                         const narrow: T = if (@bitSizeOf(T) < @bitSizeOf(W)) @truncate(value) else value;
-                        std.mem.writeInt(T, to[i * size ..][0..size], narrow, .little);
+                        unaligned.write(T, to[i * size ..][0..size], narrow, .little);
                     }
                 },
                 else => return error.Damaged,
@@ -189,7 +190,7 @@ fn floatsFrom(comptime source: Source, comptime T: type, node: *const Node, rows
         else
             try ofWhole(node.array.fixed(S, row));
         const made = try narrowed(T, value);
-        std.mem.writeInt(@Int(.unsigned, width * 8), to[i * width ..][0..width], @bitCast(made), .little);
+        unaligned.write(@Int(.unsigned, width * 8), to[i * width ..][0..width], @bitCast(made), .little);
     }
 }
 

@@ -3,6 +3,7 @@
 const std = @import("std");
 const arrow = @import("arrow.zig");
 const shared = @import("clickhouse_rows.zig");
+const unaligned = @import("unaligned.zig");
 const Array = arrow.Array;
 const Error = shared.Error;
 const Nulls = shared.Nulls;
@@ -103,16 +104,16 @@ pub fn Reader(comptime layout: arrow.Layout) type {
                 .text32, .text64 => {
                     const T = if (layout == .text32) u32 else u64;
                     const width = @sizeOf(T);
-                    const first: u64 = std.mem.readInt(T, self.values[place * width ..][0..width], .little);
-                    const end: u64 = std.mem.readInt(T, self.values[(place + 1) * width ..][0..width], .little);
+                    const first: u64 = unaligned.read(T, self.values[place * width ..][0..width], .little);
+                    const end: u64 = unaligned.read(T, self.values[(place + 1) * width ..][0..width], .little);
                     if (first > end or end > self.data.len) return error.Damaged;
                     return .{ .rest = self.data[first..], .size = end - first };
                 },
                 .view => {
                     const view = self.values[place * 16 ..][0..16];
-                    const size: usize = std.mem.readInt(u32, view[0..4], .little);
+                    const size: usize = unaligned.read(u32, view[0..4], .little);
                     if (size <= 12) return .{ .rest = view[4..], .size = size };
-                    return self.behind(std.mem.readInt(u128, view, .little));
+                    return self.behind(unaligned.read(u128, view, .little));
                 },
                 .pieces => {
                     const found = try self.array.piece(row);
@@ -174,7 +175,7 @@ pub fn findViews(reader: *const Reader(.view), rows: Rows, done: usize, part: []
         const row = rows.at(i);
         view.* = 0;
         if (reader.nulls.absent(row)) continue;
-        view.* = std.mem.readInt(u128, reader.values[(reader.offset +% row) * 16 ..][0..16], .little);
+        view.* = unaligned.read(u128, reader.values[(reader.offset +% row) * 16 ..][0..16], .little);
         const size: usize = @as(u32, @truncate(view.*));
         total += size;
         if (size > 12 and rows.list != null) (try reader.behind(view.*)).prefetch();

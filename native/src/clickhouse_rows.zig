@@ -3,6 +3,7 @@
 const std = @import("std");
 const arrow = @import("arrow.zig");
 const builders = @import("builders.zig");
+const unaligned = @import("unaligned.zig");
 const Array = arrow.Array;
 
 /// `Null`: in a column that takes none. `Range`: beyond what the type holds. `Inexact`: digits that it has no room for.
@@ -151,5 +152,5 @@ pub fn addVarint(out: *Out, number: usize) Error!void {
 }
 
 pub fn addNumber(out: *Out, number: u64) Error!void {
-    std.mem.writeInt(u64, (try out.more(8))[0..8], number, .little);
+    unaligned.write(u64, (try out.more(8))[0..8], number, .little);
 }

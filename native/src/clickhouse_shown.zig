@@ -3,6 +3,7 @@
 const std = @import("std");
 const builders = @import("builders.zig");
 const states = @import("clickhouse_states.zig");
+const unaligned = @import("unaligned.zig");
 const Column = builders.Column;
 const Error = states.Error;
 const Node = states.Node;
@@ -61,7 +62,7 @@ pub const Ip6 = struct {
     fn text(from: []const u8, room: *[80]u8, _: *const Node) Error![]const u8 {
         if (from.len != 16) return error.Damaged;
         var groups: [8]u16 = undefined;
-        for (&groups, 0..) |*group, i| group.* = std.mem.readInt(u16, from[2 * i ..][0..2], .big);
+        for (&groups, 0..) |*group, i| group.* = unaligned.read(u16, from[2 * i ..][0..2], .big);
         if (std.mem.allEqual(u8, from[0..10], 0) and groups[5] == 0xffff) {
             return std.fmt.bufPrint(room, "::ffff:{d}.{d}.{d}.{d}", .{ from[12], from[13], from[14], from[15] }) catch
                 unreachable;
@@ -103,8 +104,8 @@ pub const Digits = struct {
     fn text(from: []const u8, room: *[80]u8, node: *const Node) Error![]const u8 {
         const negative = node.source == 1 and from[from.len - 1] > 127;
         var left: u256 = switch (from.len) {
-            16 => std.mem.readInt(u128, from[0..16], .little),
-            32 => std.mem.readInt(u256, from[0..32], .little),
+            16 => unaligned.read(u128, from[0..16], .little),
+            32 => unaligned.read(u256, from[0..32], .little),
             else => return error.Damaged,
         };
         if (negative) left = if (from.len == 16) (1 << 128) - left else 0 -% left;
@@ -137,7 +138,7 @@ pub fn table(node: *const Node) Error![]u16 {
     const numbers = node.numbers.bytes();
     if (numbers.len < 2 * names.length) return error.Damaged;
     for (0..names.length) |i| {
-        const number = std.mem.readInt(u16, numbers[2 * i ..][0..2], .little);
+        const number = unaligned.read(u16, numbers[2 * i ..][0..2], .little);
         made_table[number & (made_table.len - 1)] = std.math.cast(u16, i + 1) orelse return error.Damaged;
     }
     return made_table;
@@ -153,7 +154,7 @@ const Labels = struct {
 
     pub fn text(self: Labels, row: usize) Error![]const u8 {
         const node = self.state.node;
-        const number: usize = if (node.width == 1) self.from[row] else std.mem.readInt(u16, self.from[2 * row ..][0..2], .little);
+        const number: usize = if (node.width == 1) self.from[row] else unaligned.read(u16, self.from[2 * row ..][0..2], .little);
         const label = self.state.table[number];
         if (label > 0) return node.labels.?.text(.text32, label - 1);
         return if (node.source == 0) error.Form else ""; // in the place of a null stands any number

@@ -5,6 +5,7 @@ const arrow = @import("arrow.zig");
 const builders = @import("builders.zig");
 const low = @import("clickhouse_keys.zig");
 const shown = @import("clickhouse_shown.zig");
+const unaligned = @import("unaligned.zig");
 const values = @import("clickhouse_values.zig");
 const Column = builders.Column;
 
@@ -32,7 +33,7 @@ pub const Input = struct {
     pub inline fn number(self: *Input, comptime T: type) ?T {
         const size = @divExact(@bitSizeOf(T), 8);
         const bytes = self.take(size) orelse return null;
-        return std.mem.readInt(T, bytes[0..size], .little);
+        return unaligned.read(T, bytes[0..size], .little);
     }
 
     /// A number of seven bits a byte. What has been read of it is used up also where it is not complete.
@@ -193,16 +194,16 @@ pub const State = struct {
             const ends = try self.column.add(count);
             const width: usize = if (self.column.layout == .list32) 4 else 8;
             for (0..count) |i| {
-                const end = std.mem.readInt(u64, from[i * 8 ..][0..8], .little);
+                const end = unaligned.read(u64, from[i * 8 ..][0..8], .little);
                 if (end < self.last) return error.Damaged;
                 self.last = end;
                 const place = std.math.add(u64, end, self.base) catch return error.Damaged;
                 if (width == 4) {
                     const narrow = std.math.cast(i32, place) orelse return error.TooLarge;
-                    std.mem.writeInt(i32, ends[i * 4 ..][0..4], narrow, .little);
+                    unaligned.write(i32, ends[i * 4 ..][0..4], narrow, .little);
                 } else {
                     const narrow = std.math.cast(i64, place) orelse return error.Damaged;
-                    std.mem.writeInt(i64, ends[i * 8 ..][0..8], narrow, .little);
+                    unaligned.write(i64, ends[i * 8 ..][0..8], narrow, .little);
                 }
             }
             self.left -= count;

@@ -5,6 +5,7 @@ const arrow = @import("arrow.zig");
 const builders = @import("builders.zig");
 const readers = @import("clickhouse_readers.zig");
 const shared = @import("clickhouse_rows.zig");
+const unaligned = @import("unaligned.zig");
 const Error = shared.Error;
 const Node = shared.Node;
 const Out = shared.Out;
@@ -73,7 +74,7 @@ fn views(reader: *const Reader(.view), rows: Rows, out: *Out) Error!void {
             const size: usize = @as(u32, @truncate(view));
             place = shared.putVarint(to, place, size);
             if (size <= 12) {
-                std.mem.writeInt(u128, to[place..][0..16], view >> 32, .little);
+                unaligned.write(u128, to[place..][0..16], view >> 32, .little);
             } else {
                 (try reader.behind(view)).putAt(to, place);
             }
@@ -138,7 +139,7 @@ pub fn enums(comptime layout: arrow.Layout) type {
             const names: Reader(.text32) = .of(labels);
             for (0..labels.length) |i| {
                 const name = (try names.text(i)).bytes();
-                try known.put(builders.objects, name, std.mem.readInt(i16, numbers[2 * i ..][0..2], .little));
+                try known.put(builders.objects, name, unaligned.read(i16, numbers[2 * i ..][0..2], .little));
             }
             const reader: Reader(layout) = .of(node.array);
             const width = node.width;
@@ -146,13 +147,13 @@ pub fn enums(comptime layout: arrow.Layout) type {
             for (0..rows.count) |i| {
                 const row = rows.at(i);
                 const found = if (reader.nulls.absent(row))
-                    std.mem.readInt(i16, numbers[0..2], .little)
+                    unaligned.read(i16, numbers[0..2], .little)
                 else
                     known.get((try reader.text(row)).bytes()) orelse return error.Form;
                 if (width == 1) {
                     to[i] = @bitCast(std.math.cast(i8, found) orelse return error.Damaged);
                 } else {
-                    std.mem.writeInt(i16, to[2 * i ..][0..2], found, .little);
+                    unaligned.write(i16, to[2 * i ..][0..2], found, .little);
                 }
             }
         }

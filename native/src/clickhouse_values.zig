@@ -4,6 +4,7 @@ const std = @import("std");
 const builders = @import("builders.zig");
 const shown = @import("clickhouse_shown.zig");
 const states = @import("clickhouse_states.zig");
+const unaligned = @import("unaligned.zig");
 const Column = builders.Column;
 const Error = states.Error;
 const Input = states.Input;
@@ -100,11 +101,11 @@ fn multiplied(
     const to = try column.add(count);
     var beyond: u1 = 0;
     for (0..count) |i| {
-        const value = std.math.cast(T, std.mem.readInt(S, from[i * width ..][0..width], .little)) orelse
+        const value = std.math.cast(T, unaligned.read(S, from[i * width ..][0..width], .little)) orelse
             return error.Range;
         const product = @mulWithOverflow(value, factor);
         beyond |= product[1];
-        std.mem.writeInt(T, to[i * size ..][0..size], product[0], .little);
+        unaligned.write(T, to[i * size ..][0..size], product[0], .little);
     }
     if (beyond != 0) return error.Range;
 }
@@ -157,19 +158,29 @@ fn find(all: []Found, input: *Input) Error!usize {
     return all.len;
 }
 
+/// By words, as the compiler does not make them of a loop over bytes.
 fn ascii(bytes: []const u8) bool {
-    var seen: u8 = 0;
-    for (bytes) |byte| seen |= byte;
+    const lane = 16;
+    var words: @Vector(lane, u8) = @splat(0);
+    var at: usize = 0;
+    while (bytes.len - at >= lane) : (at += lane) words |= bytes[at..][0..lane].*;
+    var seen = @reduce(.Or, words);
+    for (bytes[at..]) |byte| seen |= byte;
     return seen < 128;
 }
 
-const masks: [13]u128 = table: {
-    var all: [13]u128 = undefined;
-    for (&all, 0..) |*mask, size| mask.* = (@as(u128, 1) << (8 * size)) - 1;
+/// Of the first eight bytes of a text of so many, and of the four behind them, those that are its own.
+const masks: [13][2]u64 = table: {
+    var all: [13][2]u64 = undefined;
+    for (&all, 0..) |*pair, size| {
+        const both = (@as(u128, 1) << (8 * size)) - 1;
+        pair.* = .{ @truncate(both), @truncate(both >> 64) };
+    }
     break :table all;
 };
 
-/// Add texts to a column of views: up to 12 bytes stand in the view itself, in one move where there are 16 to read.
+/// Add texts to a column of views: up to 12 bytes stand in the view itself, in two moves where there are 16 to read.
+/// (One move of 128 bits is made of single bytes by the compiler.)
 fn putViews(adding: *Texts, all: []const Found) void {
     const slots = adding.slots;
     const room = adding.room;
@@ -180,20 +191,22 @@ fn putViews(adding: *Texts, all: []const Found) void {
         const size = text.size;
         if (size <= 12) {
             if (rest.len >= 16) {
-                const word = std.mem.readInt(u128, rest[0..16], .little) & masks[size];
-                std.mem.writeInt(u128, slot, word << 32 | size, .little);
+                const first = unaligned.read(u64, rest[0..8], .little) & masks[size][0];
+                const second = unaligned.read(u64, rest[8..16], .little) & masks[size][1];
+                unaligned.write(u64, slot[0..8], first << 32 | size, .little);
+                unaligned.write(u64, slot[8..16], first >> 32 | second << 32, .little);
             } else {
-                std.mem.writeInt(u32, slot[0..4], @intCast(size), .little);
+                unaligned.write(u32, slot[0..4], @intCast(size), .little);
                 @memcpy(slot[4..][0..size], rest[0..size]);
             }
             continue;
         }
         const to = room[used..];
         if (size <= move and rest.len >= move) to[0..move].* = rest[0..move].* else @memcpy(to[0..size], rest[0..size]);
-        std.mem.writeInt(u32, slot[0..4], @intCast(size), .little);
+        unaligned.write(u32, slot[0..4], @intCast(size), .little);
         slot[4..8].* = rest[0..4].*;
-        std.mem.writeInt(u32, slot[8..12], adding.number, .little);
-        std.mem.writeInt(u32, slot[12..16], @intCast(adding.first + used), .little);
+        unaligned.write(u32, slot[8..12], adding.number, .little);
+        unaligned.write(u32, slot[12..16], @intCast(adding.first + used), .little);
         used += size;
     }
     adding.used = used;

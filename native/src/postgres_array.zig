@@ -4,6 +4,7 @@
 const std = @import("std");
 const postgres = @import("postgres_column.zig");
 const table = @import("postgres_encode.zig");
+const unaligned = @import("unaligned.zig");
 const Column = postgres.Column;
 const Error = postgres.Error;
 
@@ -32,12 +33,12 @@ pub const Array = struct {
         const found = try measured(column, row);
         const dimensions = found.dimensions();
         const innermost = innermostOf(column);
-        std.mem.writeInt(u32, out[0..4], @intCast(dimensions), .big);
-        std.mem.writeInt(u32, out[4..8], @intFromBool(found.nulls), .big);
-        std.mem.writeInt(u32, out[8..12], innermost.oid, .big);
+        unaligned.write(u32, out[0..4], @intCast(dimensions), .big);
+        unaligned.write(u32, out[4..8], @intFromBool(found.nulls), .big);
+        unaligned.write(u32, out[8..12], innermost.oid, .big);
         for (found.lengths[0..dimensions], 0..) |length, i| {
-            std.mem.writeInt(u32, out[12 + 8 * i ..][0..4], @intCast(length.?), .big);
-            std.mem.writeInt(u32, out[16 + 8 * i ..][0..4], 1, .big); // where its numbers begin
+            unaligned.write(u32, out[12 + 8 * i ..][0..4], @intCast(length.?), .big);
+            unaligned.write(u32, out[16 + 8 * i ..][0..4], 1, .big); // where its numbers begin
         }
         const first = 12 + 8 * dimensions;
         return first + try putItems(column, row, out[first..]);
@@ -92,11 +93,11 @@ fn putItems(column: *const Column, row: usize, out: []u8) Error!usize {
         if (table.isList(item)) {
             used += try putItems(item, place, out[used..]);
         } else if (encoder.isNull(item, place)) {
-            std.mem.writeInt(i32, out[used..][0..4], -1, .big);
+            unaligned.write(i32, out[used..][0..4], -1, .big);
             used += 4;
         } else {
             const size = try encoder.put(item, place, out[used + 4 ..]);
-            std.mem.writeInt(u32, out[used..][0..4], @intCast(size), .big);
+            unaligned.write(u32, out[used..][0..4], @intCast(size), .big);
             used += 4 + size;
         }
     }

@@ -9,6 +9,7 @@ const builders = @import("builders.zig");
 const fields = @import("postgres_fields.zig");
 const Array = @import("postgres_items.zig").Array;
 const Columns = @import("columns.zig").Columns;
+const unaligned = @import("unaligned.zig");
 const Column = fields.Column;
 const Error = fields.Error;
 const Field = fields.Field;
@@ -148,12 +149,12 @@ fn walk(
                 progress.end = .other;
                 return row;
             }
-            const size = std.mem.readInt(u32, rest[1..5], .big);
+            const size = unaligned.read(u32, rest[1..5], .big);
             if (size < 6 or size > std.math.maxInt(i32)) return error.Malformed;
             end = 1 + @as(usize, size);
             if (rest.len < end) return row;
         }
-        const found = std.mem.readInt(u16, rest[begin - 2 ..][0..2], .big);
+        const found = unaligned.read(u16, rest[begin - 2 ..][0..2], .big);
         if (framing == .copy and found == 0xffff) {
             progress.end = .other;
             return row;
@@ -173,7 +174,7 @@ fn walkRow(bytes: []const u8, places: []Field, row: usize, wanted: usize, start:
     var place: usize = 0;
     for (0..count) |column| {
         if (bytes.len - place < 4) return null;
-        const size = std.mem.readInt(i32, bytes[place..][0..4], .big);
+        const size = unaligned.read(i32, bytes[place..][0..4], .big);
         place += 4;
         places[column * wanted + row] = .{ .start = @intCast(start + place), .size = size };
         if (size >= 0) {

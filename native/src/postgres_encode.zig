@@ -6,6 +6,7 @@
 
 const std = @import("std");
 const postgres = @import("postgres_column.zig");
+const unaligned = @import("unaligned.zig");
 const values = @import("postgres_values.zig");
 const numeric = @import("postgres_numeric.zig");
 const network = @import("postgres_network.zig");
@@ -74,11 +75,11 @@ fn encoder(comptime name: []const u8, comptime Type: type) Encoder {
                 errdefer at.* = row;
                 const to = out[place.*..];
                 if (isNull(column, row)) {
-                    std.mem.writeInt(i32, to[0..4], -1, .big);
+                    unaligned.write(i32, to[0..4], -1, .big);
                     place.* += 4;
                 } else {
                     const used = try Type.put(column, row, to[4..]);
-                    std.mem.writeInt(u32, to[0..4], @intCast(used), .big);
+                    unaligned.write(u32, to[0..4], @intCast(used), .big);
                     place.* += 4 + used;
                 }
             }
@@ -242,7 +243,7 @@ fn encodeBlock(
         return 0;
     }
     for (places[0..fit]) |*place| {
-        std.mem.writeInt(u16, out[place.*..][0..2], @intCast(columns.len), .big);
+        unaligned.write(u16, out[place.*..][0..2], @intCast(columns.len), .big);
         place.* += header;
     }
     for (columns, 0..) |*column, i| {

@@ -3,6 +3,7 @@
 const std = @import("std");
 const builders = @import("builders.zig");
 const digitsOf = @import("postgres_numeric.zig").digitsOf;
+const unaligned = @import("unaligned.zig");
 
 /// Why a value has no form in Arrow's type. `arrow_wire/postgres_reader.py` has a sentence for each, in this order.
 pub const Error = builders.Error || error{
@@ -87,7 +88,7 @@ pub fn Same(comptime T: type) type {
         pub const width = size;
 
         pub inline fn put(_: *const Column, bytes: *const [size]u8, out: *[width]u8) Error!void {
-            std.mem.writeInt(T, out, std.mem.readInt(T, bytes, .big), .little);
+            unaligned.write(T, out, unaligned.read(T, bytes, .big), .little);
         }
     };
 }
@@ -99,11 +100,11 @@ pub fn Moment(comptime From: type, comptime To: type) type {
         pub const width = @divExact(@bitSizeOf(To), 8);
 
         pub inline fn put(column: *const Column, bytes: *const [size]u8, out: *[width]u8) Error!void {
-            const value = std.mem.readInt(From, bytes, .big);
+            const value = unaligned.read(From, bytes, .big);
             if (value == std.math.minInt(From) or value == std.math.maxInt(From)) return error.Infinite;
             const units = std.math.mul(i64, value, column.multiply) catch return error.Range;
             const moved = std.math.add(i64, units, column.shift) catch return error.Range;
-            std.mem.writeInt(To, out, std.math.cast(To, moved) orelse return error.Range, .little);
+            unaligned.write(To, out, std.math.cast(To, moved) orelse return error.Range, .little);
         }
     };
 }
@@ -116,9 +117,9 @@ pub const Time = struct {
     pub const width = 8;
 
     pub inline fn put(_: *const Column, bytes: *const [8]u8, out: *[8]u8) Error!void {
-        const value = std.mem.readInt(i64, bytes, .big);
+        const value = unaligned.read(i64, bytes, .big);
         if (value < 0 or value >= day) return error.Range;
-        std.mem.writeInt(i64, out, value, .little);
+        unaligned.write(i64, out, value, .little);
     }
 };
 
@@ -128,14 +129,14 @@ pub const Duration = struct {
     pub const width = 8;
 
     pub fn put(_: *const Column, bytes: *const [16]u8, out: *[8]u8) Error!void {
-        const days = std.mem.readInt(i32, bytes[8..12], .big);
-        const months = std.mem.readInt(i32, bytes[12..16], .big);
+        const days = unaligned.read(i32, bytes[8..12], .big);
+        const months = unaligned.read(i32, bytes[12..16], .big);
         if (months == std.math.maxInt(i32) or months == std.math.minInt(i32)) return error.Infinite;
         if (months != 0) return error.Months;
-        const rest = std.mem.readInt(i64, bytes[0..8], .big);
+        const rest = unaligned.read(i64, bytes[0..8], .big);
         const whole = std.math.mul(i64, days, day) catch return error.Range;
         const value = std.math.add(i64, rest, whole) catch return error.Range;
-        std.mem.writeInt(i64, out, value, .little);
+        unaligned.write(i64, out, value, .little);
     }
 };
 
@@ -234,22 +235,22 @@ pub fn Decimal(comptime T: type) type {
         pub fn put(column: *const Column, bytes: []const u8, out: *[width]u8) Error!void {
             const value = try decimal(T, bytes, column.scale);
             if (digitsOf(@abs(value)) > column.digits) return error.Range;
-            std.mem.writeInt(T, out, value, .little);
+            unaligned.write(T, out, value, .little);
         }
     };
 }
 
 fn decimal(comptime T: type, bytes: []const u8, scale: i32) Error!T {
     if (bytes.len < 8) return error.Malformed;
-    const count = std.mem.readInt(u16, bytes[0..2], .big);
-    const weight = std.mem.readInt(i16, bytes[2..4], .big);
-    const sign = std.mem.readInt(u16, bytes[4..6], .big);
+    const count = unaligned.read(u16, bytes[0..2], .big);
+    const weight = unaligned.read(i16, bytes[2..4], .big);
+    const sign = unaligned.read(u16, bytes[4..6], .big);
     if (sign & 0xC000 == 0xC000) return error.Infinite;
     if (sign & ~@as(u16, 0x4000) != 0 or bytes.len != 8 + 2 * @as(usize, count)) return error.Malformed;
     var value: T = 0;
     var low: i32 = 0; // decimal places of the last group so far, as `value` counts them
     for (0..count) |i| {
-        const group = std.mem.readInt(u16, bytes[8 + 2 * i ..][0..2], .big);
+        const group = unaligned.read(u16, bytes[8 + 2 * i ..][0..2], .big);
         if (group >= 10_000) return error.Malformed;
         low = 4 * (@as(i32, @intCast(i)) - weight);
         const places = scale - (low - 4); // of these four digits that count, where fewer than four

@@ -5,6 +5,7 @@ const std = @import("std");
 const builders = @import("builders.zig");
 const fields = @import("postgres_fields.zig");
 const decoding = @import("postgres_decode.zig");
+const unaligned = @import("unaligned.zig");
 const Column = fields.Column;
 const Error = fields.Error;
 
@@ -57,7 +58,7 @@ pub const Array = struct {
 fn takeOne(lists: *Lists, block: fields.Block, field: fields.Field) Error!void {
     const bytes = block.bytes(field);
     if (bytes.len < 12) return error.Malformed;
-    const dimensions = std.mem.readInt(u32, bytes[0..4], .big);
+    const dimensions = unaligned.read(u32, bytes[0..4], .big);
     if (dimensions == 0) return;
     if (dimensions != lists.depth) return if (dimensions > most_dimensions) error.Malformed else error.Depth;
     const header = 12 + 8 * @as(usize, dimensions);
@@ -65,7 +66,7 @@ fn takeOne(lists: *Lists, block: fields.Block, field: fields.Field) Error!void {
     var count: usize = 1;
     var lengths: [most_dimensions]usize = undefined;
     for (0..dimensions) |i| {
-        lengths[i] = std.mem.readInt(u32, bytes[12 + 8 * i ..][0..4], .big);
+        lengths[i] = unaligned.read(u32, bytes[12 + 8 * i ..][0..4], .big);
         if (lengths[i] == 0) return error.Malformed;
         count = std.math.mul(usize, count, lengths[i]) catch return error.Malformed;
         if (count > bytes.len / 4) return error.Malformed; // an item has four bytes at least
@@ -85,7 +86,7 @@ fn takeItems(lists: *Lists, block: fields.Block, start: u32, bytes: []const u8, 
     var place: usize = 0;
     for (0..count) |_| {
         if (bytes.len - place < 4) return error.Malformed;
-        const size = std.mem.readInt(i32, bytes[place..][0..4], .big);
+        const size = unaligned.read(i32, bytes[place..][0..4], .big);
         place += 4;
         found[used] = .{ .start = start + @as(u32, @intCast(place)), .size = size };
         if (size < -1) return error.Malformed;

@@ -4,6 +4,7 @@
 const std = @import("std");
 const arrow = @import("arrow.zig");
 const postgres = @import("postgres_column.zig");
+const unaligned = @import("unaligned.zig");
 const Column = postgres.Column;
 const Error = postgres.Error;
 
@@ -86,7 +87,7 @@ fn groups(text: []const u8, out: *[16]u8) ?usize {
         if (used > 14 or part.len == 0 or part.len > 4) return null;
         for (part) |character| if (!std.ascii.isHex(character)) return null;
         const value = std.fmt.parseInt(u16, part, 16) catch return null;
-        std.mem.writeInt(u16, out[used..][0..2], value, .big);
+        unaligned.write(u16, out[used..][0..2], value, .big);
         used += 2;
     }
     return used;

@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const postgres = @import("postgres_column.zig");
+const unaligned = @import("unaligned.zig");
 const Column = postgres.Column;
 const Error = postgres.Error;
 
@@ -167,7 +168,7 @@ pub fn Shortest(comptime T: type) type {
             var rest: u128 = @as(u128, found.value) * Powers(u128).all[@intCast(@mod(found.exponent, 4))];
             var place = groups;
             while (place > 0) : (place -= 1) {
-                std.mem.writeInt(u16, out[header + 2 * (place - 1) ..][0..2], @intCast(rest % 10_000), .big);
+                unaligned.write(u16, out[header + 2 * (place - 1) ..][0..2], @intCast(rest % 10_000), .big);
                 rest /= 10_000;
             }
             return header + 2 * groups;
@@ -176,10 +177,10 @@ pub fn Shortest(comptime T: type) type {
 }
 
 fn writeHeader(out: []u8, groups: usize, weight: i32, sign: u16, scale: usize) void {
-    std.mem.writeInt(u16, out[0..2], @intCast(groups), .big);
-    std.mem.writeInt(i16, out[2..4], @intCast(weight), .big);
-    std.mem.writeInt(u16, out[4..6], sign, .big);
-    std.mem.writeInt(u16, out[6..8], @intCast(scale), .big);
+    unaligned.write(u16, out[0..2], @intCast(groups), .big);
+    unaligned.write(i16, out[2..4], @intCast(weight), .big);
+    unaligned.write(u16, out[4..6], sign, .big);
+    unaligned.write(u16, out[6..8], @intCast(scale), .big);
 }
 
 fn write(comptime U: type, value: U, minus: bool, form: Form, out: []u8) usize {
@@ -193,13 +194,13 @@ fn write(comptime U: type, value: U, minus: bool, form: Form, out: []u8) usize {
         const powers = Powers(u16).all;
         const last: u16 = @intCast(divide(U, &rest, powers[odd]));
         place -= 1;
-        std.mem.writeInt(u16, out[header + 2 * place ..][0..2], last * powers[4 - odd], .big);
+        unaligned.write(u16, out[header + 2 * place ..][0..2], last * powers[4 - odd], .big);
     }
     while (place > 0) { // four groups at a time, in a word
         var word = divide(U, &rest, 10_000_000_000_000_000);
         for (0..@min(4, place)) |_| {
             place -= 1;
-            std.mem.writeInt(u16, out[header + 2 * place ..][0..2], @intCast(word % 10_000), .big);
+            unaligned.write(u16, out[header + 2 * place ..][0..2], @intCast(word % 10_000), .big);
             word /= 10_000;
         }
     }

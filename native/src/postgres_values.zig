@@ -5,6 +5,7 @@
 const std = @import("std");
 const arrow = @import("arrow.zig");
 const postgres = @import("postgres_column.zig");
+const unaligned = @import("unaligned.zig");
 const Column = postgres.Column;
 const Error = postgres.Error;
 
@@ -18,7 +19,7 @@ pub fn Same(comptime T: type) type {
         }
 
         pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
-            std.mem.writeInt(T, out[0..fixed], column.array.fixed(T, row), .big);
+            unaligned.write(T, out[0..fixed], column.array.fixed(T, row), .big);
             return fixed;
         }
     };
@@ -35,7 +36,7 @@ pub fn Integer(comptime From: type, comptime To: type) type {
 
         pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
             const value = std.math.cast(To, column.array.fixed(From, row)) orelse return error.Range;
-            std.mem.writeInt(To, out[0..fixed], value, .big);
+            unaligned.write(To, out[0..fixed], value, .big);
             return fixed;
         }
     };
@@ -51,7 +52,7 @@ pub fn Float(comptime From: type, comptime To: type) type {
             const value = column.array.fixed(From, row);
             const made: To = @floatCast(value);
             if (std.math.isInf(made) != std.math.isInf(value) or (made == 0) != (value == 0)) return error.Range;
-            std.mem.writeInt(Bits, out[0..fixed], @bitCast(made), .big);
+            unaligned.write(Bits, out[0..fixed], @bitCast(made), .big);
             return fixed;
         }
     };
@@ -82,7 +83,7 @@ pub fn Moment(comptime From: type, comptime To: type) type {
             const units = std.math.mul(i64, divided, column.multiply) catch return error.Range;
             const moved = std.math.sub(i64, units, column.shift) catch return error.Range;
             if (moved < column.low or moved > column.high) return error.Range;
-            std.mem.writeInt(To, out[0..fixed], std.math.cast(To, moved) orelse return error.Range, .big);
+            unaligned.write(To, out[0..fixed], std.math.cast(To, moved) orelse return error.Range, .big);
             return fixed;
         }
     };
@@ -105,11 +106,11 @@ pub const Interval = struct {
 
     pub fn put(column: *const Column, row: usize, out: []u8) Error!usize {
         const value = column.array.wide(row)[0..16];
-        const nanoseconds = std.mem.readInt(i64, value[8..16], .little);
+        const nanoseconds = unaligned.read(i64, value[8..16], .little);
         if (@mod(nanoseconds, 1000) != 0) return error.Inexact;
-        std.mem.writeInt(i64, out[0..8], @divFloor(nanoseconds, 1000), .big);
-        std.mem.writeInt(i32, out[8..12], std.mem.readInt(i32, value[4..8], .little), .big);
-        std.mem.writeInt(i32, out[12..16], std.mem.readInt(i32, value[0..4], .little), .big);
+        unaligned.write(i64, out[0..8], @divFloor(nanoseconds, 1000), .big);
+        unaligned.write(i32, out[8..12], unaligned.read(i32, value[4..8], .little), .big);
+        unaligned.write(i32, out[12..16], unaligned.read(i32, value[0..4], .little), .big);
         return fixed;
     }
 };
@@ -152,7 +153,7 @@ fn copied(comptime prefix: []const u8, value: []const u8, out: []u8) usize {
 
 /// The first bytes of a value as a number in their order.
 fn first(bytes: *const [8]u8) i64 {
-    return @bitCast(std.mem.readInt(u64, bytes, .big) ^ 1 << 63);
+    return @bitCast(unaligned.read(u64, bytes, .big) ^ 1 << 63);
 }
 
 /// A label of a dictionary whose labels have this layout. A label may be null too.

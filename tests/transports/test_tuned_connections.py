@@ -245,7 +245,8 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(
     embedded_lab, clickhouse_server: clickhouse_driver.Client
 ) -> None:
     with clickhouse_read.connect(lasting(embedded_lab)) as connection:
-        connection[0].sock.shutdown(socket.SHUT_RDWR)
+        for client in connection[0]:
+            client.sock.shutdown(socket.SHUT_RDWR)
         assert len(clickhouse_read.read_polars_tuned(connection, "kept")) == ROWS
     with clickhouse_write.connect(lasting(embedded_lab)) as connection:
         for client in connection[0]:

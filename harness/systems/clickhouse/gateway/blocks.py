@@ -60,7 +60,7 @@ class Block:
 
     columns: tuple[BlockColumn, ...]
     rows: int
-    data: bytes
+    data: bytes | memoryview
 
 
 def header_block(columns: tuple[BlockColumn, ...]) -> bytes:

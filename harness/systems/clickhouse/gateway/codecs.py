@@ -78,7 +78,7 @@ def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 class Encoder(Protocol):
     """Compresses a response piece by piece."""
 
-    def compress(self, data: bytes) -> bytes:
+    def compress(self, data: bytes | memoryview) -> bytes | memoryview:
         """Return compressed bytes, perhaps none yet."""
 
     def flush(self) -> bytes:
@@ -88,7 +88,7 @@ class Encoder(Protocol):
 class PlainEncoder:
     """Leaves the data as it is."""
 
-    def compress(self, data: bytes) -> bytes:
+    def compress(self, data: bytes | memoryview) -> bytes | memoryview:
         """Return the data."""
         return data
 
@@ -109,7 +109,7 @@ class Lz4Encoder:
         self._begun = True
         return head
 
-    def compress(self, data: bytes) -> bytes:
+    def compress(self, data: bytes | memoryview) -> bytes:
         """Return compressed bytes, with the frame's head before the first."""
         return self._begin() + self._frame.compress(data)
 
@@ -124,7 +124,7 @@ class FrameEncoder:
     def __init__(self, method: int) -> None:
         self._method = method
 
-    def compress(self, data: bytes) -> bytes:
+    def compress(self, data: bytes | memoryview) -> bytes:
         """Return the data as frames."""
         return compress_frames(data, self._method)
 
@@ -184,7 +184,7 @@ def method_of_setting(name: str) -> int:
     return _METHODS_OF_SETTING[name]
 
 
-def compress_frames(data: bytes, method: int) -> bytes:
+def compress_frames(data: bytes | memoryview, method: int) -> bytes:
     """Compress data into frames of at most a megabyte of data each, with their checksums."""
     compress = _METHODS[method][0]
     frames = []

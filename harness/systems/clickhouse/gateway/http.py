@@ -80,7 +80,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             return
         self._respond()
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: bytes | memoryview) -> None:
         self.connection.settimeout(SEND_SECONDS)
         view = memoryview(data)
         for start in range(0, len(data), _SEND_BYTES):

@@ -54,7 +54,7 @@ def content_type(format: str) -> str:
 class Response:
     """The answer to one request, written piece by piece and ended by ``finish`` or ``fail``."""
 
-    def __init__(self, send: Callable[[bytes], None], with_body: bool, chunked: bool) -> None:
+    def __init__(self, send: Callable[[bytes | memoryview], None], with_body: bool, chunked: bool) -> None:
         """Prepare an answer with status 200; not ``chunked`` is HTTP/1.0: the connection's end ends a long body."""
         self._send = send
         self._tag = "".join(random.choices(string.ascii_lowercase, k=_TAG_LETTERS))
@@ -75,12 +75,12 @@ class Response:
         """Compress the body."""
         self._encoder = encoder
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Add to the body."""
         self._written |= bool(data)
         self._write_encoded(self._encoder.compress(data) if self._encoder else data)
 
-    def _write_encoded(self, data: bytes) -> None:
+    def _write_encoded(self, data: bytes | memoryview) -> None:
         if self._begun:
             self._send_piece(data)
             return
@@ -98,13 +98,13 @@ class Response:
         self._send_head(200)
         self._send_buffer(self._send_piece)
 
-    def _send_buffer(self, send: Callable[[bytes], None]) -> None:
+    def _send_buffer(self, send: Callable[[bytes | memoryview], None]) -> None:
         self._buffer.seek(0)
         while piece := self._buffer.read(_PIECE_BYTES):
             send(piece)
         self._buffer.close()
 
-    def _send_piece(self, data: bytes) -> None:
+    def _send_piece(self, data: bytes | memoryview) -> None:
         if not data or not self._with_body:
             return
         if not self._chunked:
@@ -162,7 +162,7 @@ class Response:
         marker = f"\r\n__exception__\r\n{self._tag}\r\n{text}\n{size} {self._tag}\r\n__exception__\r\n"
         data = marker.encode("utf-8", "surrogateescape")
         with contextlib.suppress(ConnectionError):
-            self._send_piece(self._encoder.compress(data) + self._encoder.flush() if self._encoder else data)
+            self._send_piece(b"".join((self._encoder.compress(data), self._encoder.flush())) if self._encoder else data)
         return False
 
     def not_found(self, target: str) -> None:

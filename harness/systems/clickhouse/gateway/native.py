@@ -76,7 +76,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                     f"expected a Query, Ping, Cancel or TablesStatusRequest packet, found number {packet}"
                 )
 
-    def _send(self, *pieces: bytes) -> None:
+    def _send(self, *pieces: bytes | memoryview) -> None:
         self.request.settimeout(SEND_SECONDS)
         for piece in pieces:
             view = memoryview(piece)
@@ -143,7 +143,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
                 pass
             raise
 
-    def _arriving_blocks(self) -> Iterator[bytes]:
+    def _arriving_blocks(self) -> Iterator[bytes | memoryview]:
         while True:
             block = self.read_data()[1]
             if not block.columns:

@@ -144,7 +144,7 @@ def hello(version: str, timezone: str) -> bytes:
     return _HELLO + string("ClickHouse") + numbers + string(timezone) + string("chdb") + varint(patch)
 
 
-def data(block: bytes, compression_method: int | None) -> tuple[bytes, bytes]:
+def data(block: bytes | memoryview, compression_method: int | None) -> tuple[bytes, bytes | memoryview]:
     """Build a Data packet around a block, in two pieces so that a large block need not be copied."""
     if compression_method is None:
         return _DATA + b"\x00" + _BLOCK_INFO, block

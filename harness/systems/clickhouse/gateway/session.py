@@ -200,8 +200,11 @@ class Session:
 
     def blocks(
         self, query: Query, format: str, params: Mapping[str, str] | None = None
-    ) -> Generator[tuple[int, bytes], None, None]:
-        """Yield the rows and the bytes of each block of a SELECT, as the engine makes them."""
+    ) -> Generator[tuple[int, memoryview], None, None]:
+        """Yield the rows and the bytes of each block of a SELECT, as the engine makes them.
+
+        The bytes are the engine's own, and are gone once the next block is asked for: using them then is a ValueError.
+        """
         # A stream also works in threads of the engine's own, so that its thread does not always lead to it.
         marker = f"-- stream {uuid.uuid4().hex}"
         with self._running():
@@ -215,7 +218,8 @@ class Session:
                 if block is None:
                     at_end = True
                     return
-                yield block.rows_read(), block.bytes()
+                with block.get_memview().view() as data:
+                    yield block.rows_read(), data
         finally:
             if not at_end:
                 # chdb 4.4.0: close() alone now and then runs the query to its end instead of cancelling it.

@@ -24,7 +24,7 @@ _RETRY_SECONDS = 0.005
 _F_SETPIPE_SZ = 1031  # Linux only; fcntl.F_SETPIPE_SZ exists since Python 3.10 but not on every platform
 
 
-def insert(session: Session, insert: InsertHead, format: str, chunks: Iterable[bytes]) -> Written:
+def insert(session: Session, insert: InsertHead, format: str, chunks: Iterable[bytes | memoryview]) -> Written:
     """Insert chunks of data in a format; an error, also of the source, cancels the whole INSERT.
 
     As on a server, blocks of a MergeTree insert that were already committed stay: about a million rows each.
@@ -63,10 +63,10 @@ def insert(session: Session, insert: InsertHead, format: str, chunks: Iterable[b
 
 def stream(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None = None
-) -> Generator[bytes, None, None]:
+) -> Generator[bytes | memoryview, None, None]:
     """Yield a query's result in a format, in pieces, in bounded memory; close the iterator to stop the query.
 
-    Native comes one block per piece.
+    Native comes one block per piece. A piece is gone once the next one is asked for.
     """
     if not query.streams:
         return _at_once(session, query, format, params)
@@ -77,7 +77,10 @@ def stream(
 
 
 def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None]:
-    """Yield a query's result as native blocks; an empty result is one block without rows."""
+    """Yield a query's result as native blocks; an empty result is one block without rows.
+
+    The data of a block are gone once the next one is asked for.
+    """
     if not query.streams:
         yield from _blocks_at_once(session, query)
         return
@@ -88,7 +91,7 @@ def stream_blocks(session: Session, query: Query) -> Generator[Block, None, None
             yield Block(session.describe(query.body), 0, b"")
             return
         with contextlib.suppress(UnknownTypeError):
-            columns = read_blocks(first[1])[0].columns
+            columns = read_blocks(bytes(first[1]))[0].columns
             yield Block(columns, *first)
             for rows, data in first_look:
                 yield Block(columns, rows, data)
@@ -119,7 +122,7 @@ def _at_once(
 
 def _block_by_block(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None
-) -> Generator[bytes, None, None]:
+) -> Generator[memoryview, None, None]:
     with contextlib.closing(session.blocks(query, format, params)) as blocks:
         for _, data in blocks:
             yield data
@@ -171,7 +174,7 @@ def _cancel(session: Session, worker: threading.Thread) -> None:
         time.sleep(_RETRY_SECONDS)
 
 
-def _feed(pipe: int, chunks: Iterable[bytes]) -> None:
+def _feed(pipe: int, chunks: Iterable[bytes | memoryview]) -> None:
     """Write chunks into a pipe, until the reader closes it."""
     for chunk in chunks:
         left = memoryview(chunk)

@@ -62,15 +62,17 @@ def described(client, user, parameters, what):
 
 
 @contextmanager
-def reading(uri):
-    """Yield an open connection."""
+def connected(uri, count):
+    """Yield so many open connections, who asks, and the parameters of every request."""
     opened, user, parameters = server_at(uri)
-    client = opened()
+    clients = [opened() for _ in range(count)]
     try:
-        send(client, user, parameters, "SELECT 1").read()
-        yield client, user, parameters
+        for client in clients:
+            send(client, user, parameters, "SELECT 1").read()
+        yield clients, user, parameters
     finally:
-        client.close()
+        for client in clients:
+            client.close()
 
 
 class AnswerBytes:

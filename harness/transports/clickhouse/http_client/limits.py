@@ -3,12 +3,20 @@
 No client can cost less that reads the same format: the server reads, encodes and sends, nobody decodes.
 """
 
+from contextlib import contextmanager
+
 from harness.registry import transport
-from harness.transports.clickhouse.http_client.client import UNCOMPRESSED, AnswerBytes, reading, send
+from harness.transports.clickhouse.http_client.client import UNCOMPRESSED, AnswerBytes, connected, send
 from harness.transports.clickhouse.sql import identifier
 
-connect = reading
 BUFFER_BYTES = 1 << 19  # dropped at a time, as much as the transport of this format decodes at a time
+
+
+@contextmanager
+def connect(uri):
+    """Yield an open connection."""
+    with connected(uri, 1) as connection:
+        yield connection
 
 
 def _thrown_away(connection, table, format_name):
@@ -16,7 +24,7 @@ def _thrown_away(connection, table, format_name):
 
     A server that has sent the end of its answer, and no failure before it, has sent all rows; it counts them itself.
     """
-    client, user, parameters = connection
+    (client,), user, parameters = connection
     count = f"SELECT count() FROM {identifier(table)}"
     rows = int(send(client, user, parameters, count).read())
     answer = AnswerBytes(

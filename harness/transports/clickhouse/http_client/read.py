@@ -1,6 +1,8 @@
 """Our own transports out of ClickHouse: https://clickhouse.com/docs/interfaces/formats/Native"""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from harness.registry import Unsupported, transport
 from harness.transports.clickhouse.http_client.client import (
@@ -9,42 +11,51 @@ from harness.transports.clickhouse.http_client.client import (
     PAYLOAD,
     UNCOMPRESSED,
     AnswerBytes,
+    connected,
     described,
-    reading,
     send,
 )
 from harness.transports.clickhouse.sql import identifier
 from harness.transports.parts import write_part
 
-connect = reading
 PINNED = {**UNCOMPRESSED, "output_format_native_write_json_as_string": "1"}
 PATH = "HTTP SELECT FORMAT Native"
 BATCH_ROWS = 1 << 17  # of a stream, or a block of the server, which mostly has half as many
 
 
+@contextmanager
+def connect(uri):
+    """Yield two open connections: for the rows, and for what is asked beside them."""
+    with connected(uri, 2) as connection:
+        yield connection
+
+
 def _batches(connection, table, text, enough):
-    """Yield the rows as record batches; a failure on the way, or leaving early, closes the connection.
+    """Yield the rows as record batches; a failure on the way, or leaving early, closes the connection they come on.
 
     The first thing it yields is their schema. Raises Unsupported for a column that cannot be read, before any row.
     """
     from arrow_wire import clickhouse
 
-    client, user, parameters = connection
-    query = f"SELECT * FROM {identifier(table)}"
-    columns = described(client, user, parameters | PINNED, f"({query})")
+    clients, user, parameters = connection
+    query, done = f"SELECT * FROM {identifier(table)}", False
     try:
-        result = clickhouse.Result([(name, sql_type) for name, sql_type, _ in columns], text)
-    except TypeError as error:
-        raise Unsupported(str(error)) from None
-    yield result.schema
-    done = False
-    try:
-        answer = AnswerBytes(send(client, user, parameters | PINNED, f"{query} FORMAT Native"))
+        # The names of the types are asked for while the server finds the first rows. Should the table change between
+        # the two, its blocks say so.
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(described, clients[1], user, parameters | PINNED, f"({query})")
+            answer = AnswerBytes(send(clients[0], user, parameters | PINNED, f"{query} FORMAT Native"))
+            columns = asked.result()
+        try:
+            result = clickhouse.Result([(name, sql_type) for name, sql_type, _ in columns], text)
+        except TypeError as error:
+            raise Unsupported(str(error)) from None
+        yield result.schema
         yield from clickhouse.batches(result, answer.readinto, enough)
         done = True
     finally:
         if not done:
-            client.close()
+            clients[0].close()
 
 
 def read_stream(connection, table, text=None):

@@ -14,9 +14,9 @@ from harness.transports.clickhouse.http_client.client import (
     FOR_PANDAS,
     FOR_POLARS,
     PAYLOAD,
+    connected,
     described,
     send,
-    server_at,
 )
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
 from harness.transports.frames import joined, of_objects, require_names
@@ -39,15 +39,8 @@ KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
 @contextmanager
 def connect(uri):
     """Yield an open connection for each core (2 to 8)."""
-    opened, user, parameters = server_at(uri)
-    clients = [opened() for _ in range(min(max(os.cpu_count() or 2, 2), 8))]
-    try:
-        for client in clients:
-            send(client, user, parameters, "SELECT 1").read()
-        yield clients, user, parameters
-    finally:
-        for client in clients:
-            client.close()
+    with connected(uri, min(max(os.cpu_count() or 2, 2), 8)) as connection:
+        yield connection
 
 
 def _ask(connection, query, number=0):

@@ -2,6 +2,8 @@
 
 import contextlib
 import struct
+import subprocess
+import sys
 
 import chdb
 import pytest
@@ -146,3 +148,30 @@ def test_a_block_over_the_limit_is_refused_before_it_is_received():
     reader = Reader(receiver([b"\x01" + varint(1 << 30) + string("x") + string("UInt64")]), limit=1 << 20)
     with pytest.raises(ProtocolError, match="at most 1048576 bytes"):
         read_block(reader)
+
+
+BLOCKS = """
+import sys
+from pathlib import Path
+
+from harness.systems.clickhouse.gateway.engine import Engine
+from harness.systems.clickhouse.gateway.sql import parse_query
+
+session = Engine(Path(sys.argv[1])).session()
+blocks = session.blocks(parse_query(b"SELECT number FROM numbers(200000)"), "Native")
+rows, first = next(blocks)
+copied = bytes(first)
+next(blocks)
+try:
+    first[0]
+except ValueError as error:
+    print(rows, len(copied), error)
+"""
+
+
+def test_the_bytes_of_a_block_cannot_be_used_once_the_next_is_asked_for(tmp_path):
+    asked = [sys.executable, "-c", BLOCKS, str(tmp_path / "data")]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    rows, size, error = done.stdout.split(maxsplit=2)
+    assert int(rows) * 8 < int(size) < int(rows) * 8 + 100
+    assert "released" in error
