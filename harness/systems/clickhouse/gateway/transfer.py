@@ -14,8 +14,9 @@ from .session import Session, Written
 from .sql import InsertHead, Query
 
 # Formats whose blocks may simply stand one behind the other: send_query makes each block a text of its own.
-# Every other format (a header, a footer, totals) runs through a pipe, which costs one thread per query.
-_BLOCKWISE_FORMATS = frozenset({"native", "rowbinary", "jsoneachrow", "jsonlines", "ndjson", "jsoncompacteachrow"})
+# Every other format (a header, a footer, totals) runs through a pipe, which costs one thread per query; so does Native,
+# whose blocks the engine then makes while the ones before are sent.
+_BLOCKWISE_FORMATS = frozenset({"rowbinary", "jsoneachrow", "jsonlines", "ndjson", "jsoncompacteachrow"})
 # The text formats are blockwise too, unless the query asks for totals or extremes behind an empty line.
 _BLOCKWISE_WITHOUT_TOTALS = frozenset({"tabseparated", "tsv", "tabseparatedraw", "tsvraw", "csv"})
 _TOTALS = re.compile(r"\bTOTALS\b|\bextremes\b", re.IGNORECASE)
@@ -66,7 +67,7 @@ def stream(
 ) -> Generator[bytes | memoryview, None, None]:
     """Yield a query's result in a format, in pieces, in bounded memory; close the iterator to stop the query.
 
-    Native comes one block per piece. A piece is gone once the next one is asked for.
+    A piece is gone once the next one is asked for.
     """
     if not query.streams:
         return _at_once(session, query, format, params)
