@@ -42,8 +42,8 @@ pub fn uuids(column: *Column, from: []const u8, count: usize) Error!void {
 }
 
 fn hexadecimal(from: *const [16]u8) [32]u8 {
-    const halves: @Vector(2, u64) = @bitCast(from.*);
-    const bytes: @Vector(16, u8) = @bitCast(@byteSwap(halves));
+    const halves: @Vector(2, u64) = .{ unaligned.read(u64, from[0..8], .big), unaligned.read(u64, from[8..16], .big) };
+    const bytes: @Vector(16, u8) = @bitCast(halves);
     const pairs = std.simd.interlace(.{ bytes >> @splat(4), bytes & @as(@Vector(16, u8), @splat(15)) });
     const Characters = @Vector(32, u8);
     const decimal = pairs + @as(Characters, @splat('0'));

@@ -169,18 +169,13 @@ fn ascii(bytes: []const u8) bool {
     return seen < 128;
 }
 
-/// Of the first eight bytes of a text of so many, and of the four behind them, those that are its own.
-const masks: [13][2]u64 = table: {
-    var all: [13][2]u64 = undefined;
-    for (&all, 0..) |*pair, size| {
-        const both = (@as(u128, 1) << (8 * size)) - 1;
-        pair.* = .{ @truncate(both), @truncate(both >> 64) };
-    }
+const masks: [13]u128 = table: {
+    var all: [13]u128 = undefined;
+    for (&all, 0..) |*mask, size| mask.* = (@as(u128, 1) << (8 * size)) - 1;
     break :table all;
 };
 
-/// Add texts to a column of views: up to 12 bytes stand in the view itself, in two moves where there are 16 to read.
-/// (One move of 128 bits is made of single bytes by the compiler.)
+/// Add texts to a column of views: up to 12 bytes stand in the view itself, in one move where there are 16 to read.
 fn putViews(adding: *Texts, all: []const Found) void {
     const slots = adding.slots;
     const room = adding.room;
@@ -191,10 +186,8 @@ fn putViews(adding: *Texts, all: []const Found) void {
         const size = text.size;
         if (size <= 12) {
             if (rest.len >= 16) {
-                const first = unaligned.read(u64, rest[0..8], .little) & masks[size][0];
-                const second = unaligned.read(u64, rest[8..16], .little) & masks[size][1];
-                unaligned.write(u64, slot[0..8], first << 32 | size, .little);
-                unaligned.write(u64, slot[8..16], first >> 32 | second << 32, .little);
+                const word = unaligned.read(u128, rest[0..16], .little) & masks[size];
+                unaligned.write(u128, slot, word << 32 | size, .little);
             } else {
                 unaligned.write(u32, slot[0..4], @intCast(size), .little);
                 @memcpy(slot[4..][0..size], rest[0..size]);
