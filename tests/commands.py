@@ -17,6 +17,7 @@ def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
         "LAB_STATE_DIR": str(folder / "state"),
         "LAB_LOCK_DIR": str(folder / "lock"),  # tests run beside one another
         "LAB_PICTURES": "0",  # tests/report draws them
+        "PYTHONFAULTHANDLER": "1",  # a crash says where
     }
 
 

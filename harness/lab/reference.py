@@ -54,19 +54,25 @@ def within(
     """
     seconds = stopping.seconds_left(seconds)
     answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+    waited_for: SimpleQueue[bool] = SimpleQueue()
 
     def work() -> None:
+        if not waited_for.get():
+            return
         try:
             answers.put((call(), None))
         except BaseException as error:
             answers.put((None, error))
 
     thread = threading.Thread(target=work, name=f"{system} {what}", daemon=True)
-    thread.start()
-    began(thread)
     try:
+        # A signal may come while the thread starts. Then it does nothing, as the connection may be closed at any moment.
+        thread.start()
+        began(thread)
+        waited_for.put(True)
         answer, error = answers.get(timeout=seconds)
     except BaseException as reason:
+        waited_for.put(False)
         _cut_short(thread, cut)
         if isinstance(reason, Empty):
             raise NoAnswer(f"the {system} server did not answer within {seconds:.0f} s ({what})") from None

@@ -44,3 +44,28 @@ def test_a_connection_whose_calls_have_answered_is_closed(
         one.close()
         assert closed == [True]
     assert before == reference._ABANDONED
+
+
+def test_a_call_whose_thread_had_only_begun_when_a_signal_came_is_not_made(
+    embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is closed then, which under a call crashed the lab."""
+    one = Reference(SYSTEMS["postgres"], embedded_lab.endpoints, 20.0)
+    one.greet()
+    begun: list[threading.Thread] = []
+    made: list[bool] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if not begun:
+            begun.append(thread)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one.ask(lambda _: made.append(True))
+    begun[0].join(10)
+    assert not begun[0].is_alive()
+    assert made == []
+    assert one._connection is None
