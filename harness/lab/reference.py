@@ -66,7 +66,7 @@ def within(
 
     thread = threading.Thread(target=work, name=f"{system} {what}", daemon=True)
     try:
-        # A signal may come while the thread starts. Then it does nothing, as the connection may be closed at any moment.
+        # Should a signal come while the thread starts, it does nothing: the connection may be closed at any moment.
         thread.start()
         began(thread)
         waited_for.put(True)

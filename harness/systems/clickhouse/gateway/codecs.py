@@ -29,6 +29,7 @@ _LOW_64_BITS = (1 << 64) - 1
 
 # ---------------------------------------------------------------- HTTP bodies
 
+NO_ENCODING = frozenset({"", "none", "auto"})
 _DECODERS: dict[str, Callable[[], Any]] = {
     "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
     "deflate": zlib.decompressobj,
@@ -49,7 +50,7 @@ _ENCODINGS_BY_PREFERENCE = ("zstd", "lz4", "gzip", "deflate")
 
 def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Decompress a request's body. Raises ClickHouseError for an unknown encoding and for damaged or cut-off data."""
-    if encoding in ("", "none", "auto"):
+    if encoding in NO_ENCODING:
         yield from chunks
         return
     if encoding not in _DECODERS:

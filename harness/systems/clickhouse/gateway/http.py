@@ -7,7 +7,8 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 
 from . import sql, transfer
@@ -16,6 +17,7 @@ from .errors import BAD_ARGUMENTS, QUERY_IS_TOO_LARGE, READONLY, UNKNOWN_FORMAT,
 from .http_request import Body, Request, parse_request, read_form
 from .http_response import PLAIN_TEXT, Response, content_type
 from .http_sessions import DEFAULT_TIMEOUT_SECONDS, parse_timeout
+from .pipes import Piece, write_all
 from .server import LoopbackServer
 from .session import Session, Written
 from .watch import client_left
@@ -27,6 +29,7 @@ MAX_TARGET_BYTES = 1 << 20  # http_max_uri_size of a server
 MAX_QUERY_BYTES = 256 << 20  # of a statement without inline data, which is held as a whole
 _HEAD_BYTES = 1 << 20  # an INSERT's head ends within this many bytes
 _SEND_BYTES = 1 << 20
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere a packet more
 _DEFAULT_COMPRESSION_LEVEL = "3"  # http_zlib_compression_level
 _READONLY = {"readonly": "2"}
 _READING_METHODS = ("GET", "HEAD")
@@ -50,7 +53,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         """Read through limits of time."""
         super().setup()
         self.input = TimedSocket(self.connection, IDLE_SECONDS)
-        self.rfile = self.received = io.BufferedReader(self.input, 1 << 20)
+        self.rfile = self.received = io.BufferedReader(self.input)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: a URL may hold a password."""
@@ -80,11 +83,15 @@ class HttpConnection(BaseHTTPRequestHandler):
             return
         self._respond()
 
-    def _send(self, data: bytes | memoryview) -> None:
+    def _send(self, data: bytes | memoryview | Piece, more: bool) -> None:
+        """Send; where more follows at once, it may wait to go out with it."""
         self.connection.settimeout(SEND_SECONDS)
+        if isinstance(data, Piece):
+            data.move(self.connection, SEND_SECONDS)
+            return
         view = memoryview(data)
         for start in range(0, len(data), _SEND_BYTES):
-            self.connection.sendall(view[start : start + _SEND_BYTES])
+            self.connection.sendall(view[start : start + _SEND_BYTES], _MSG_MORE if more else 0)
 
     def _respond(self) -> None:
         response = Response(self._send, self.command != "HEAD", self.request_version >= "HTTP/1.1")
@@ -138,7 +145,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         chunks = body.decoded(request.flag("decompress"))
         if self.headers.get("Content-Type", "").startswith("multipart/form-data"):
             request, chunks = read_form(request, chunks), iter(())
-        text = _Text(request.params.get("query", ""), chunks)
+        text = _Text(request.params.get("query", ""), chunks, body.pour)
         insert = text.insert_head()
         # Without a session that lives on, the engine is told to change nothing, and knows best what that means.
         reads = self.command in _READING_METHODS and bool(request.params.get("session_id"))
@@ -146,9 +153,8 @@ class HttpConnection(BaseHTTPRequestHandler):
             if insert is not None:
                 if reads and not session.has_temporary(insert.table):
                     raise refusal(READONLY, f"{user}: {_READONLY_TEXT}")
-                _summarise(
-                    response, transfer.insert(session, insert, insert.format, text.payload(insert.payload_start))
-                )
+                pour = partial(text.pour, insert.payload_start)
+                _summarise(response, transfer.insert(session, insert, insert.format, pour))
                 return
             query = sql.parse_query(text.whole())
             if reads and not query.reads_only:
@@ -226,9 +232,10 @@ def _is_health_check(target: str) -> bool:
 class _Text:
     """The text of a statement: the query parameter, and behind it the body while it arrives."""
 
-    def __init__(self, beginning: str, chunks: Iterator[bytes]) -> None:
+    def __init__(self, beginning: str, chunks: Iterator[bytes], pour: Callable[[int], None]) -> None:
+        """Begin with the parameter; ``pour`` writes into a pipe what ``chunks`` have not brought yet."""
         self._data = beginning.encode("utf-8", "surrogateescape") + b"\n" if beginning else b""
-        self._chunks = chunks
+        self._chunks, self._pour = chunks, pour
 
     def _more(self) -> bool:
         chunk = next(self._chunks, b"")
@@ -253,10 +260,10 @@ class _Text:
             raise refusal(QUERY_IS_TOO_LARGE, f"Query: expected at most {MAX_QUERY_BYTES} bytes, found more")
         return self._data
 
-    def payload(self, start: int) -> Iterator[bytes]:
-        """Yield the text behind an offset while it arrives."""
-        yield self._data[start:]
-        yield from self._chunks
+    def pour(self, start: int, pipe: int) -> None:
+        """Write the text behind an offset into a pipe while it arrives."""
+        write_all(pipe, (self._data[start:],))
+        self._pour(pipe)
 
 
 def _summarise(response: Response, written: Written) -> None:

@@ -8,10 +8,9 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.message import Message
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from .codecs import decode_body, decode_frames
+from .codecs import NO_ENCODING, decode_body, decode_frames
 from .errors import (
     AUTHENTICATION_FAILED,
     BAD_ARGUMENTS,
@@ -21,6 +20,8 @@ from .errors import (
     QUERY_IS_TOO_LARGE,
     refusal,
 )
+from .pipes import CAN_SPLICE, write_all
+from .wire import TimedSocket
 
 # Parameters of the protocol itself. Every other one, but param_..., is a setting and goes to the engine.
 TRANSPORT_PARAMETERS = {
@@ -127,28 +128,46 @@ def _basic(authorization: str) -> tuple[str, str]:
 class Body:
     """A request's body, read from the connection piece by piece."""
 
-    def __init__(self, source: "io.BufferedReader[Any]", headers: Message) -> None:
+    def __init__(self, source: "io.BufferedReader[TimedSocket]", headers: Message) -> None:
         """Take the framing from the headers. Raises ClickHouseError (36) when it cannot be understood."""
         self._source = source
-        self._headers = headers
         transfer = headers.get("Transfer-Encoding", "identity").strip().lower()
         length = headers.get("Content-Length", "0").strip()
         if transfer not in ("identity", "chunked"):
             raise refusal(BAD_ARGUMENTS, f"Transfer-Encoding {transfer!r}: expected chunked or none")
         if not (length.isascii() and length.isdecimal()):
             raise refusal(BAD_ARGUMENTS, f"Content-Length {length!r}: expected a number")
-        self._raw = self._chunks() if transfer == "chunked" else self._counted(int(length))
+        self._parts = self._chunks() if transfer == "chunked" else iter((int(length),))
+        self._left = 0  # of the part that is being read
+        self._encoding = headers.get("Content-Encoding", "").strip().lower()
+        self._decoded: Iterator[bytes] | None = None  # where it is not the body as it stands
 
     def decoded(self, in_frames: bool) -> Iterator[bytes]:
         """Yield the body without its Content-Encoding and, if it is in native frames, without them."""
-        plain = decode_body(self._raw, self._headers.get("Content-Encoding", "").strip().lower())
-        return decode_frames(plain) if in_frames else plain
+        if not in_frames and self._encoding in NO_ENCODING:
+            return self._pieces()
+        plain = decode_body(self._pieces(), self._encoding)
+        self._decoded = decode_frames(plain) if in_frames else plain
+        return self._decoded
+
+    def pour(self, pipe: int) -> None:
+        """Write into a pipe what `decoded` has not yielded yet, until its reader closes it."""
+        if self._decoded or not CAN_SPLICE:
+            write_all(pipe, self._decoded or self._pieces())
+            return
+        while self._more():
+            write_all(pipe, (self._piece(io.DEFAULT_BUFFER_SIZE),))  # what is in the buffer
+            try:
+                while self._left:
+                    self._took(self._source.raw.move(pipe, self._left))
+            except BrokenPipeError:
+                return
 
     def drain(self) -> bool:
         """Read what is left, so that the connection can go on; returns False when it cannot."""
         size = 0
         try:
-            for piece in self._raw:
+            for piece in self._pieces():
                 size += len(piece)
                 if size > _MAX_DRAINED_BYTES:
                     return False
@@ -156,17 +175,29 @@ class Body:
             return False
         return True
 
-    def _counted(self, left: int) -> Iterator[bytes]:
-        while left:
-            piece = self._source.read1(min(left, _PIECE_BYTES))
-            if not piece:
-                raise EOFError(f"the body ends {left} bytes before its end")
-            left -= len(piece)
-            yield piece
+    def _pieces(self) -> Iterator[bytes]:
+        while self._more():
+            yield self._piece(_PIECE_BYTES)
 
-    def _chunks(self) -> Iterator[bytes]:
+    def _piece(self, most: int) -> bytes:
+        piece = self._source.read1(min(self._left, most))
+        self._took(len(piece))
+        return piece
+
+    def _took(self, size: int) -> None:
+        if not size:
+            raise EOFError(f"the body ends {self._left} bytes before its end")
+        self._left -= size
+
+    def _more(self) -> bool:
+        """Go on to the next part where one is at its end; returns whether there is one."""
+        self._left = self._left or next(self._parts, 0)
+        return bool(self._left)
+
+    def _chunks(self) -> Iterator[int]:
+        """Yield the size of each chunk, which has been read when the next one is asked for."""
         while size := self._chunk_size():
-            yield from self._counted(size)
+            yield size
             self._line()
         while self._line():  # trailers
             pass

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from .codecs import Encoder
 from .errors import ClickHouseError, http_status
+from .pipes import Piece
 
 BUFFER_BYTES = 1 << 20  # of a response before its head is sent, as on a server
 _MEMORY_BYTES = 16 << 20  # of a response with wait_end_of_query before it goes to a file
@@ -54,8 +55,13 @@ def content_type(format: str) -> str:
 class Response:
     """The answer to one request, written piece by piece and ended by ``finish`` or ``fail``."""
 
-    def __init__(self, send: Callable[[bytes | memoryview], None], with_body: bool, chunked: bool) -> None:
-        """Prepare an answer with status 200; not ``chunked`` is HTTP/1.0: the connection's end ends a long body."""
+    def __init__(
+        self, send: Callable[[bytes | memoryview | Piece, bool], None], with_body: bool, chunked: bool
+    ) -> None:
+        """Prepare an answer with status 200; not ``chunked`` is HTTP/1.0: the connection's end ends a long body.
+
+        ``send`` is told whether more follows at once.
+        """
         self._send = send
         self._tag = "".join(random.choices(string.ascii_lowercase, k=_TAG_LETTERS))
         self.headers = {"X-ClickHouse-Exception-Tag": self._tag}
@@ -75,10 +81,23 @@ class Response:
         """Compress the body."""
         self._encoder = encoder
 
-    def write(self, data: bytes | memoryview) -> None:
+    def write(self, data: bytes | memoryview | Piece) -> None:
         """Add to the body."""
+        if isinstance(data, Piece):
+            if self._passes_on(data):
+                self._send_piece(data)
+                return
+            data = data.read()
         self._written |= bool(data)
         self._write_encoded(self._encoder.compress(data) if self._encoder else data)
+
+    def _passes_on(self, piece: Piece) -> bool:
+        """Tell whether a piece can go out as it is: the head is sent, now where the buffer would be full with it."""
+        if self._encoder or self._limit is None:
+            return False
+        if not self._begun and self._buffer.tell() + len(piece) >= self._limit:
+            self._begin()
+        return self._begun
 
     def _write_encoded(self, data: bytes | memoryview) -> None:
         if self._begun:
@@ -98,28 +117,28 @@ class Response:
         self._send_head(200)
         self._send_buffer(self._send_piece)
 
-    def _send_buffer(self, send: Callable[[bytes | memoryview], None]) -> None:
+    def _send_buffer(self, send: Callable[[bytes], None]) -> None:
         self._buffer.seek(0)
         while piece := self._buffer.read(_PIECE_BYTES):
             send(piece)
         self._buffer.close()
 
-    def _send_piece(self, data: bytes | memoryview) -> None:
+    def _send_piece(self, data: bytes | memoryview | Piece) -> None:
         if not data or not self._with_body:
             return
         if not self._chunked:
-            self._send(data)
+            self._send(data, False)
         elif len(data) < _COPIED_BYTES:
-            self._send(b"%x\r\n" % len(data) + data + b"\r\n")
+            self._send(b"%x\r\n" % len(data) + (data.read() if isinstance(data, Piece) else data) + b"\r\n", False)
         else:
-            self._send(b"%x\r\n" % len(data))
-            self._send(data)
-            self._send(b"\r\n")
+            self._send(b"%x\r\n" % len(data), True)
+            self._send(data, False)
+            self._send(b"\r\n", True)
 
     def _send_head(self, status: int, extra: bytes = b"") -> None:
         lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}"]
         lines += [f"{name}: {_one_line(value)}" for name, value in self.headers.items()]
-        self._send("\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + extra)
+        self._send("\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + extra, False)
 
     def finish(self) -> None:
         """End the body; a short one goes out in one piece with its Content-Length."""
@@ -129,7 +148,7 @@ class Response:
             self.headers.pop("Content-Encoding", None)
         if self._begun:
             if self._chunked and self._with_body:
-                self._send(b"0\r\n\r\n")
+                self._send(b"0\r\n\r\n", False)
             return
         size = self._buffer.tell()
         self.headers["Content-Length"] = str(size)
@@ -139,7 +158,8 @@ class Response:
             self._buffer.close()
         else:
             self._send_head(200)
-            self._send_buffer(self._send if self._with_body else lambda piece: None)
+            if self._with_body:
+                self._send_buffer(lambda piece: self._send(piece, False))
 
     def fail(self, error: ClickHouseError, version: str) -> bool:
         """Report an error; returns whether the connection can go on.

@@ -17,6 +17,7 @@ from .errors import (
     ClickHouseError,
     refusal,
 )
+from .pipes import write_all
 from .server import LoopbackServer
 from .wire import ProtocolError, Reader, TimedSocket
 
@@ -118,7 +119,7 @@ class NativeConnection(socketserver.BaseRequestHandler):
             insert = sql.parse_insert(beginning)
             if insert is not None:
                 if arriving.has_payload(insert.payload_start):
-                    transfer.insert(self.session, insert, insert.format, arriving.payload(insert.payload_start))
+                    self._insert(insert, insert.format, arriving.payload(insert.payload_start))
                 else:
                     arriving.finish()
                     self._insert_blocks(insert)
@@ -137,11 +138,14 @@ class NativeConnection(socketserver.BaseRequestHandler):
         blocks = self._arriving_blocks()
         self._send(*packets.data(header_block(columns), self.compression_method))
         try:
-            transfer.insert(self.session, insert, "Native", blocks)
+            self._insert(insert, "Native", blocks)
         except ClickHouseError:
             for _ in blocks:  # the client sends on to the end before it looks for an answer
                 pass
             raise
+
+    def _insert(self, insert: sql.InsertHead, format: str, chunks: Iterator[bytes | memoryview]) -> None:
+        transfer.insert(self.session, insert, format, lambda pipe: write_all(pipe, chunks))
 
     def _arriving_blocks(self) -> Iterator[bytes | memoryview]:
         while True:

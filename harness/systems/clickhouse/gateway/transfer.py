@@ -6,8 +6,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 
+from . import pipes
 from .blocks import Block, BlockColumn, UnknownTypeError, read_blocks
 from .errors import ClickHouseError
 from .session import Session, Written
@@ -20,19 +21,19 @@ _BLOCKWISE_FORMATS = frozenset({"rowbinary", "jsoneachrow", "jsonlines", "ndjson
 # The text formats are blockwise too, unless the query asks for totals or extremes behind an empty line.
 _BLOCKWISE_WITHOUT_TOTALS = frozenset({"tabseparated", "tsv", "tabseparatedraw", "tsvraw", "csv"})
 _TOTALS = re.compile(r"\bTOTALS\b|\bextremes\b", re.IGNORECASE)
-_PIPE_BYTES = 1 << 20
+# Formats through the pipe that end without a mark: nothing has to be held back until the query's outcome is known.
+_WITHOUT_END_MARK = frozenset({"native"})
 _RETRY_SECONDS = 0.005
-_F_SETPIPE_SZ = 1031  # Linux only; fcntl.F_SETPIPE_SZ exists since Python 3.10 but not on every platform
 
 
-def insert(session: Session, insert: InsertHead, format: str, chunks: Iterable[bytes | memoryview]) -> Written:
-    """Insert chunks of data in a format; an error, also of the source, cancels the whole INSERT.
+def insert(session: Session, insert: InsertHead, format: str, pour: Callable[[int], None]) -> Written:
+    """Insert what `pour` writes into a pipe, in a format; an error, also of the source, cancels the whole INSERT.
 
     As on a server, blocks of a MergeTree insert that were already committed stay: about a million rows each.
     The engine reads from a pipe. chdb's own send_insert would need no second thread, but in 4.4.0 it reports
     success when the table refuses the rows (a CHECK constraint, too many partitions) and drops them.
     """
-    read_end, write_end = os.pipe()
+    read_end, write_end = pipes.open_pipe()
     outcome: list[Written | ClickHouseError] = []
 
     def work() -> None:
@@ -46,10 +47,9 @@ def insert(session: Session, insert: InsertHead, format: str, chunks: Iterable[b
             os.close(read_end)  # a source that still writes gets EPIPE
 
     worker = threading.Thread(target=work, name="clickhouse-insert", daemon=True)
-    _widen(write_end)
     worker.start()
     try:
-        _feed(write_end, chunks)
+        pour(write_end)
     except BaseException:
         # Killed first: an end of the pipe alone would be the end of the data, and the part of it would stay.
         _cancel(session, worker)
@@ -64,7 +64,7 @@ def insert(session: Session, insert: InsertHead, format: str, chunks: Iterable[b
 
 def stream(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None = None
-) -> Generator[bytes | memoryview, None, None]:
+) -> Generator[bytes | memoryview | pipes.Piece, None, None]:
     """Yield a query's result in a format, in pieces, in bounded memory; close the iterator to stop the query.
 
     A piece is gone once the next one is asked for.
@@ -131,13 +131,13 @@ def _block_by_block(
 
 def _through_pipe(
     session: Session, query: Query, format: str, params: Mapping[str, str] | None
-) -> Generator[bytes, None, None]:
+) -> Generator[bytes | pipes.Piece, None, None]:
     """Let the engine write a well-formed file into a pipe, and yield what comes out of it.
 
     An engine that fails still ends its file (Arrow's end mark, Parquet's footer), which a server does not: so the last
-    piece waits for the outcome, and is dropped with it.
+    piece waits for the outcome, and is dropped with it, unless the format has no such end.
     """
-    read_end, write_end = os.pipe()
+    read_end, write_end = pipes.open_pipe()
     failures: list[ClickHouseError] = []
 
     def write() -> None:
@@ -151,13 +151,12 @@ def _through_pipe(
 
     writer = threading.Thread(target=write, name="clickhouse-pipe", daemon=True)
     try:
-        _widen(read_end)
         writer.start()
         last = b""
-        while data := os.read(read_end, _PIPE_BYTES):
-            if last:
-                yield last
-            last = data
+        if format.lower() in _WITHOUT_END_MARK:
+            yield from pipes.pieces(read_end)
+        else:
+            last = yield from _all_but_last(read_end)
         writer.join()
         if failures:
             raise failures[0]
@@ -169,27 +168,17 @@ def _through_pipe(
         writer.join()
 
 
+def _all_but_last(pipe: int) -> Generator[bytes, None, bytes]:
+    """Yield what is written into a pipe, and return the last piece of it."""
+    last = b""
+    while data := os.read(pipe, pipes.PIPE_BYTES):
+        if last:
+            yield last
+        last = data
+    return last
+
+
 def _cancel(session: Session, worker: threading.Thread) -> None:
     """Stop a session's query that runs in another thread, however short a time ago it began."""
     while worker.is_alive() and not session.stop():
         time.sleep(_RETRY_SECONDS)
-
-
-def _feed(pipe: int, chunks: Iterable[bytes | memoryview]) -> None:
-    """Write chunks into a pipe, until the reader closes it."""
-    for chunk in chunks:
-        left = memoryview(chunk)
-        while left:
-            try:
-                left = left[os.write(pipe, left) :]
-            except BrokenPipeError:
-                return
-
-
-def _widen(pipe: int) -> None:
-    """Give a pipe a megabyte, so that a small result needs no second thread switch; refused means 64 KiB."""
-    if os.uname().sysname == "Linux":
-        import fcntl
-
-        with contextlib.suppress(PermissionError):
-            fcntl.fcntl(pipe, _F_SETPIPE_SZ, _PIPE_BYTES)
