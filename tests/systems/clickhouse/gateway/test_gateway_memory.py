@@ -52,7 +52,8 @@ def drain_slowly(receive, least):
 
 
 @pytest.mark.parametrize(
-    ("format", "most"), [("TabSeparated", MOST_GROWTH), ("ArrowStream", MOST_GROWTH), ("Parquet", BYTES // 2)]
+    ("format", "most"),
+    [("TabSeparated", MOST_GROWTH), ("ArrowStream", MOST_GROWTH), ("Native", MOST_GROWTH), ("Parquet", BYTES // 2)],
 )
 def test_a_slow_reader_of_a_gigabyte_over_http_costs_little_memory(launch, format, most):
     gateway = launch()
