@@ -167,7 +167,8 @@ def test_pieces_are_moved_to_a_client_that_reads_slowly(
 def test_a_client_that_does_not_read_is_given_up(ends: tuple[socket.socket, socket.socket], pipe: list[int]) -> None:
     near, _ = ends
     near.settimeout(0.2)
-    threading.Thread(target=lambda: pipes.write_all(pipe[1], (DATA * 10,)), daemon=True).start()
+    writer = threading.Thread(target=lambda: pipes.write_all(pipe[1], (DATA * 10,)), daemon=True)
+    writer.start()
 
     def move_all() -> None:
         for piece in pipes.pieces(pipe[0]):
@@ -175,6 +176,9 @@ def test_a_client_that_does_not_read_is_given_up(ends: tuple[socket.socket, sock
 
     with pytest.raises(TimeoutError):
         move_all()
+    _close(pipe, 0)
+    writer.join(10)
+    assert not writer.is_alive()
 
 
 def test_a_piece_that_nobody_took_is_gone_with_the_next(pipe: list[int]) -> None:
