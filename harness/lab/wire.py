@@ -147,6 +147,8 @@ class Wire:
         `route_localnet` lets the addresses of loopback come and go over a device: over these two, and no other.
         """
         other, device = far(self.device), self.device
+        _without_ipv6(device)
+        self.at_the_other_end(partial(_without_ipv6, other))
         for run, name, address in ((_run, device, here), (self._run, other, here + 1)):
             run("ip", "address", "add", f"{address}/30", "dev", name)
             run("ip", "link", "set", name, "txqueuelen", _QUEUED_PACKETS, "up")
@@ -179,6 +181,13 @@ def laid(carrier: int, folder: Path) -> Wire:
 def _allow(device: str, *names: str) -> None:
     for name in names:
         Path("/proc/sys/net/ipv4/conf", device, name).write_text("1")
+
+
+def _without_ipv6(device: str) -> None:
+    """Keep the kernel from asking for routers over a device that is not up yet: nothing else is to be counted there."""
+    switch = Path("/proc/sys/net/ipv6/conf", device, "disable_ipv6")
+    if switch.exists():  # not on a machine without IPv6
+        switch.write_text("1")
 
 
 def _run(*command: str) -> None:
