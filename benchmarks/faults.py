@@ -26,7 +26,8 @@ from benchmarks.injuries import Case, Victim, cases
 from benchmarks.link import Link
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.stopping import on_signals
-from harness.model import NAMESPACE, Status
+from harness.machine.variables import namespace
+from harness.model import Status
 from harness.results import runs_csv
 from harness.systems.clickhouse import client as clickhouse
 from harness.systems.postgres import client as postgres
@@ -172,7 +173,7 @@ class Campaign:
 
     def _tables(self) -> list[Any]:
         """Return the tables of measured data that are left in the servers of others."""
-        query = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{NAMESPACE}'"
+        query = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{namespace()}'"
         connection = postgres.open_connection(self.servers.endpoints)
         client = clickhouse.open_connection(self.servers.endpoints)
         try:

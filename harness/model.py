@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-NAMESPACE = "dataframe_io_lab"  # the one schema or database of a server that the lab works in
 CONTROL = "_control"  # ends the id of an A/A control; before it stands the id of the transport that it repeats
 MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
 BETWEEN = "; "  # between the parts of a mapping as text: name=value; name=value

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from harness.address import Address
+from harness.machine import variables
 from harness.model import LabError
 from harness.systems import SYSTEMS
 
@@ -26,6 +27,11 @@ class _Settings(BaseSettings):
 
     name: Literal["embedded", "external", "compose"] = Field(
         "embedded", description="Name of the lab that runs use; the harness container sets compose"
+    )
+    namespace: str = Field(
+        variables.NAMESPACE,
+        description="Schema (Postgres) or database (ClickHouse) that the lab works in; with another one, a second lab "
+        "shares a server",
     )
     s3_endpoint: str | None = Field(None, description="Any S3 server: http://host:port; the Compose lab's is MinIO")
     s3_region: str = Field("us-east-1", description="Region that requests to the S3 server are signed for")
@@ -127,6 +133,7 @@ def load() -> Settings:
     for old, new in _RENAMED.items():
         if os.environ.get(old):
             raise LabError(f"expected {new}, found {old}, which it was called before; rename it")
+    variables.namespace()  # raises LabError
     try:
         return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic fills them
     except ValidationError as error:

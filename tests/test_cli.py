@@ -16,7 +16,8 @@ import psycopg
 import pytest
 
 from harness.lab.embedded import EmbeddedLab
-from harness.model import NAMESPACE, Status
+from harness.machine.variables import namespace
+from harness.model import Status
 from harness.report.closing import LINES
 from harness.results import runs_csv
 from harness.run.lock import NAME
@@ -113,7 +114,7 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
         query = (
             "SELECT count(*) FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE 'analytics%%'"
         )
-        assert direct.execute(query, (NAMESPACE,)).fetchone() == (0,)
+        assert direct.execute(query, (namespace(),)).fetchone() == (0,)
     password = embedded_lab.endpoints["postgres"].partition(":lab:")[2] or embedded_lab._password
     assert not [path for path in folder.rglob("*") if path.is_file() and password in path.read_text(errors="replace")]
 
@@ -124,7 +125,7 @@ def test_a_table_of_somebody_else_with_the_labs_name_is_refused_before_anything_
 ) -> None:
     opened = SYSTEMS[system].client.open_connection(embedded_lab.endpoints)
     SYSTEMS[system].client.ensure_namespace(opened)
-    name = f"{NAMESPACE}.analytics_metrics_loaded"
+    name = f"{namespace()}.analytics_metrics_loaded"
     run_sql = opened.command if system == "clickhouse" else opened.cursor().execute
     run_sql(f"CREATE TABLE {name} (id {'Int32) ENGINE = MergeTree ORDER BY id' if system == 'clickhouse' else 'int)'}")
     try:

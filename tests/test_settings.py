@@ -62,6 +62,11 @@ def test_variables_are_read_with_their_types(monkeypatch):
         ("LAB_TIME_LIMIT", "soon"),
         ("LAB_TIME_LIMIT", "nan"),
         ("LAB_TIME_LIMIT", "inf"),
+        ("LAB_NAMESPACE", "Lab"),
+        ("LAB_NAMESPACE", "7th"),
+        ("LAB_NAMESPACE", "lab; DROP TABLE t"),
+        ("LAB_NAMESPACE", "lab\n"),
+        ("LAB_NAMESPACE", "l" * 49),
     ],
 )
 def test_a_wrong_value_is_one_line_that_names_its_variable(monkeypatch, name, value):
@@ -69,6 +74,13 @@ def test_a_wrong_value_is_one_line_that_names_its_variable(monkeypatch, name, va
     with pytest.raises(LabError, match=f"^{name}: ") as caught:
         settings.load()
     assert "\n" not in str(caught.value)
+
+
+def test_the_namespace_is_the_one_that_is_set_here_and_in_workers(monkeypatch):
+    assert settings.load().namespace == variables.namespace() == "dataframe_io_lab"
+    monkeypatch.setenv("LAB_NAMESPACE", "another_lab")
+    assert settings.load().namespace == variables.namespace() == "another_lab"
+    assert variables.clean_environment()["LAB_NAMESPACE"] == "another_lab"
 
 
 def test_a_variable_that_was_renamed_is_refused_with_its_new_name(monkeypatch):

@@ -1,10 +1,15 @@
 """Which variables of the environment reach workers, servers and the clients of this process."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from harness.model import LabError
+
+NAMESPACE = "dataframe_io_lab"  # unless LAB_NAMESPACE is set
+_PLAIN = re.compile(r"[a-z][a-z0-9_]{0,47}")  # 63 bytes are the longest name of Postgres; the lab appends to this one
 # What a process needs to run at all on this machine, and what settles nothing that is measured.
 _KEPT = {
     *("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
@@ -22,6 +27,17 @@ _ALWAYS = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
+
+
+def namespace() -> str:
+    """Return the one schema or database of a server that this lab works in. Raises LabError for no plain name."""
+    name = os.environ.get("LAB_NAMESPACE") or NAMESPACE
+    if not _PLAIN.fullmatch(name):
+        raise LabError(
+            f'LAB_NAMESPACE: "{name}" is no plain name; use at most 48 lower-case letters, digits and underscores, '
+            "the first a letter"
+        )
+    return name
 
 
 def clean_environment() -> dict[str, str]:

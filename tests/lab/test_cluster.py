@@ -13,7 +13,7 @@ from harness.address import host_and_port
 from harness.lab import availability, cluster
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
-from harness.machine.variables import clean_environment
+from harness.machine.variables import clean_environment, namespace
 from harness.model import LabError, Server, Transport, Workers
 from harness.registry import select
 from harness.settings import Settings
@@ -97,7 +97,7 @@ def test_workers_of_a_cluster_see_the_databases_as_this_machine_unless_told_othe
     expected = Workers(4, HERE, address, "/scratch")
     assert cluster.workers(named(address), transport("dask"), 4, HERE, "/scratch") == expected
     elsewhere = named(address, cluster_postgres_uri=THERE)
-    in_the_schema = f"{THERE}?options=-csearch_path%3Ddataframe_io_lab"
+    in_the_schema = f"{THERE}?options=-csearch_path%3D{namespace()}"
     assert cluster.workers(elsewhere, transport("dask"), 4, HERE, "/scratch") == replace(expected, uri=in_the_schema)
 
 

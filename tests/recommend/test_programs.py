@@ -22,7 +22,8 @@ from harness.datasets.own import data, reading
 from harness.datasets.own.data import OwnData
 from harness.datasets.specification import PLAIN
 from harness.lab.embedded import EmbeddedLab
-from harness.model import NAMESPACE, Operation, Transport
+from harness.machine.variables import namespace
+from harness.model import Operation, Transport
 from harness.recommend import eligible, judging, script
 from harness.recommend.eligible import Wish
 from harness.recommend.loading import Source
@@ -225,7 +226,7 @@ def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Script
     with opened(wish, made) as connection:
         client.create(connection, TO_READ, definition)
         client.load(connection, TO_READ, tmp_path / "canonical.parquet", own.logical_types)
-        query = f"SELECT *, {UUID[wish.system]} AS mark FROM {NAMESPACE}.{TO_READ} WHERE id > 100"
+        query = f"SELECT *, {UUID[wish.system]} AS mark FROM {namespace()}.{TO_READ} WHERE id > 100"
         with opened(wish, made) as asking:  # which leaves the lab's schema
             asked = data.from_frame(reading.of_memory(client.select(asking, query)))
         assert (asked.rows, asked.logical_types["net"][:7], asked.logical_types["placed"]) == (
@@ -277,7 +278,7 @@ def unlike(own: OwnData, found: Any, wish: Wish) -> list[str]:
 def drop(system: str, made: Made, tables: list[str]) -> None:
     """Drop what programs have made, which carries no mark of the lab."""
     for table in tables:
-        statement = f"DROP TABLE IF EXISTS {NAMESPACE}.{table}"
+        statement = f"DROP TABLE IF EXISTS {namespace()}.{table}"
         if system == "postgres":
             with psycopg.connect(made.lab.endpoints["postgres"], autocommit=True) as direct:
                 direct.execute(statement)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import pytest
 
 from harness.datasets.examples import example
 from harness.lab.embedded import EmbeddedLab
+from harness.machine.variables import namespace
 from harness.recommend.race import LAST_PASSES, MOST_PASSES
 from harness.recommend.racing import TAIL_SECONDS
 from harness.report import recommendation
@@ -177,14 +178,14 @@ def test_what_cannot_be_done_is_said_in_one_line(raced: Raced, arguments: tuple[
 
 def test_a_table_that_somebody_else_has_is_not_touched(raced: Raced) -> None:
     with psycopg.connect(raced.environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
-        connection.execute("CREATE TABLE dataframe_io_lab.own (a int)")
+        connection.execute(f"CREATE TABLE {namespace()}.own (a int)")
         try:
-            assert 'table "dataframe_io_lab.own" exists and was not made by the lab' in refused(
+            assert f'table "{namespace()}.own" exists and was not made by the lab' in refused(
                 raced.run("--data", str(raced.data), *RACE)
             )
-            assert connection.execute("SELECT count(*) FROM dataframe_io_lab.own").fetchall() == [(0,)]
+            assert connection.execute(f"SELECT count(*) FROM {namespace()}.own").fetchall() == [(0,)]
         finally:
-            connection.execute("DROP TABLE dataframe_io_lab.own")
+            connection.execute(f"DROP TABLE {namespace()}.own")
 
 
 def test_without_data_it_answers_from_a_run_and_says_which(raced: Raced) -> None:

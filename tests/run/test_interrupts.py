@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from harness.lab.embedded import EmbeddedLab
-from harness.model import NAMESPACE, Status
+from harness.machine.variables import namespace
+from harness.model import Status
 from harness.results import runs_csv
 from harness.run.execution import execute
 from harness.systems.clickhouse import client as clickhouse
@@ -31,9 +32,9 @@ def tables_of_runs(lab: EmbeddedLab) -> list[str]:
     """Tables of measured data that are in the lab's databases."""
     query = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE 'analytics%%'"
     with psycopg.connect(lab.endpoints["postgres"]) as direct:
-        found = [name for (name,) in direct.execute(query, (NAMESPACE,))]
+        found = [name for (name,) in direct.execute(query, (namespace(),))]
     client = clickhouse.open_connection(lab.endpoints)
-    listed = f"SELECT name FROM system.tables WHERE database = '{NAMESPACE}' AND name LIKE 'analytics%'"
+    listed = f"SELECT name FROM system.tables WHERE database = '{namespace()}' AND name LIKE 'analytics%'"
     return found + [name for (name,) in client.query(listed).result_rows]
 
 

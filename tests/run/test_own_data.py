@@ -15,7 +15,8 @@ from harness import registry
 from harness.datasets.own import data
 from harness.datasets.own.losses import ruled_out
 from harness.datasets.own.mark import FILE as KEY_FILE
-from harness.model import MARK, NAMESPACE, Case, Experiment, LabError, Status
+from harness.machine.variables import namespace
+from harness.model import MARK, Case, Experiment, LabError, Status
 from harness.results import runs_csv
 from harness.run.plan import Plan
 from harness.run.suite_run import RunRequest, _chosen
@@ -111,17 +112,17 @@ def test_a_query_is_the_data_and_without_names_no_result_has_any(
 @contextmanager
 def somebodys_table(system: str, environment: dict[str, str]) -> Iterator[Callable[[], int]]:
     """Make a table of one row, without the lab's mark, in its namespace, which has it; yield what counts its rows."""
-    name = f"{NAMESPACE}.{data.NAME}"
+    name = f"{namespace()}.{data.NAME}"
     if system == "postgres":
         with psycopg.connect(environment["LAB_POSTGRES_URI"], autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {NAMESPACE}")  # type: ignore[arg-type]
-            connection.execute(f"COMMENT ON SCHEMA {NAMESPACE} IS '{MARK}'")  # type: ignore[arg-type]
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {namespace()}")  # type: ignore[arg-type]
+            connection.execute(f"COMMENT ON SCHEMA {namespace()} IS '{MARK}'")  # type: ignore[arg-type]
             connection.execute(f"CREATE TABLE {name} AS SELECT 1 AS a")  # type: ignore[arg-type]
             yield lambda: len(connection.execute(f"SELECT a FROM {name}").fetchall())  # type: ignore[arg-type]
             connection.execute(f"DROP TABLE {name}")  # type: ignore[arg-type]
         return
     client = clickhouse_connect.get_client(dsn=environment["LAB_CLICKHOUSE_HTTP_URL"])
-    client.command(f"CREATE DATABASE IF NOT EXISTS {NAMESPACE} COMMENT '{MARK}'")
+    client.command(f"CREATE DATABASE IF NOT EXISTS {namespace()} COMMENT '{MARK}'")
     client.command(f"CREATE TABLE {name} ENGINE = MergeTree ORDER BY a AS SELECT 1 AS a")
     yield lambda: int(str(client.command(f"SELECT count() FROM {name}")))
     client.command(f"DROP TABLE {name}")
@@ -135,7 +136,7 @@ def test_a_table_that_somebody_else_has_is_not_touched(
         said = refused(
             lab(*asked(file, next(name for name in (WRITE, READ) if name.startswith(system))), env=on_embedded_lab)
         )
-        assert 'table "dataframe_io_lab.own" exists and was not made by the lab' in said
+        assert f'table "{namespace()}.own" exists and was not made by the lab' in said
         assert rows() == 1
     assert not list(Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*"))
 

@@ -18,7 +18,7 @@ from harness.datasets.own.data import OwnData
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.references import References
 from harness.lab.tables import Tables
-from harness.model import NAMESPACE
+from harness.machine.variables import namespace
 from harness.registry import Unsupported
 from tests.calls import call
 
@@ -168,7 +168,7 @@ class Made:
 
     def change(self, table: str, value: str) -> None:
         """Change the first value in a table."""
-        full = f"{NAMESPACE}.{table}"
+        full = f"{namespace()}.{table}"
         statement = {
             "postgres": f"UPDATE {full} SET value = {value} WHERE id = 0",
             "clickhouse": f"ALTER TABLE {full} UPDATE value = {value} WHERE id = 0 SETTINGS mutations_sync = 1",

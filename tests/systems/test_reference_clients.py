@@ -12,7 +12,8 @@ from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.references import References
 from harness.lab.tables import Tables
-from harness.model import MARK, NAMESPACE, LabError
+from harness.machine.variables import namespace
+from harness.model import MARK, LabError
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 from harness.systems.postgres import client as postgres
@@ -56,7 +57,7 @@ def test_a_table_of_another_profile_is_filled_anew(tables: Tables, embedded_lab:
         table, _ = tables.for_read("postgres", profile)
         with psycopg.connect(embedded_lab.endpoints["postgres"]) as direct:
             asked = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND tablename = %s"
-            assert direct.execute(asked, [NAMESPACE, table]).fetchone() == (indexes,)
+            assert direct.execute(asked, [namespace(), table]).fetchone() == (indexes,)
         assert tables.differences_in_table("postgres", table) == []
 
 
@@ -66,8 +67,8 @@ def test_one_changed_value_in_the_table_is_found(system: str, tables: Tables, em
     frame = pl.read_parquet(tables.dataset.path)
     key = frame["entity_key"][1234]
     change = {
-        "postgres": f"UPDATE {NAMESPACE}.{table} SET metric_3 = -1 WHERE entity_key = '{key}'",
-        "clickhouse": f"ALTER TABLE {NAMESPACE}.{table} UPDATE metric_3 = -1 WHERE entity_key = '{key}' "
+        "postgres": f"UPDATE {namespace()}.{table} SET metric_3 = -1 WHERE entity_key = '{key}'",
+        "clickhouse": f"ALTER TABLE {namespace()}.{table} UPDATE metric_3 = -1 WHERE entity_key = '{key}' "
         "SETTINGS mutations_sync = 1",
     }
     run_sql(system, embedded_lab, change[system])
@@ -90,7 +91,7 @@ def test_many_rows_are_compared_by_sums_without_a_copy_of_them(
     frame.with_columns(metric_3=-pl.col("metric_3")).write_ipc(back)
     assert tables.differences_in_file(str(back), "polars") == ["metric_3: other values than expected"]
     key = frame["entity_key"][7]
-    run_sql(system, embedded_lab, f"DELETE FROM {NAMESPACE}.{table} WHERE entity_key = '{key}'")
+    run_sql(system, embedded_lab, f"DELETE FROM {namespace()}.{table} WHERE entity_key = '{key}'")
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
 
 
@@ -120,7 +121,7 @@ def test_what_a_database_may_have_lost_with_its_server_is_loaded_again(
 def test_a_missing_row_is_found(system: str, tables: Tables, embedded_lab: EmbeddedLab) -> None:
     table, _ = tables.for_read(system)
     key = pl.read_parquet(tables.dataset.path)["entity_key"][7]
-    where = f"{NAMESPACE}.{table} WHERE entity_key = '{key}'"
+    where = f"{namespace()}.{table} WHERE entity_key = '{key}'"
     run_sql(system, embedded_lab, f"DELETE FROM {where}")
     assert tables.differences_in_table(system, table) == ["expected 3000 rows, found 2999"]
 
@@ -138,12 +139,12 @@ def test_tables_for_writes_are_empty_again_each_time(system: str, tables: Tables
 def test_a_table_without_the_labs_mark_is_never_touched(system: str, embedded_lab: EmbeddedLab) -> None:
     opened = connection(system, embedded_lab)
     definition = {
-        "postgres": f"CREATE TABLE {NAMESPACE}.precious (id integer)",
-        "clickhouse": f"CREATE TABLE {NAMESPACE}.precious (id Int32) ENGINE = MergeTree ORDER BY id",
+        "postgres": f"CREATE TABLE {namespace()}.precious (id integer)",
+        "clickhouse": f"CREATE TABLE {namespace()}.precious (id Int32) ENGINE = MergeTree ORDER BY id",
     }
     run_sql(system, embedded_lab, definition[system])
     try:
-        run_sql(system, embedded_lab, f"INSERT INTO {NAMESPACE}.precious VALUES (1)")
+        run_sql(system, embedded_lab, f"INSERT INTO {namespace()}.precious VALUES (1)")
         for refused in (
             lambda: SYSTEMS[system].client.drop(opened, "precious"),
             lambda: SYSTEMS[system].client.create(opened, "precious", SYSTEMS[system].tables.definition(SPEC, "keyed")),
@@ -152,7 +153,7 @@ def test_a_table_without_the_labs_mark_is_never_touched(system: str, embedded_la
                 refused()
         assert SYSTEMS[system].client.fetch(opened, "precious").num_rows == 1
     finally:
-        run_sql(system, embedded_lab, f"DROP TABLE {NAMESPACE}.precious")
+        run_sql(system, embedded_lab, f"DROP TABLE {namespace()}.precious")
 
 
 def test_a_table_that_could_not_be_marked_is_not_left_in_postgres(
@@ -175,10 +176,10 @@ def test_a_table_that_could_not_be_marked_is_not_left_in_postgres(
 def test_a_namespace_without_the_labs_mark_is_refused(system: str, embedded_lab: EmbeddedLab) -> None:
     opened = connection(system, embedded_lab)
     strip, restore = {
-        "postgres": (f"COMMENT ON SCHEMA {NAMESPACE} IS NULL", f"COMMENT ON SCHEMA {NAMESPACE} IS '{MARK}'"),
+        "postgres": (f"COMMENT ON SCHEMA {namespace()} IS NULL", f"COMMENT ON SCHEMA {namespace()} IS '{MARK}'"),
         "clickhouse": (
-            f"ALTER DATABASE {NAMESPACE} MODIFY COMMENT ''",
-            f"ALTER DATABASE {NAMESPACE} MODIFY COMMENT '{MARK}'",
+            f"ALTER DATABASE {namespace()} MODIFY COMMENT ''",
+            f"ALTER DATABASE {namespace()} MODIFY COMMENT '{MARK}'",
         ),
     }[system]
     run_sql(system, embedded_lab, strip)
@@ -195,11 +196,11 @@ def test_the_table_has_the_published_shape_in_postgres(tables: Tables, embedded_
         columns = direct.execute(
             "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
             "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
-            (NAMESPACE, table),
+            (namespace(), table),
         ).fetchall()
         (key,) = direct.execute(
             "SELECT array_length(conkey, 1) FROM pg_constraint WHERE contype = 'p' AND conrelid = %s::regclass",
-            (f"{NAMESPACE}.{table}",),
+            (f"{namespace()}.{table}",),
         ).fetchone() or (None,)
     assert [name for name, _, _ in columns] == list(SPEC.logical_types)
     assert {name: sql_type for name, sql_type, _ in columns}["entity_key"] == "uuid"
@@ -212,11 +213,11 @@ def test_the_table_has_the_published_shape_in_clickhouse(tables: Tables, embedde
     client = clickhouse.open_connection(embedded_lab.endpoints)
     ((engine, partition, sorting),) = client.query(
         "SELECT engine, partition_key, sorting_key FROM system.tables "
-        f"WHERE database = '{NAMESPACE}' AND name = '{table}'"
+        f"WHERE database = '{namespace()}' AND name = '{table}'"
     ).result_rows
     types = dict(
         client.query(
-            f"SELECT name, type FROM system.columns WHERE database = '{NAMESPACE}' AND table = '{table}'"
+            f"SELECT name, type FROM system.columns WHERE database = '{namespace()}' AND table = '{table}'"
         ).result_rows
     )
     assert (engine, partition, sorting.count(",") + 1) == ("MergeTree", "toYYYYMM(event_date)", 9)

@@ -10,6 +10,7 @@ from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
 from harness.lab.references import References
+from harness.machine.variables import namespace
 from harness.model import Case, LabError
 from harness.run.rigs import crossed
 from harness.systems import SYSTEMS
@@ -23,7 +24,7 @@ def test_a_session_of_postgres_commits_as_asked_and_keeps_its_search_path(value,
     uri = of.client.transport_uri("postgres", embedded_lab.endpoints["postgres"])
     with psycopg.connect(of.settings.address(uri, {"synchronous_commit": value})) as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == (value,)
-        assert connection.execute("SHOW search_path").fetchone() == ("dataframe_io_lab",)
+        assert connection.execute("SHOW search_path").fetchone() == (namespace(),)
 
 
 def asked(rig, **parameters):

@@ -19,11 +19,12 @@ import polars as pl
 import pytest
 
 from harness.lab.embedded import EmbeddedLab
+from harness.machine.variables import namespace
 from harness.systems.clickhouse import client as clickhouse
 from harness.transports.clickhouse.http_client import write as module
 from tests.transports.tuned_calls import WRITES, own_database, writing
 
-DATABASE = "dataframe_io_lab_whole"
+DATABASE = f"{namespace()}_whole"
 FEW, MANY = 5_000, 200_000
 REFUSALS = (OSError, HTTPException, RuntimeError)
 PLAIN, MONTHS = "MergeTree ORDER BY n", "MergeTree PARTITION BY toYYYYMM(d) ORDER BY n"
@@ -39,7 +40,7 @@ def server(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
 @pytest.fixture
 def connection(embedded_lab: EmbeddedLab) -> Iterator[Any]:
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
-    with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as opened:
+    with module.connect(uri.replace(namespace(), DATABASE)) as opened:
         yield opened
 
 

@@ -17,6 +17,7 @@ import pytest
 from harness import registry
 from harness.check.canonical import canonicalise
 from harness.check.equality import differences
+from harness.machine.variables import namespace
 from harness.model import Operation, Origin
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
@@ -70,7 +71,7 @@ def server(embedded_lab):
     client = clickhouse.open_connection(embedded_lab.endpoints)
     clickhouse.ensure_namespace(client)
     yield client
-    client.command("DROP DATABASE dataframe_io_lab SYNC")
+    client.command(f"DROP DATABASE {namespace()} SYNC")
     client.close()
 
 
@@ -91,17 +92,15 @@ def hostile(server):
         columns[place] = [default if value is None else value for value in columns[place]]
     dtypes = {"uuid": pl.String, "date": pl.Date, "int32": pl.Int32, "int64": pl.Int64, "text": pl.String}
     schema = {name: dtypes.get(logical, pl.Float64) for name, logical in LOGICAL_TYPES.items()}
-    server.command(f"CREATE TABLE dataframe_io_lab.hostile ({COLUMNS}) ENGINE = MergeTree ORDER BY id")
-    server.insert("dataframe_io_lab.hostile", columns, column_names=list(LOGICAL_TYPES), column_oriented=True)
+    server.command(f"CREATE TABLE {namespace()}.hostile ({COLUMNS}) ENGINE = MergeTree ORDER BY id")
+    server.insert(f"{namespace()}.hostile", columns, column_names=list(LOGICAL_TYPES), column_oriented=True)
     return pl.DataFrame(dict(zip(LOGICAL_TYPES, columns, strict=True)), schema=schema)
 
 
 @pytest.fixture(scope="module")
 def breaks_late(server):
     """A view whose query fails after some megabytes."""
-    server.command(
-        f"CREATE VIEW dataframe_io_lab.breaks_late AS {LATE} FROM numbers(30000) SETTINGS max_block_size = 500"
-    )
+    server.command(f"CREATE VIEW {namespace()}.breaks_late AS {LATE} FROM numbers(30000) SETTINGS max_block_size = 500")
     return "breaks_late"
 
 
@@ -182,7 +181,7 @@ def with_lz4(uris):
     # A process of its own: connectorx holds Python's lock while it waits for the answer.
     relay = subprocess.Popen([sys.executable, "-c", PROFILE, port], stdout=subprocess.PIPE, text=True)
     assert relay.stdout
-    yield f"{before}:{relay.stdout.readline().strip()}/?database=dataframe_io_lab"
+    yield f"{before}:{relay.stdout.readline().strip()}/?database={namespace()}"
     relay.kill()
     relay.wait()
 
@@ -265,7 +264,7 @@ def test_an_answer_that_ends_within_a_row_block_or_file_raises(entry, answer, cu
 
 
 def test_a_type_that_a_decoder_does_not_know_is_refused_by_name(server, uris):
-    server.command("CREATE VIEW dataframe_io_lab.arrays AS SELECT [1, 2] AS a")
+    server.command(f"CREATE VIEW {namespace()}.arrays AS SELECT [1, 2] AS a")
     for name in ("read_polars_native", "read_polars_row_binary"):
         entry = registry.one(f"clickhouse.httpx.{name}")
         with pytest.raises(registry.Unsupported, match="Array"):
@@ -273,7 +272,7 @@ def test_a_type_that_a_decoder_does_not_know_is_refused_by_name(server, uris):
 
 
 def test_a_string_that_is_no_text_is_refused_and_not_passed_on(server, uris):
-    server.command("CREATE VIEW dataframe_io_lab.bytes AS SELECT unhex('ff00') AS a")
+    server.command(f"CREATE VIEW {namespace()}.bytes AS SELECT unhex('ff00') AS a")
     for name in ("read_polars_native", "read_polars_row_binary"):
         with pytest.raises(pa.ArrowInvalid, match="UTF8"):
             read(registry.one(f"clickhouse.httpx.{name}"), uris["clickhouse_http"], "bytes")
@@ -281,7 +280,7 @@ def test_a_string_that_is_no_text_is_refused_and_not_passed_on(server, uris):
 
 @pytest.mark.parametrize("name", ["read_polars_native", "read_polars_native_http_lz4", "read_polars_native_http_zstd"])
 def test_an_answer_of_no_bytes_is_not_unpacked(name, server, uris):
-    server.command("CREATE OR REPLACE TABLE dataframe_io_lab.nothing (a Int32) ENGINE = Memory")
+    server.command(f"CREATE OR REPLACE TABLE {namespace()}.nothing (a Int32) ENGINE = Memory")
     entry = registry.one(f"clickhouse.httpx.{name}")
     with (
         registry.connect_of(entry)(uris[entry.endpoint]) as connection,

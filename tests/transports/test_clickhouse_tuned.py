@@ -15,11 +15,12 @@ import pytest
 
 from harness import registry
 from harness.lab.embedded import EmbeddedLab
+from harness.machine.variables import namespace
 from harness.systems.clickhouse import client as clickhouse
 from tests.transports.tuned_calls import own_database
 from tests.transports.tuned_frame import COLUMNS, UUIDS, hostile_frame, rows
 
-DATABASE = "dataframe_io_lab_tuned"
+DATABASE = f"{namespace()}_tuned"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def call(embedded_lab: EmbeddedLab, server: clickhouse_driver.Client) -> Callabl
 
     def run(name: str, *arguments: Any) -> Any:
         module = importlib.import_module(f"harness.transports.clickhouse.http_client.{name.partition('_')[0]}")
-        with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as connection:
+        with module.connect(uri.replace(namespace(), DATABASE)) as connection:
             return getattr(module, f"{name}_tuned")(connection, *arguments)
 
     return run
@@ -210,7 +211,7 @@ def test_streams_go_in_and_come_out(server, embedded_lab):
     tables = [batch.to_arrow() for batch in batches]
     reader = pa.RecordBatchReader.from_batches(tables[0].schema, (b for table in tables for b in table.to_batches()))
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
-    uri = uri.replace(clickhouse.NAMESPACE, DATABASE)
+    uri = uri.replace(namespace(), DATABASE)
     write = importlib.import_module("harness.transports.clickhouse.http_client.write")
     read = importlib.import_module("harness.transports.clickhouse.http_client.read")
     with write.connect(uri) as connection:
@@ -239,7 +240,7 @@ def test_a_connection_serves_again_after_a_failure(embedded_lab, server):
     module = importlib.import_module("harness.transports.clickhouse.http_client.write")
     make(server, "a Int32, CONSTRAINT small CHECK a < 99000")
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
-    with module.connect(uri.replace(clickhouse.NAMESPACE, DATABASE)) as connection:
+    with module.connect(uri.replace(namespace(), DATABASE)) as connection:
         with pytest.raises(RuntimeError):
             module.write_polars_tuned(connection, pl.select(a=pl.int_range(100_000, dtype=pl.Int32)), "odd")
         server.execute("TRUNCATE TABLE odd")

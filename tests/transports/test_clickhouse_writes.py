@@ -15,6 +15,7 @@ import pytest
 
 from harness import registry
 from harness.lab.embedded import EmbeddedLab
+from harness.machine.variables import namespace
 from harness.model import Origin, Transport
 from harness.systems.clickhouse import client as clickhouse
 
@@ -39,6 +40,7 @@ UUIDS = [None, "00000000-0000-0000-0000-000000000000", "0fdecbA9-8765-4321-0123-
 DATES = [None, datetime.date(1970, 1, 1), datetime.date(2149, 6, 6)]
 INTEGERS = [None, -(2**31), 2**31 - 1, 0]
 TABLE = "hostile values"
+DATABASE = f"{namespace()}_hostile"
 
 
 def repeated(values: list, dtype: pl.DataType) -> pl.Series:
@@ -86,20 +88,20 @@ def expected(entry: Transport) -> list[tuple]:
 def reference(embedded_lab: EmbeddedLab) -> Iterator[clickhouse_driver.Client]:
     client = clickhouse_driver.Client.from_url(embedded_lab.endpoints["clickhouse_native"])
     with client:
-        client.execute("CREATE DATABASE IF NOT EXISTS dataframe_io_lab_hostile")
+        client.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
         columns = (
             "place Int32, key Nullable(UUID), day Nullable(Date), number Nullable(Int32), text Nullable(String), "
             "value Nullable(Float64)"
         )
-        target = f"dataframe_io_lab_hostile.`{TABLE}`"
+        target = f"{DATABASE}.`{TABLE}`"
         client.execute(f"CREATE OR REPLACE TABLE {target} ({columns}) ENGINE = MergeTree ORDER BY place")
         yield client
-        client.execute("DROP DATABASE dataframe_io_lab_hostile")
+        client.execute(f"DROP DATABASE {DATABASE}")
 
 
 def write(entry: Transport, lab: EmbeddedLab, frame: pl.DataFrame | pd.DataFrame, table: str = TABLE) -> None:
     uri = clickhouse.transport_uri(entry.endpoint, lab.endpoints[entry.endpoint])
-    uri = uri.replace(clickhouse.NAMESPACE, "dataframe_io_lab_hostile")
+    uri = uri.replace(namespace(), DATABASE)
     connect = registry.connect_of(entry)
 
     async def write_async() -> None:
@@ -117,7 +119,7 @@ def write(entry: Transport, lab: EmbeddedLab, frame: pl.DataFrame | pd.DataFrame
 def test_hostile_values_come_through(
     entry: Transport, embedded_lab: EmbeddedLab, reference: clickhouse_driver.Client
 ) -> None:
-    target = f"dataframe_io_lab_hostile.`{TABLE}`"
+    target = f"{DATABASE}.`{TABLE}`"
     reference.execute(f"TRUNCATE TABLE {target}")
     frame = pandas_frame() if entry.frame == "pandas" else polars_frame()
     before = frame.copy() if entry.frame == "pandas" else frame.clone()
@@ -141,7 +143,7 @@ def test_an_own_encoder_refuses_what_it_cannot_encode(
     name: str, embedded_lab: EmbeddedLab, reference: clickhouse_driver.Client
 ) -> None:
     entry = registry.one(f"clickhouse.httpx.{name}")
-    reference.execute("CREATE OR REPLACE TABLE dataframe_io_lab_hostile.odd (a Int8, b Array(Int8)) ENGINE = Memory")
+    reference.execute(f"CREATE OR REPLACE TABLE {DATABASE}.odd (a Int8, b Array(Int8)) ENGINE = Memory")
     for frame, error in (
         (pl.DataFrame({"b": [[1]]}), registry.Unsupported),
         (pl.DataFrame({"a": [1_000]}), Exception),
@@ -149,7 +151,7 @@ def test_an_own_encoder_refuses_what_it_cannot_encode(
     ):
         with pytest.raises(error):
             write(entry, embedded_lab, frame, "odd")
-    assert reference.execute("SELECT count() FROM dataframe_io_lab_hostile.odd") == [(0,)]
+    assert reference.execute(f"SELECT count() FROM {DATABASE}.odd") == [(0,)]
 
 
 def test_every_insert_says_whether_it_is_asynchronous() -> None:

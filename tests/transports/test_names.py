@@ -22,7 +22,8 @@ from harness.fidelity.witness import Witness
 from harness.lab import labs
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
-from harness.model import NAMESPACE, Fate, Operation, Origin, Transport
+from harness.machine.variables import namespace
+from harness.model import Fate, Operation, Origin, Transport
 from harness.systems import SYSTEMS
 from harness.transports.clickhouse import sql as clickhouse_sql
 from harness.transports.postgres import sql as postgres_sql
@@ -42,7 +43,7 @@ LITERALS = {
     "postgres": (postgres_sql.literal, "SELECT relname AS name FROM pg_class WHERE relname = {}"),
     "clickhouse": (
         clickhouse_sql.literal,
-        f"SELECT name FROM system.tables WHERE database = '{NAMESPACE}' AND name = {{}}",
+        f"SELECT name FROM system.tables WHERE database = '{namespace()}' AND name = {{}}",
     ),
 }
 FEW = settings(max_examples=30, derandomize=True, suppress_health_check=list(HealthCheck))

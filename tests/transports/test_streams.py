@@ -10,6 +10,7 @@ from pyarrow import parquet
 from harness.check import sums, unloaded
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
+from harness.machine.variables import namespace
 from harness.model import Transport
 from harness.transports.clickhouse.clickhouse_connect import stream as of_clickhouse_connect
 from harness.transports.parts import gathered
@@ -124,7 +125,7 @@ def test_a_row_that_postgres_refuses_at_the_end_leaves_none(entry: Transport, se
 @every([entry for entry in LOADS if entry.system == "clickhouse"])
 def test_a_row_that_clickhouse_refuses_is_an_error(entry: Transport, server: Server, source: Path) -> None:
     table = server.of_dataset()
-    server.connection.command(f"ALTER TABLE dataframe_io_lab.`{table}` ADD CONSTRAINT few CHECK source_id < 400")
+    server.connection.command(f"ALTER TABLE {namespace()}.`{table}` ADD CONSTRAINT few CHECK source_id < 400")
     with pytest.raises(Exception, match="VIOLATED_CONSTRAINT"):
         call(entry, server.lab, str(source), table)
 
@@ -133,12 +134,12 @@ def test_a_row_that_clickhouse_refuses_is_an_error(entry: Transport, server: Ser
 def test_an_answer_that_breaks_off_late_is_an_error_and_leaves_no_whole_file(
     entry: Transport, server: Server, folder: Path
 ) -> None:
-    server.connection.command(f"CREATE VIEW dataframe_io_lab.breaks AS {LATE} SETTINGS max_block_size = 500")
+    server.connection.command(f"CREATE VIEW {namespace()}.breaks AS {LATE} SETTINGS max_block_size = 500")
     try:
         with pytest.raises(Exception, match="broke late"):
             call(entry, server.lab, "breaks", str(folder))
     finally:
-        server.connection.command("DROP VIEW dataframe_io_lab.breaks SYNC")
+        server.connection.command(f"DROP VIEW {namespace()}.breaks SYNC")
     for file in unloaded.files_in(folder):
         with pytest.raises(pa.ArrowInvalid):
             parquet.read_metadata(file)

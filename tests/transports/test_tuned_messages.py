@@ -10,6 +10,7 @@ import polars as pl
 import psycopg
 import pytest
 
+from harness.machine.variables import namespace
 from harness.registry import Unsupported, connect_of, one
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
@@ -29,7 +30,7 @@ def tables(embedded_lab, uri: str) -> Iterator[dict[str, str]]:
     )
     client.execute("CREATE OR REPLACE TABLE moods (day Date, now Enum('good' = 1)) ENGINE Memory")
     http = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
-    yield {"postgres": uri, "clickhouse": http.replace(f"database={clickhouse.NAMESPACE}", "database=default")}
+    yield {"postgres": uri, "clickhouse": http.replace(f"database={namespace()}", "database=default")}
     client.disconnect()
 
 

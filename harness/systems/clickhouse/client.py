@@ -18,7 +18,8 @@ from urllib.request import urlopen
 
 from harness import address
 from harness.address import Address
-from harness.model import MARK, NAMESPACE, LabError, Server
+from harness.machine.variables import namespace
+from harness.model import MARK, LabError, Server
 from harness.systems.clickhouse import SYSTEM
 from harness.systems.clickhouse.asked import as_brought, with_bytes
 from harness.transports.clickhouse.sql import identifier, literal
@@ -39,8 +40,8 @@ def transport_uri(endpoint: str, uri: str) -> str:
     """Return the URI a transport connects with: the lab's database is the default one."""
     parts = address.split(uri, _HTTP if endpoint == _HTTP.name else _NATIVE)
     if endpoint == _HTTP.name:
-        return urlunsplit(parts._replace(path="/", query=f"database={NAMESPACE}"))
-    return urlunsplit(parts._replace(path=f"/{NAMESPACE}"))
+        return urlunsplit(parts._replace(path="/", query=f"database={namespace()}"))
+    return urlunsplit(parts._replace(path=f"/{namespace()}"))
 
 
 def open_connection(endpoints: dict[str, str]) -> Client:
@@ -104,13 +105,13 @@ def ensure_namespace(client: Client) -> None:
     from clickhouse_connect.driver.exceptions import Error
 
     try:
-        found = client.query(f"SELECT comment FROM system.databases WHERE name = '{NAMESPACE}'").result_rows
+        found = client.query(f"SELECT comment FROM system.databases WHERE name = '{namespace()}'").result_rows
         if not found:
-            client.command(f"CREATE DATABASE {NAMESPACE} COMMENT '{MARK}'")
+            client.command(f"CREATE DATABASE {namespace()} COMMENT '{MARK}'")
     except Error as error:
-        raise LabError(f'clickhouse: cannot make the database "{NAMESPACE}": {_first_line(str(error))}') from None
+        raise LabError(f'clickhouse: cannot make the database "{namespace()}": {_first_line(str(error))}') from None
     if found and found[0][0] != MARK:
-        raise LabError(_not_ours("database", NAMESPACE))
+        raise LabError(_not_ours("database", namespace()))
 
 
 def greet(client: Client) -> None:
@@ -127,10 +128,10 @@ def create(client: Client, table: str, definition: str) -> None:
 def drop(client: Client, table: str) -> None:
     """Drop a table of the lab if it exists. Raises LabError when a table of this name is not the lab's."""
     found = client.query(
-        f"SELECT comment FROM system.tables WHERE database = '{NAMESPACE}' AND name = {literal(table)}"
+        f"SELECT comment FROM system.tables WHERE database = '{namespace()}' AND name = {literal(table)}"
     ).result_rows
     if found and found[0][0] != MARK:
-        raise LabError(_not_ours("table", f"{NAMESPACE}.{table}"))
+        raise LabError(_not_ours("table", f"{namespace()}.{table}"))
     if found:
         client.command(f"DROP TABLE {_full(table)} SYNC")
 
@@ -154,7 +155,7 @@ def load(
     with open(parquet, "rb") as file:
         for piece in _pieces(file):
             client.raw_insert(_full(table), columns, insert_block=piece, fmt="Parquet")
-    where = f"database = '{NAMESPACE}' AND name = {literal(table)}"
+    where = f"database = '{namespace()}' AND name = {literal(table)}"
     if client.command(f"SELECT engine FROM system.tables WHERE {where}") != "Memory":
         client.command(f"OPTIMIZE TABLE {_full(table)} FINAL")
 
@@ -189,7 +190,7 @@ def fetch(client: Client, table: str, selection: str = "*") -> pa.Table:
 
 def _with_labels(client: Client, table: str) -> str:
     """Select all columns, of an Enum its label: in Arrow it is its number."""
-    of_table = f"database = '{NAMESPACE}' AND table = {literal(table)}"
+    of_table = f"database = '{namespace()}' AND table = {literal(table)}"
     enums = "(type LIKE 'Enum%' OR type LIKE 'Nullable(Enum%')"
     found = client.query(f"SELECT name FROM system.columns WHERE {of_table} AND {enums}").result_rows
     labels = ", ".join(f"toString({name}) AS {name}" for name in (identifier(row[0]) for row in found))
@@ -197,7 +198,7 @@ def _with_labels(client: Client, table: str) -> str:
 
 
 def _full(table: str) -> str:
-    return f"{NAMESPACE}.{identifier(table)}"
+    return f"{namespace()}.{identifier(table)}"
 
 
 def asked(client: Client, query: str) -> str:
@@ -222,7 +223,7 @@ def _answered(ask: Callable[[], Any]) -> Any:
 
 def end_sessions(client: Client) -> None:
     """End the queries of dead workers in the lab's database."""
-    client.command(f"KILL QUERY WHERE current_database = '{NAMESPACE}' ASYNC")
+    client.command(f"KILL QUERY WHERE current_database = '{namespace()}' ASYNC")
 
 
 def settle(client: Client) -> None:
@@ -244,7 +245,7 @@ def empty(client: Client, table: str) -> None:
 
 def _merged(client: Client) -> None:
     deadline = time.monotonic() + _MERGE_SECONDS
-    running = f"SELECT count() FROM system.merges WHERE database = '{NAMESPACE}'"
+    running = f"SELECT count() FROM system.merges WHERE database = '{namespace()}'"
     while client.command(running) and time.monotonic() < deadline:
         time.sleep(0.05)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own, column
 from harness.datasets.hostile.kinds import MOMENTS
-from harness.model import NAMESPACE
+from harness.machine.variables import namespace
 from harness.systems.clickhouse.tables import column_type
 from harness.transports.clickhouse.sql import identifier, literal
 
@@ -74,13 +74,13 @@ def drop_types(client: Client) -> None:
 
 def clear(client: Client, table: str) -> None:
     """Truncate the table."""
-    client.command(f"TRUNCATE TABLE {NAMESPACE}.{identifier(table)}")
+    client.command(f"TRUNCATE TABLE {namespace()}.{identifier(table)}")
 
 
 def marks(client: Client) -> dict[str, str]:
     """Return the definition of each table."""
     select = (
-        f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{NAMESPACE}'"
+        f"SELECT name, concat(toString(uuid), create_table_query) FROM system.tables WHERE database = '{namespace()}'"
     )
     found: Any = client.query(select).result_rows
     return dict(found)

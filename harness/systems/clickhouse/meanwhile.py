@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.model import NAMESPACE
+from harness.machine.variables import namespace
 from harness.transports.clickhouse.sql import identifier, literal
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Rows:
 
     @staticmethod
     def _count(client: Client) -> int:
-        asked = f"SELECT sum(rows) FROM system.parts WHERE active AND database = '{NAMESPACE}'"
+        asked = f"SELECT sum(rows) FROM system.parts WHERE active AND database = '{namespace()}'"
         return int(client.query(asked).result_rows[0][0])
 
     def look(self, opened: Sequence[Connection]) -> tuple[list[int], list[int]]:
@@ -56,8 +56,8 @@ def change(client: Client, table: str, warmup: str, month: str, step: int) -> No
     Such an INSERT is seen whole or not at all; one into several partitions would be seen partition by partition.
     """
     first_or_last = "max" if step % 2 else "min"
-    ours, small = f"{NAMESPACE}.{identifier(table)}", f"{NAMESPACE}.{identifier(warmup)}"
-    parts = f"SELECT {first_or_last}(partition_id) FROM system.parts WHERE active AND database = '{NAMESPACE}'"
+    ours, small = f"{namespace()}.{identifier(table)}", f"{namespace()}.{identifier(warmup)}"
+    parts = f"SELECT {first_or_last}(partition_id) FROM system.parts WHERE active AND database = '{namespace()}'"
     client.command(
         f"INSERT INTO {ours} SELECT * FROM {small} WHERE _partition_id = ({parts} AND table = {literal(warmup)})"
     )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from harness.datasets.specification import Specification
-from harness.model import NAMESPACE, Value
+from harness.machine.variables import namespace
+from harness.model import Value
 from harness.transports.clickhouse.sql import literal
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ def left(client: Client, table: str, parameters: Mapping[str, Value]) -> dict[st
 
     An engine without parts has none; what it takes is the server's own word, 0 where that has none.
     """
-    where = f"database = '{NAMESPACE}' AND table = {literal(table)} AND active"
+    where = f"database = '{namespace()}' AND table = {literal(table)} AND active"
     ((parts, size),) = client.query(f"SELECT count(), sum(bytes_on_disk) FROM system.parts WHERE {where}").result_rows
     if not parts:
-        whole = f"SELECT total_bytes FROM system.tables WHERE database = '{NAMESPACE}' AND name = {literal(table)}"
+        whole = f"SELECT total_bytes FROM system.tables WHERE database = '{namespace()}' AND name = {literal(table)}"
         size = client.query(whole).result_rows[0][0] or 0
     return {"parts": int(parts), "table_bytes": int(size)}

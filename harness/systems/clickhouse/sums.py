@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.check.sums import Sums, require
-from harness.model import NAMESPACE
+from harness.machine.variables import namespace
 from harness.transports.clickhouse.sql import identifier
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def sums(client: Client, table: str, logical_types: Mapping[str, str]) -> Sums:
     asked += [f"sumIf(toUInt64(CRC32({octets[name]})), isNotNull({names[name]}))" for name in logical_types]
     row = ", ".join(_in_row(names[name], octets[name], logical) for name, logical in logical_types.items())
     asked.append(f"sum(reinterpretAsUInt64(reverse(substring(MD5(concat({row}, '')), 1, 8))))")
-    statement = f"SELECT {', '.join(asked)} FROM {NAMESPACE}.{identifier(table)}"
+    statement = f"SELECT {', '.join(asked)} FROM {namespace()}.{identifier(table)}"
     rows, *counted, whole = map(int, client.query(statement).result_rows[0])
     return Sums(
         rows,

@@ -5,6 +5,7 @@ ADBC is none of the published transports, returns exact Arrow types and moves a 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from harness import address
 from harness.datasets.own.reading import require_different
-from harness.model import MARK, NAMESPACE, LabError, Server
+from harness.machine.variables import namespace
+from harness.model import MARK, LabError, Server
 from harness.systems.postgres import SYSTEM, carried
 from harness.systems.postgres import asked as of_query
 from harness.transports.postgres.sql import identifier, literal
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 (_ADDRESS,) = SYSTEM.addresses
-# Any fixed number: it names the advisory lock that keeps two runs off one server.
+# Any fixed number: with the namespace it names the advisory lock that keeps two runs off one namespace of a server.
 _LOCK = 0x6C6162  # "lab"
 
 
@@ -32,7 +34,7 @@ def transport_uri(endpoint: str, uri: str) -> str:
     """Return the URI a transport connects with: the lab's schema is its search path."""
     parts = address.split(uri, _ADDRESS)
     query = dict(parse_qsl(parts.query))
-    query["options"] = f"{query.get('options', '')} -csearch_path={NAMESPACE}".strip()
+    query["options"] = f"{query.get('options', '')} -csearch_path={namespace()}".strip()
     return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
 
 
@@ -80,17 +82,17 @@ def ensure_namespace(connection: Connection) -> None:
     try:
         _ensure_schema(connection)
     except Error as error:
-        raise LabError(f'postgres: cannot make the schema "{NAMESPACE}": {_first_line(error)}') from None
+        raise LabError(f'postgres: cannot make the schema "{namespace()}": {_first_line(error)}') from None
 
 
 def _ensure_schema(connection: Connection) -> None:
     found = query(
-        connection, f"SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = '{NAMESPACE}'"
+        connection, f"SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = '{namespace()}'"
     )
     if not found:
-        _make(connection, f"CREATE SCHEMA {NAMESPACE}", f"SCHEMA {NAMESPACE}")
+        _make(connection, f"CREATE SCHEMA {namespace()}", f"SCHEMA {namespace()}")
     elif found[0][0] != MARK:
-        raise LabError(_not_ours("schema", NAMESPACE))
+        raise LabError(_not_ours("schema", namespace()))
 
 
 def greet(connection: Connection) -> None:
@@ -109,17 +111,17 @@ def drop(connection: Connection, table: str) -> None:
     found = query(
         connection,
         "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        f"WHERE n.nspname = '{NAMESPACE}' AND c.relname = {literal(table)}",
+        f"WHERE n.nspname = '{namespace()}' AND c.relname = {literal(table)}",
     )
     if found and found[0][0] != MARK:
-        raise LabError(_not_ours("table", f"{NAMESPACE}.{table}"))
+        raise LabError(_not_ours("table", f"{namespace()}.{table}"))
     if found:
         _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE {identifier(table)}")
 
 
 def discard(connection: Connection, table: str) -> None:
     """Drop a table, if it exists, that a transport made beside one of the lab's."""
-    _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE IF EXISTS {NAMESPACE}.{identifier(table)}")
+    _execute(connection, "SET lock_timeout = '10s'", f"DROP TABLE IF EXISTS {namespace()}.{identifier(table)}")
 
 
 def load(
@@ -130,7 +132,7 @@ def load(
         rows = carried.in_order(parquet, logical_types, order) if order else carried.streamed(parquet, logical_types)
         beside, before, after = carried.by_texts(table, logical_types)
         _execute(connection, *before)
-        cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else NAMESPACE)
+        cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else namespace())
     _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
 
 
@@ -152,10 +154,10 @@ def drop_enum(connection: Connection, name: str) -> None:
     found = query(
         connection,
         "SELECT obj_description(t.oid, 'pg_type') FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
-        f"WHERE n.nspname = '{NAMESPACE}' AND t.typname = {literal(name)}",
+        f"WHERE n.nspname = '{namespace()}' AND t.typname = {literal(name)}",
     )
     if found and found[0][0] != MARK:
-        raise LabError(_not_ours("type", f"{NAMESPACE}.{name}"))
+        raise LabError(_not_ours("type", f"{namespace()}.{name}"))
     if found:
         _execute(connection, f"DROP TYPE {identifier(name)} CASCADE")  # with columns of a run that was killed
 
@@ -216,7 +218,9 @@ def end_sessions(connection: Connection) -> None:
     query(
         connection,
         "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
-        f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND l.pid <> pg_backend_pid()",
+        f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{namespace()}' "
+        "AND l.pid <> pg_backend_pid() "
+        "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())",
     )
 
 
@@ -248,14 +252,15 @@ def empty(connection: Connection, table: str) -> None:
 
 
 def hold(connection: Connection, run_id: str) -> str:
-    """Take the server for this run as long as the connection lives; return the id of the run that has it, if any."""
+    """Take the namespace for this run as long as the connection lives; return the id of the run that has it, if any."""
     _execute(connection, f"SET application_name = 'dataframe-io-lab {run_id}'")
-    if query(connection, f"SELECT pg_try_advisory_lock({_LOCK})")[0][0]:
+    ours = zlib.crc32(namespace().encode())
+    if query(connection, f"SELECT pg_try_advisory_lock({_LOCK}, {ours}::bit(32)::int)")[0][0]:
         return ""
     holders = query(
         connection,
-        "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-        f"WHERE l.locktype = 'advisory' AND l.objid = {_LOCK} AND l.granted",
+        "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' "
+        f"AND l.database = a.datid AND l.classid = {_LOCK} AND l.objid = {ours} AND l.objsubid = 2 AND l.granted",
     )
     return holders[0][0].removeprefix("dataframe-io-lab ") if holders else "unknown"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.datasets.hostile.kind import KEY, LABELS, Own
-from harness.model import NAMESPACE
+from harness.machine.variables import namespace
 from harness.systems.postgres import client
 from harness.systems.postgres.tables import column_type
 from harness.transports.postgres.sql import identifier
@@ -78,6 +78,6 @@ def marks(connection: Connection) -> dict[str, str]:
     found = client.query(
         connection,
         f"SELECT c.relname, concat_ws(';', c.oid, c.xmin, {of_columns}, {of_indexes}) FROM pg_class c "
-        f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{NAMESPACE}' AND c.relkind = 'r'",
+        f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '{namespace()}' AND c.relkind = 'r'",
     )
     return dict(found)

@@ -18,7 +18,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from harness.datasets.specification import Specification
-from harness.model import NAMESPACE, LabError, Value
+from harness.machine.variables import namespace
+from harness.model import LabError, Value
 from harness.systems.postgres.client import query, say
 from harness.transports.postgres.sql import identifier, literal
 
@@ -102,7 +103,7 @@ def left(connection: Any, table: str, parameters: Mapping[str, Value]) -> dict[s
     With a parameter of the whole server also `wal_bytes` and `checkpoints`: the log that was written since the empty
     table was made, the warm-up's included, and the checkpoints begun.
     """
-    full = literal(f"{identifier(NAMESPACE)}.{identifier(table)}")
+    full = literal(f"{identifier(namespace())}.{identifier(table)}")
     found = {"table_bytes": int(query(connection, f"SELECT pg_total_relation_size({full})")[0][0])}
     if not OF_WHOLE_SERVER & parameters.keys():
         return found

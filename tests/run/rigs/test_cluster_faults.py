@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from harness.machine.marked import VARIABLE
-from harness.model import NAMESPACE, Experiment, Status
+from harness.machine.variables import namespace
+from harness.model import Experiment, Status
 from harness.results.row import Row
 from harness.run import runner
 from harness.run.plan import Plan
@@ -106,7 +107,7 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
         assert len(killed) == 1
         connection = postgres.open_connection(rig.lab.endpoints)
         tables = postgres.query(
-            connection, f"SELECT relname FROM pg_class WHERE relnamespace = '{NAMESPACE}'::regnamespace"
+            connection, f"SELECT relname FROM pg_class WHERE relnamespace = '{namespace()}'::regnamespace"
         )
         connection.close()
         assert not [name for (name,) in tables if "once" in name or "ledger" in name or "staging" in name]

@@ -17,7 +17,7 @@ from harness import address
 from harness.datasets import store
 from harness.datasets.specification import PLAIN
 from harness.lab.embedded import EmbeddedLab
-from harness.model import NAMESPACE
+from harness.machine.variables import namespace
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 
@@ -75,7 +75,7 @@ def test_a_large_table_is_loaded_all_the_same(
             clickhouse.ensure_namespace(client)
             clickhouse.create(client, "slowly", SYSTEMS["clickhouse"].tables.definition(spec, PLAIN) or "")
             clickhouse.load(client, "slowly", dataset.path, spec.logical_types)
-            assert client.command(f"SELECT count() FROM {NAMESPACE}.slowly") == ROWS
+            assert client.command(f"SELECT count() FROM {namespace()}.slowly") == ROWS
             clickhouse.drop(client, "slowly")
         finally:
             client.close()
@@ -101,6 +101,6 @@ def test_a_large_file_goes_in_by_pieces(
     clickhouse.load(client, "by_pieces", path, {"n": "int64"})
     assert len(sent) > 5
     assert max(sent) < 60_000
-    assert client.query("SELECT n FROM dataframe_io_lab.by_pieces").result_columns[0] == list(range(20_000))
+    assert client.query(f"SELECT n FROM {namespace()}.by_pieces").result_columns[0] == list(range(20_000))
     clickhouse.drop(client, "by_pieces")
     client.close()
