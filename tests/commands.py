@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from harness.lab.embedded import EmbeddedLab
+from harness.machine.variables import namespace
 
 
 def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
@@ -15,6 +16,7 @@ def environment_below(folder: Path, datasets: Path) -> dict[str, str]:
         "LAB_DATASETS_DIR": str(datasets),
         "LAB_RESULTS_DIR": str(folder / "results"),
         "LAB_STATE_DIR": str(folder / "state"),
+        "LAB_NAMESPACE": namespace(),
         "LAB_LOCK_DIR": str(folder / "lock"),  # tests run beside one another
         "LAB_PICTURES": "0",  # tests/report draws them
         "PYTHONFAULTHANDLER": "1",  # a crash says where

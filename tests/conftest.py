@@ -1,5 +1,6 @@
-"""Fixtures for tests that need real engines: one embedded lab for the whole session."""
+"""Fixtures for tests that need real engines: one embedded lab for the whole session, whatever number of processes."""
 
+import os
 import re
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from harness.lab.labs import Lab
 from tests.commands import addresses_of, environment_below
 from tests.scripts import Scripts
 from tests.scripts import opened as running_scripts
+from tests.shared_lab import Owner, ask
 
 # A background job of a script starts with these ignored, and what tests start would inherit that: tests of Ctrl-C and
 # the like would then test the script that started them.
@@ -28,6 +30,9 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
 # Machines are busy with other tests: how long an example takes says nothing.
 settings.register_profile("lab", deadline=None)
 settings.load_profile("lab")
+
+# Processes of tests share the servers of one lab; in them each has a namespace of its own.
+os.environ["LAB_NAMESPACE"] = f"dataframe_io_lab_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -74,9 +79,30 @@ def _lock_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+_OWNER = pytest.StashKey[Owner]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of tests, before it starts, where to ask for the lab."""
+    stash = node.config.stash
+    if _OWNER not in stash:
+        stash[_OWNER] = Owner(lambda: node.config._tmp_path_factory.mktemp("lab"))
+    node.workerinput["lab"] = stash[_OWNER].where
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the lab of all processes."""
+    if owner := config.stash.get(_OWNER, None):
+        owner.stop()
+
+
 @pytest.fixture(scope="session")
-def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
-    """A running embedded lab, shared by all tests of the session."""
+def embedded_lab(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
+    """A running embedded lab, shared by all tests of all processes: nobody may stop or suspend its servers."""
+    if where := getattr(pytestconfig, "workerinput", {}).get("lab"):
+        yield ask(where)
+        return
     with EmbeddedLab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
 
