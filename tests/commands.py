@@ -1,12 +1,43 @@
 """What tests of the command line share: its folders and servers, waiting for a run, what a refusal must look like."""
 
+import io
 import os
 import subprocess
+import sys
 import time
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
+from harness.cli import call
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
+
+STOPPED = 130  # the exit code of a command that Ctrl-C ended
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def in_process(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a `lab` command in the process of the tests, with these variables and no others while it runs."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        patch.dict(os.environ, env, clear=True),
+        patch.object(sys, "argv", ["lab", *arguments]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        code = call()
+    if code == STOPPED:  # a person stops the tests, not the command
+        raise KeyboardInterrupt
+    said, warned = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(arguments, code, said, warned)
+
+
+def in_own_process(*arguments: str, env: dict[str, str], timeout: float = 170) -> subprocess.CompletedProcess[str]:
+    """Run a `lab` command as a person does, in its own process."""
+    command = (sys.executable, "-m", "harness.cli", *arguments)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def environment_below(folder: Path, datasets: Path) -> dict[str, str]:

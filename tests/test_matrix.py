@@ -2,9 +2,7 @@
 
 import csv
 import json
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +13,7 @@ from harness.model import Origin, Status
 from harness.report.closing import LINES
 from harness.results import runs_csv
 from harness.results.row import OF_MEASUREMENT, ok_rows
-from tests.commands import environment_below
+from tests.commands import Command, environment_below
 
 PG_PARQUET = {
     f"postgres.pg_parquet.{operation}_{frame}_parquet_file"
@@ -29,10 +27,10 @@ UNSUPPORTED = {"clickhouse.connectorx.call_select_1"}  # it cannot read what a s
 
 
 @pytest.fixture(scope="module")
-def run_folder(lab: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(lab_process: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one pass over all ways at 2,000 rows, through the command line."""
     home = tmp_path_factory.mktemp("matrix")
-    done = lab("run", "matrix", "--size", "smoke", env=environment_below(home, home / "datasets"), timeout=900)
+    done = lab_process("run", "matrix", "--size", "smoke", env=environment_below(home, home / "datasets"), timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = (home / "results").iterdir()
     (folder / "output.txt").write_text(done.stdout)

@@ -1,7 +1,5 @@
 """`lab recommend --network`: who is the fastest over a network, from a run that has it, else from one that is made."""
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,11 @@ from harness.machine.inventory import describe_machine
 from harness.model import LabError
 from harness.run import plan as plans
 from harness.settings import Settings
+from tests.commands import Command
 from tests.report.cases import environment, run_folder
 from tests.report.curves import line
 from tests.report.curves import runs as made_up
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 QUICK, STRONG = "postgres.quick.write_polars_x", "postgres.strong.write_polars_x"
 
 

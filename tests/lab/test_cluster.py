@@ -2,8 +2,7 @@
 
 import re
 import socket
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +16,9 @@ from harness.machine.variables import clean_environment, namespace
 from harness.model import LabError, Server, Transport, Workers
 from harness.registry import select
 from harness.settings import Settings
+from tests.commands import Command
 from tests.every import every
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 HERE = "postgresql://lab:geheim99@127.0.0.1:5432/lab"
 THERE = "postgresql://lab:verborgen7@database.example.org:6432/lab"
 

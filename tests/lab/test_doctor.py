@@ -1,8 +1,6 @@
 """The doctor says of every service what it is, and of every way that cannot run why."""
 
 import socket
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,8 +11,7 @@ from harness.lab import s3
 from harness.lab.packages import not_installed
 from harness.model import LabError
 from harness.systems import SYSTEMS
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
+from tests.commands import Command
 
 
 def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environment: dict[str, str]) -> None:

@@ -1,7 +1,5 @@
 """The recommendation for a frame in memory, as a notebook asks for it, and for the rows of a query."""
 
-import subprocess
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,9 +10,8 @@ import pytest
 from harness.model import LabError
 from harness.recommend import recommend
 from harness.report import recommendation
+from tests.commands import Command
 from tests.scripts import Scripts
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture

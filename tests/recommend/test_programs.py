@@ -1,8 +1,7 @@
 """The program of every transport that can win a race: each runs as it stands, and moves every value."""
 
 import datetime as dt
-import subprocess
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -31,10 +30,10 @@ from harness.report.recommendation import Recommendation
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
+from tests.commands import Command
 from tests.scripts import Scripts
 from tests.typed import typed
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # some forty programs a test, and more
 ROWS = 300
 TO_READ = "program_read"
@@ -262,7 +261,7 @@ def cannot_win(failed: Iterable[str], file: Path, lab: Command, environment: dic
     if not (only := ",".join(failed)):
         return set()
     run = ("run", "--data", str(file), "--external", "--experiment", "matrix", "--passes", "1", "--only", only)
-    lab(*run, env=environment, timeout=600)
+    lab(*run, env=environment)
     (folder,) = Path(environment["LAB_RESULTS_DIR"]).glob("2*")
     return {row.transport for row in runs_csv.load(folder / "runs.csv") if not row.ok}
 

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -21,9 +20,8 @@ from harness.recommend.racing import TAIL_SECONDS
 from harness.report import recommendation
 from harness.results import runs_csv
 from harness.systems import SYSTEMS
-from tests.commands import environment_below, refused
+from tests.commands import Command, environment_below, refused
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 pytestmark = [pytest.mark.long, pytest.mark.alone]  # a race is some forty runs within a budget of time
 PERSON = "Smith of 7 Elm Street"
 RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "120", "--key", "order_id")
@@ -199,12 +197,12 @@ def test_the_file_says_what_the_screen_says(raced: Raced) -> None:
     assert facts["rows"] == 600
 
 
-def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: Raced) -> None:
+def test_the_whole_command_ends_within_its_budget_and_says_when_it_will(raced: Raced, lab_process: Command) -> None:
     """With servers of its own: their start, the end of them, the report and all."""
     budget, started = 60, time.monotonic()
     asked = ("--data", str(raced.data), "--to", "postgres", "--style", "async", "--budget", str(budget))
     environment = raced.environment | {"LAB_RESULTS_DIR": str(raced.folder / "in_time")}
-    done = raced.lab("recommend", *asked, env=environment)
+    done = lab_process("recommend", *asked, env=environment)
     assert time.monotonic() - started <= budget + TAIL_SECONDS
     assert done.returncode == 0, done.stderr
     (folder,) = (raced.folder / "in_time").glob("2*")

@@ -1,7 +1,6 @@
 """`lab run` on somebody's own data: the whole matrix on a file or a query, what is left out, and how it goes on."""
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +20,9 @@ from harness.results import runs_csv
 from harness.run.plan import Plan
 from harness.run.suite_run import RunRequest, _chosen
 from harness.systems import SYSTEMS
-from tests.commands import refused
+from tests.commands import Command, refused
 from tests.typed import typed
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 WRITE, READ = "postgres.psycopg.write_polars_copy_text_format", "clickhouse.urllib.read_polars_parquet"
 LOSES_NULLS = "clickhouse.urllib.read_polars_csv"
 FRAME = pl.DataFrame({"id": [3, 1, 2], "secret name": ["Smith of Elm", None, "Jones"]})
@@ -169,7 +167,7 @@ def test_every_transport_moves_types_that_few_know_or_says_that_it_does_not(
 ) -> None:
     file = tmp_path / "typed.parquet"
     typed(system, 50).write_parquet(file)
-    done = lab(*asked(file, f"{system}.*"), env=on_embedded_lab, timeout=800)
+    done = lab(*asked(file, f"{system}.*"), env=on_embedded_lab)
     assert "Traceback" not in done.stdout + done.stderr
     rows = {row.transport: row for row in runs_csv.load(results(on_embedded_lab) / "runs.csv")}
     assert {row.status for row in rows.values()} <= {Status.OK, Status.MISMATCH, Status.UNSUPPORTED, Status.UNAVAILABLE}

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +21,8 @@ from harness.results.row import OF_MEASUREMENT
 from harness.run import blame
 from harness.run.suite_run import open_run, resume_request
 from harness.settings import load
-from tests.commands import addresses_of, environment_below, refused, wait_for_rows
+from tests.commands import Command, addresses_of, environment_below, refused, wait_for_rows
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 OF_THE_ARTICLE = ("--experiment", "matrix", "--origin", "published")
 
