@@ -2,7 +2,6 @@
 
 import csv
 import inspect
-import re
 
 import pytest
 
@@ -196,15 +195,6 @@ def test_an_async_function_has_an_async_connect_and_a_sync_one_a_sync_connect(en
     connect = inspect.unwrap(connect_of(entry))
     assert inspect.isasyncgenfunction(connect) == inspect.iscoroutinefunction(entry.function)
     assert entry.style == ("async" if inspect.iscoroutinefunction(entry.function) else "sync")
-
-
-def test_no_thread_of_arrow_holds_a_file_of_python_when_the_process_ends():
-    # A name may stand for a file of Python: `path`, `place` and `here` are the only ones of places.
-    readers = r"\b(pd\.read_parquet|pq\.read_table|pq\.ParquetFile|csv\.read_csv|csv\.open_csv)"
-    threaded = re.compile(readers + r"\((?!\s*(pa\.BufferReader\(|(path|place|here)\b))")
-    modules = sorted(path for name in SYSTEMS for path in (ROOT / "harness" / "transports" / name).rglob("*.py"))
-    assert sum("pa.BufferReader(" in module.read_text(encoding="utf-8") for module in modules) > 5
-    assert [str(module) for module in modules if threaded.search(module.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -1,6 +1,5 @@
 """Settings come from LAB_ variables, have defaults, and a wrong one is one line that names it."""
 
-import ast
 import os
 from pathlib import Path
 from urllib.request import getproxies_environment
@@ -116,34 +115,3 @@ def test_every_setting_has_one_line_of_explanation():
     for field in settings.Settings.model_fields.values():
         assert field.description
         assert "\n" not in field.description
-
-
-def reads_the_environment(source):
-    """Say whether Python source looks at the environment; setting a variable is not looking at it."""
-    return any(
-        (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ" and isinstance(node.ctx, ast.Load))
-        or (isinstance(node, ast.Call) and ast.unparse(node.func) in ("os.environ.get", "os.getenv"))
-        for node in ast.walk(ast.parse(source))
-    )
-
-
-@pytest.mark.parametrize(
-    ("source", "reads"),
-    [
-        ("x = os.environ['LAB_SEED']", True),
-        ("print(os.environ.get('LAB_SEED'))", True),
-        ("os.getenv('LAB_SEED')", True),
-        ("os.environ['POLARS_FORCE_ASYNC'] = '1'", False),
-    ],
-)
-def test_the_look_for_readers_tells_reading_from_setting(source, reads):
-    assert reads_the_environment(source) == reads
-
-
-def test_nothing_else_in_the_package_reads_the_environment():
-    readers = {
-        path.relative_to(settings.ROOT).as_posix()
-        for path in (settings.ROOT / "harness").rglob("*.py")
-        if reads_the_environment(path.read_text(encoding="utf-8"))
-    }
-    assert readers <= {"harness/settings.py", "harness/machine/variables.py"}

@@ -6,7 +6,8 @@ import re
 import subprocess
 
 import pytest
-from checkout import ROOT
+
+from harness.settings import ROOT
 
 SAID = {
     "pip does not trust the index": (

@@ -5,7 +5,8 @@ import shutil
 import subprocess
 
 import pytest
-from checkout import ROOT
+
+from harness.settings import ROOT
 
 CURRENT = {
     "--version": "Docker version 28.5.2, build ecc6942",

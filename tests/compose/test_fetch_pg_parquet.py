@@ -8,7 +8,8 @@ from pathlib import Path
 
 import archive
 import pytest
-from checkout import ROOT
+
+from harness.settings import ROOT
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("apt-get", "curl", "dpkg-deb", "gpg"))), reason="needs Debian's apt-get, curl and gpg"

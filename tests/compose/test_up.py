@@ -1,8 +1,9 @@
 """`compose/lab up` and what else it does: what is refused before anything is built, and the words of what fails."""
 
 import pytest
-from checkout import ROOT
 from lab_scripts import run, with_docker, without_docker
+
+from harness.settings import ROOT
 
 
 def test_up_on_a_rootless_engine_refuses_ids_that_would_own_nothing_there(checkout, tmp_path):

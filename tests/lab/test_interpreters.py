@@ -5,12 +5,10 @@ The environments here hold empty packages; the one of `make engine ENGINE=daft` 
 
 import re
 import subprocess
-import tomllib
 import venv
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
 from harness import registry, settings
 from harness.lab import interpreters
@@ -101,10 +99,3 @@ def test_a_run_without_daft_does_not_look_there(own: Path, rig: object) -> None:
 def test_a_run_on_a_lab_without_daft_says_that_nothing_of_it_ran(own: Path, rig: object) -> None:
     facts = environment.describe(PLAN, rig, [registry.one(OF_DAFT)], HERE)  # type: ignore[arg-type]
     assert facts["uses"][OF_DAFT] == []
-
-
-def test_the_lock_has_what_daft_is_asked_for_with() -> None:
-    locked = (ROOT / "requirements-daft.lock").read_text()
-    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["daft"]
-    for requirement in map(Requirement, asked):
-        assert re.search(rf"^{requirement.name}{requirement.specifier or '=='}", locked, re.MULTILINE)

@@ -56,12 +56,6 @@ def published_by(suite):
     return set() if suite.name in BORROWERS else {case.transport.published for case in cases_of(suite)} - {None}
 
 
-def test_the_suites_are_the_ones_that_make_names_and_each_has_a_reference_run():
-    (named,) = re.findall(r"SUITE=(\S+\|\S+)", (ROOT / "Makefile").read_text("utf-8"))
-    assert set(SUITES) == set(named.split("|"))
-    assert set(SUITES) == {path.name for path in (ROOT / "results" / "reference").iterdir()}
-
-
 @every_suite
 def test_every_suite_has_all_four_sizes_and_a_picture(suite):
     assert tuple(suite.sizes) == SIZES

@@ -1,68 +1,9 @@
-"""What several modules of transports share stands once, in siblings that hold no transport."""
-
-import ast
-from collections import defaultdict
+"""A transport, its script and its client: what a module has itself, and what it takes from `client.py` next to it."""
 
 import pytest
 
 from harness import excerpt, registry
-from harness.settings import ROOT
-from harness.systems import SYSTEMS
 from tests.every import every
-
-FOLDER = ROOT / "harness" / "transports"
-MODULES = {
-    "harness.transports." + ".".join(path.relative_to(FOLDER).with_suffix("").parts): ast.parse(path.read_text())
-    for path in sorted(FOLDER.rglob("*.py"))
-    if path.stem != "__init__"
-}
-OF_TRANSPORTS = {entry.function.__module__ for entry in registry.catalogue().values()}
-OF_SYSTEMS = {f"harness.transports.{name}.sql" for name in SYSTEMS}  # the lab asks each for its SQL, which may be alike
-
-
-def is_table(node: ast.stmt) -> bool:
-    """Whether a constant is more than a number, a short text or another name for something."""
-    if not isinstance(node, ast.Assign) or isinstance(node.value, (ast.Name, ast.BinOp)):
-        return False
-    return not isinstance(node.value, ast.Constant) or len(ast.unparse(node)) > 100
-
-
-def only_yields(body: list[ast.stmt]) -> bool:
-    """Whether a function is one `yield`: then what it says of that is all there is of it."""
-    return [isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) for node in body] == [True]
-
-
-def definitions(tree: ast.Module) -> list[tuple[str, str]]:
-    """Return name and text of the functions, classes and tables of a module, functions without what they say."""
-    found = []
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            if ast.get_docstring(node):
-                node.body = node.body[1:]
-            if not only_yields(node.body):
-                found.append((node.name, ast.unparse(node)))
-        elif is_table(node):
-            found.append((ast.unparse(node).partition(" =")[0], ast.unparse(node)))
-    return found
-
-
-def test_nothing_stands_twice_to_the_letter():
-    places = defaultdict(list)
-    for module in MODULES.keys() - OF_SYSTEMS:
-        for name, text in definitions(MODULES[module]):
-            places[name, text].append(module)
-    assert {name: modules for (name, _), modules in places.items() if len(modules) > 1} == {}
-
-
-def test_a_module_holds_transports_or_what_several_modules_share():
-    imported = defaultdict(set)
-    for module, tree in MODULES.items():
-        for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and node.module in MODULES:
-                imported[node.module].add(module)
-    alone = {module for module in MODULES if module not in OF_TRANSPORTS and len(imported[module]) < 2}
-    assert alone - OF_SYSTEMS == set()
-    assert imported.keys() & OF_TRANSPORTS == set()
 
 
 @every(registry.catalogue().values())

@@ -3,10 +3,9 @@
 import ast
 import re
 
-import pytest
-
 from harness.settings import ROOT
-from tests.test_house import prose
+from tests.every import every
+from tests.repository.test_house import parsed, prose
 
 FILES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
@@ -63,7 +62,7 @@ def of_types(tree: ast.AST) -> list[str]:
 
 def wrong(path: str, source: str) -> list[str]:
     """Return what a file calls a kind and is none: names, fields and words."""
-    tree, of = ast.parse(source), fields(ast.parse(source))
+    tree, of = parsed(source), fields(parsed(source))
     inside = path.startswith(tuple(room.replace(".", "/") for room in KNOWING))
     modules = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     knows = inside or any(of.values()) or any(module.startswith(KNOWING) for module in modules)
@@ -73,7 +72,7 @@ def wrong(path: str, source: str) -> list[str]:
     return found + sorted(defined(tree)) + [" ".join(said.split()) for said in _OF_ALL_ELSE.findall(prose(source))]
 
 
-@pytest.mark.parametrize("path", FILES)
+@every(FILES, str)
 def test_a_kind_is_a_kind_of_values(path):
     assert wrong(path, FILES[path]) == []
 

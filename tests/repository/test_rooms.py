@@ -1,9 +1,7 @@
 """Every database is a room: it has what the lab asks of one, and nothing outside of it names it."""
 
 import ast
-import importlib.util
 import inspect
-import re
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +9,6 @@ import pytest
 
 from harness.datasets.hostile.kinds import KINDS
 from harness.embedded.service import Files, Service
-from harness.model import LabError
 from harness.settings import ROOT
 from harness.systems import SYSTEMS, changing, settings_of_server, system
 from tests.every import every
@@ -73,16 +70,6 @@ def test_a_room_says_what_the_lab_needs_to_know_of_it(of):
     assert of.addresses
     assert isinstance(of.service, Service | Files)
     assert set(KINDS["one_row"].columns.values()) <= of.hostile.TYPES.keys()
-
-
-@pytest.mark.parametrize("part", system.OPTIONAL)
-def test_a_room_without_a_part_that_it_may_go_without_says_so_where_it_is_asked_for(part, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for of in SYSTEMS.values():
-        said = f"expected harness/systems/{of.name}/{part}.py, found none: {system.OPTIONAL[part]}"
-        assert of.lacks(part) == said
-        with pytest.raises(LabError, match=re.escape(said)):
-            getattr(of, part)
 
 
 def test_no_two_rooms_have_one_place_in_reports_or_one_address():

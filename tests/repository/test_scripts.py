@@ -4,9 +4,8 @@ import os
 import re
 import subprocess
 
-from checkout import ROOT
-
 from tests.every import every
+from tests.repository.checkout import ROOT
 
 FOLDERS = ("compose", ".ci", "images/harness")
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).iterdir()) if path.is_file()]

@@ -1,9 +1,9 @@
 import re
 
 import pytest
-from checkout import FLAVOURS, REQUIRED, ROOT, compose, configuration
 
 from harness.docs.tables import compose_settings
+from tests.repository.checkout import FLAVOURS, REQUIRED, ROOT, compose, configuration
 
 WORKING = {"cluster-scheduler", "cluster-worker"}  # of an engine
 SERVICES = {"postgres", "clickhouse", "minio", "harness"} | WORKING

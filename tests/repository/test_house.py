@@ -5,19 +5,24 @@ import io
 import re
 import tokenize
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 from benchmarks.rooms import arrows
 from harness.settings import ROOT
+from harness.systems import SYSTEMS
 
 FILES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "harness").rglob("*.py"))}
+parsed = cache(ast.parse)
 COMPUTED = "computed"  # a name that does not stand where it is imported
 
 
 def imported(path: str, source: str) -> set[str]:
     """Return the modules that Python source imports at run time, and those (-m) that it starts processes with."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         match node:
             case ast.Call(func=ast.Name(id="import_module") | ast.Attribute(attr="import_module"), args=[name, *_]):
                 found.add(_pattern(path, name))
@@ -62,7 +67,7 @@ def test_imports_at_run_time_are_found():
 def test_no_two_classes_have_one_name():
     places = defaultdict(list)
     for path, source in FILES.items():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(source)):
             if isinstance(node, ast.ClassDef):
                 places[node.name.lstrip("_")].append(path)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
@@ -74,7 +79,7 @@ def test_files_and_functions_are_short():
     files |= {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")}
     long = [path for path, source in files.items() if source.count("\n") >= 300]
     for path, source in files.items():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(source)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and path.startswith("harness/"):
                 body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
                 long += [f"{path}: {node.name}"] if node.end_lineno - body[0].lineno >= 40 else []
@@ -96,7 +101,7 @@ def test_the_drawing_of_the_rooms_has_the_arrows_of_the_code():
     boxes = dict(re.findall(r'^  (\w+)\["(.+)"\]$', drawing, re.MULTILINE))
     of = dict.fromkeys(boxes["ground"].split(", "), "ground")
     leads: dict[str, set[str]] = defaultdict(set)
-    trees = {ROOT / path: ast.parse(text) for path, text in FILES.items()}
+    trees = {ROOT / path: parsed(text) for path, text in FILES.items()}
     for room, others in arrows(ROOT / "harness", trees).items():
         leads[of.get(room, room)] |= {of.get(other, other) for other in others} - {of.get(room, room)}
     found = {
@@ -118,7 +123,7 @@ _WAY = re.compile(
 
 def prose(source: str) -> str:
     """Return what Python source says in words: docstrings, and comments."""
-    trees = ast.walk(ast.parse(source))
+    trees = ast.walk(parsed(source))
     with_docs = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     said = [ast.get_docstring(node) or "" for node in trees if isinstance(node, with_docs)]
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
@@ -142,3 +147,40 @@ def test_a_transport_by_another_name_is_found():
     ]
     assert _WAY.findall("Arrow on its way, by way of S3, always, the other way round") == []
     assert prose('"""Of ways."""\nways = 1  # two ways\n') == "Of ways.\n# two ways"
+
+
+def reads_the_environment(source):
+    """Say whether Python source looks at the environment; setting a variable is not looking at it."""
+    return any(
+        (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ" and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Call) and ast.unparse(node.func) in ("os.environ.get", "os.getenv"))
+        for node in ast.walk(parsed(source))
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "reads"),
+    [
+        ("x = os.environ['LAB_SEED']", True),
+        ("print(os.environ.get('LAB_SEED'))", True),
+        ("os.getenv('LAB_SEED')", True),
+        ("os.environ['POLARS_FORCE_ASYNC'] = '1'", False),
+    ],
+)
+def test_the_look_for_readers_tells_reading_from_setting(source, reads):
+    assert reads_the_environment(source) == reads
+
+
+def test_only_the_settings_read_the_environment():
+    readers = {path for path, source in FILES.items() if reads_the_environment(source)}
+    assert readers <= {"harness/settings.py", "harness/machine/variables.py"}
+
+
+def test_no_thread_of_arrow_holds_a_file_of_python_when_the_process_ends():
+    # A name may stand for a file of Python: `path`, `place` and `here` are the only ones of places.
+    readers = r"\b(pd\.read_parquet|pq\.read_table|pq\.ParquetFile|csv\.read_csv|csv\.open_csv)"
+    threaded = re.compile(readers + r"\((?!\s*(pa\.BufferReader\(|(path|place|here)\b))")
+    of_databases = tuple(f"harness/transports/{name}/" for name in SYSTEMS)
+    sources = {path: source for path, source in FILES.items() if path.startswith(of_databases)}
+    assert any("pa.BufferReader(" in source for source in sources.values())
+    assert [path for path, source in sources.items() if threaded.search(source)] == []

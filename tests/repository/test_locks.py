@@ -1,33 +1,18 @@
-"""The lock files: what they hold, and that images can be built from them on both processors without Rust."""
+"""The lock files: what they hold."""
 
 import itertools
 import re
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
 from harness.lab.packages import left_out
+from harness.settings import ROOT
+from tests.repository.locks import LOCKS, PROJECT, entries
 
-ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ARM = {"sys_platform": "linux", "platform_machine": "aarch64"}
 INTEL = {"sys_platform": "linux", "platform_machine": "x86_64"}
-# Packages without a wheel for the images' Python: one is C, the others Python alone; the build stage has a compiler.
-_PYTHON = {"clickhouse-sqlalchemy", "pyspark"}
-SOURCES = {"x86_64": _PYTHON, "aarch64": _PYTHON | {"zstd"}}
-ENGINES = ("requirements-ray.lock", "requirements-spark.lock")
-# All that share an environment: the site of the docs has its own.
-LOCKS = ("requirements.lock", "requirements-dev.lock", *ENGINES)
-
-
-def entries(name):
-    """The text of each package of a lock file, its hashes included, by the package's name."""
-    blocks = re.split(r"^(?=[a-z0-9])", (ROOT / name).read_text(), flags=re.MULTILINE)[1:]
-    return {re.split(r"[=\[; ]", block, maxsplit=1)[0]: block for block in blocks}
 
 
 def names(requirements):
@@ -93,16 +78,8 @@ def test_what_compiles_the_library_has_a_lock_of_its_own_and_stays_nowhere():
     )
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("processor", SOURCES)
-def test_every_locked_package_has_a_wheel_for_the_images_python_or_is_a_known_source(processor):
-    """Asks the package index, as a build of the image would. glibc 2.41 is Debian 13's."""
-    python = re.search(r"python:(\d+\.\d+)-slim-trixie", (ROOT / "images/harness/Dockerfile").read_text())[1]
-    locked = {name: text for lock in ("requirements.lock", *ENGINES) for name, text in entries(lock).items()}
-    wheels = [text for name, text in locked.items() if name not in SOURCES[processor]]
-    command = [Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--no-deps", "--generate-hashes"]
-    command += ["--python-version", python, "--python-platform", f"{processor}-manylinux_2_40"]
-    asked = subprocess.run(
-        [*command, "--only-binary", ":all:", "-"], input="".join(wheels), capture_output=True, text=True
-    )
-    assert asked.returncode == 0, asked.stderr
+def test_the_lock_has_what_daft_is_asked_for_with() -> None:
+    locked = (ROOT / "requirements-daft.lock").read_text()
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["daft"]
+    for requirement in map(Requirement, asked):
+        assert re.search(rf"^{requirement.name}{requirement.specifier or '=='}", locked, re.MULTILINE)

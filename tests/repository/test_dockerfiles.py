@@ -6,9 +6,9 @@ import subprocess
 from pathlib import PurePosixPath
 
 import pytest
-from checkout import ROOT, instructions
 
 from harness.lab import go_programs
+from tests.repository.checkout import ROOT, instructions
 
 DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
 SERVICES = [path for path in DOCKERFILES if path.parent.name != "debian"]
