@@ -1,4 +1,4 @@
-"""The whole matrix on the embedded lab: every one of the 56 ways leaves a verified row."""
+"""The whole matrix on the embedded lab: every published way leaves a verified row."""
 
 import csv
 import json
@@ -48,7 +48,8 @@ def published(folder: Path) -> list[dict]:
 
 def test_every_published_way_leaves_a_row_and_all_but_pg_parquet_are_ok(run_folder: Path) -> None:
     by_status = {status: {row.transport for row in rows_of(run_folder) if row.status == status} for status in Status}
-    assert len(published(run_folder)) == 56
+    ways = {entry.id for entry in registry.select("postgres.*,clickhouse.*") if entry.origin is Origin.PUBLISHED}
+    assert Counter(row.transport for row in published(run_folder)) == Counter(ways)
     assert by_status[Status.UNAVAILABLE] == PG_PARQUET
     assert by_status[Status.UNSUPPORTED] == UNSUPPORTED
     assert by_status[Status.OK] == {row.transport for row in rows_of(run_folder)} - PG_PARQUET - UNSUPPORTED
@@ -110,7 +111,7 @@ def test_ok_rows_have_plausible_numbers(run_folder: Path) -> None:
 
 def test_every_clickhouse_insert_records_that_async_insert_is_off(run_folder: Path) -> None:
     inserts = [row for row in published(run_folder) if row.system == "clickhouse" and row.operation == "write"]
-    assert len(inserts) == 20
+    assert inserts
     assert all("async_insert=0" in row.pinned.split("; ") for row in inserts)
 
 

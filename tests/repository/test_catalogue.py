@@ -48,10 +48,6 @@ def test_the_index_leads_to_every_page_and_counts_its_transports_by_operation():
     assert counted == Counter((catalogue.name(entry), str(entry.operation)) for entry in registry.select("*"))
 
 
-def test_the_index_is_a_few_kilobytes():
-    assert len(catalogue.index().encode()) < 10_000
-
-
 def test_every_kind_of_values_stands_on_its_page():
     assert re.findall(r"^\| `(\w+)`", catalogue.kinds(), re.MULTILINE) == list(KINDS)
 

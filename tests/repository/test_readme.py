@@ -1,4 +1,4 @@
-"""README: the answers of the reference run, on a page that fits a screen and leads somewhere."""
+"""README: the answers of the reference run, on a page whose links lead somewhere."""
 
 import re
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.docs import readme, reference
-from harness.model import LabError
+from harness.model import LabError, Operation
 from harness.report.answers import answers
 from harness.report.cells import significant
 from harness.report.crossing_tables import curves
@@ -45,8 +45,8 @@ def found():
 
 
 def test_every_database_operation_and_frame_has_an_answer():
-    assert len(rows()) == 8
-    assert len({first[0] for first, *_ in rows()}) == 8
+    cells = len(SYSTEMS) * len((Operation.WRITE, Operation.READ)) * len(("pandas", "polars"))
+    assert len(rows()) == len({first[0] for first, *_ in rows()}) == cells
     assert all(usual for _, *usual in rows())
 
 
@@ -104,11 +104,8 @@ def test_each_crossing_that_the_runs_show_has_a_line():
     assert readme.crossing_lines(curves(suite, always, summarise(always, ())), summaries) == []
 
 
-def test_it_fits_a_screen():
-    lines = README.splitlines()
-    crossings = block().count("rows on (")
-    assert len(lines) <= 128 + 2 * crossings + 3  # about 128, and a sentence a crossing
-    assert [line for line in lines if len(line) > (100 if line.startswith("|") else 80)] == []
+def test_its_lines_fit_a_terminal():
+    assert [line for line in README.splitlines() if len(line) > (100 if line.startswith("|") else 80)] == []
 
 
 @pytest.mark.parametrize("name", PAGES)

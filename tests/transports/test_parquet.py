@@ -135,7 +135,7 @@ def test_the_three_configurations_of_the_published_benchmark_are_there():
 
 def test_all_are_scans_and_their_summaries_differ():
     assert {entry.operation for entry in ENTRIES} == {Operation.SCAN}
-    assert len({entry.summary for entry in ENTRIES}) == len(ENTRIES) == 11
+    assert len({entry.summary for entry in ENTRIES}) == len(ENTRIES)
 
 
 def test_one_file_has_the_rows_of_the_table(count, whole, known):

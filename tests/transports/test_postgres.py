@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import Operation, Origin, SharedFolder
+from harness.model import Origin, SharedFolder
 from harness.registry import connect_of, select
 from harness.transports.postgres import sqlalchemy
 from harness.transports.postgres.asyncpg import published as asyncpg
@@ -36,12 +36,6 @@ def strict_umask():
     before = os.umask(0o077)
     yield
     os.umask(before)
-
-
-def test_the_published_benchmark_has_eight_postgres_writes_and_twelve_reads():
-    descriptions = {(entry.operation, entry.published) for entry in PUBLISHED}
-    assert len(descriptions) == len(PUBLISHED) == 20
-    assert sum(operation is Operation.WRITE for operation, _ in descriptions) == 8
 
 
 @every(PUBLISHED)
