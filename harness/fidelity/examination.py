@@ -13,14 +13,14 @@ from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity.tables import held
 from harness.lab import labs
+from harness.lab.availability import reason_unavailable
 from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects, object_store
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
 from harness.model import LabError, Operation, Server, Transport
 from harness.run.execution import COMMAND
-from harness.run.lock import only_run
-from harness.run.rigs.databases import only_run_on_server
+from harness.run.lock import only_run, only_run_on_server
 from harness.run.suite_run import new_id
 from harness.settings import Settings
 from harness.systems import SYSTEMS
@@ -115,8 +115,8 @@ def opened(
         lab = stack.enter_context(labs.OPENED[lab_name](settings))
         servers = labs.check(lab)
         stack.enter_context(only_run_on_server(lab, run_id))
-        used = any("s3" in entry.needs for entry in chosen)
-        objects, bucket = stack.enter_context(object_store(settings, used, run_id, say))
+        on_s3 = [one.id for one in chosen if "s3" in one.needs and not reason_unavailable(one, lab, servers)]
+        objects, bucket = stack.enter_context(object_store(settings, on_s3, run_id, say))
         yield Examination(lab, servers, objects, bucket, chosen, run_id, tried)
 
 

@@ -11,7 +11,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from harness.machine.stopping import on_signals
 
-_COMPILE_SECONDS = 1_200  # two minutes were seen on two cores
+_COMPILE_SECONDS = 1_200  # two to four minutes were seen on two cores
+_TELL_SECONDS = 15.0  # how often a person who waits is told how long it has taken
 
 
 class NotThere(Exception):
@@ -50,8 +52,11 @@ def toolchain() -> str | None:
     return shutil.which("go")
 
 
-def program(wanted: GoProgram, cache: Path, say: Callable[[str], None]) -> Path:
-    """Return the path of a program, compiling it when it is not in the cache. Raises NotThere."""
+def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: Sequence[str] = ()) -> Path:
+    """Return the path of a program, compiling it when it is not in the cache. Raises NotThere.
+
+    `users` are who needs it, by name: a person who waits for a compiler is told.
+    """
     path = place(wanted, cache)
     if os.access(path, os.X_OK):
         return path
@@ -66,9 +71,9 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None]) -> Path:
                 return path
             for left in cache.glob(f"{wanted.name}-*.compiling"):  # by a compilation that was killed
                 shutil.rmtree(left, ignore_errors=True)
-            say(f"compiling {wanted.name} {wanted.version} (once; some minutes)")
+            say(f"compiling {wanted.name} (once, some minutes){_for(users)}")
             with tempfile.TemporaryDirectory(".compiling", f"{wanted.name}-", cache) as folder:
-                _compile(go, wanted, Path(folder))
+                _compile(go, wanted, Path(folder), say)
                 (compiled,) = Path(folder).iterdir()
                 os.replace(compiled, path)
     except OSError as error:
@@ -76,7 +81,14 @@ def program(wanted: GoProgram, cache: Path, say: Callable[[str], None]) -> Path:
     return path
 
 
-def _compile(go: str, wanted: GoProgram, folder: Path) -> None:
+def _for(users: Sequence[str]) -> str:
+    """Name the first of some users and the number of the others."""
+    if not users:
+        return ""
+    return f" for {users[0]}" + (f" and {len(users) - 1} more" if len(users) > 1 else "")
+
+
+def _compile(go: str, wanted: GoProgram, folder: Path, say: Callable[[str], None]) -> None:
     command = [go, "install", "-trimpath", "-ldflags", "-s -w", f"{wanted.package}@{wanted.version}"]
     own = os.environ | {"GOBIN": str(folder), "CGO_ENABLED": "0"}
 
@@ -88,15 +100,23 @@ def _compile(go: str, wanted: GoProgram, folder: Path) -> None:
         starting = pool.submit(start)  # a signal in the middle of it would leave the compilers to nobody
         try:
             process = starting.result()
-            _, said = process.communicate(timeout=_COMPILE_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise NotThere(f"no {wanted.name}: compiling it took more than {_COMPILE_SECONDS} s") from None
+            said = _waited_for(process, wanted, say)
         finally:
             with starting.result() as process:
                 _end(process)
     if process.returncode:
         reason = (said.decode(errors="replace").strip() or f"status {process.returncode}").splitlines()[-1]
         raise NotThere(f"no {wanted.name}: it could not be compiled: {reason:.200}")
+
+
+def _waited_for(process: subprocess.Popen[bytes], wanted: GoProgram, say: Callable[[str], None]) -> bytes:
+    """Return what the compiler has said once it has ended; say meanwhile how long it has taken. Raises NotThere."""
+    started = time.monotonic()
+    while (spent := time.monotonic() - started) < _COMPILE_SECONDS:
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=_TELL_SECONDS)[1]
+        say(f"compiling {wanted.name}: {time.monotonic() - started:.0f} s so far")
+    raise NotThere(f"no {wanted.name}: compiling it took more than {spent:.0f} s")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -221,8 +221,13 @@ class OverToxiproxy(Links):
 
 
 @contextmanager
-def opened(settings: Settings, say: Callable[[str], None], with_wire: bool = True) -> Iterator[Links | str]:
-    """Yield what makes links, or the reason why there is none and what to do. It ends with the block or its process."""
+def opened(
+    settings: Settings, say: Callable[[str], None], with_wire: bool = True, users: Sequence[str] = ()
+) -> Iterator[Links | str]:
+    """Yield what makes links, or the reason why there is none and what to do. It ends with the block or its process.
+
+    `users` are the ids of the transports that need them.
+    """
     no_wire = wire.lacking() if with_wire else "none was asked for"
     with on_signals(), echo.server() as answering, ExitStack() as stack:
         if not no_wire:
@@ -234,7 +239,7 @@ def opened(settings: Settings, say: Callable[[str], None], with_wire: bool = Tru
                 yield found
                 return
         try:
-            program = go_programs.program(go_programs.TOXIPROXY, settings.cache_dir, say)
+            program = go_programs.program(go_programs.TOXIPROXY, settings.cache_dir, say, users)
             services = {_TOXIPROXY: toxiproxy.service(program)}
             lab = stack.enter_context(EmbeddedLab(settings.state_dir, (), services))
         except NotThere as error:

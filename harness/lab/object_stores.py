@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -116,13 +116,15 @@ _NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
 
 
 @contextmanager
-def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> Iterator[Objects | str]:
+def opened(
+    settings: Settings, with_links: bool, say: Callable[[str], None], users: Sequence[str] = ()
+) -> Iterator[Objects | str]:
     """Yield the object store, or the reason why there is none, or no client to reach it with.
 
     One that is named in the environment must answer: LabError. A MinIO of our own is compiled where Go is there, and
-    gone at the end with all that is in it.
+    gone at the end with all that is in it. `users` are the ids of the transports that need it.
     """
-    named = _named(settings)
+    named, compiled = _named(settings), partial(go_programs.program, cache=settings.cache_dir, say=say, users=users)
     if reason := not_installed(s3.REQUIRES):
         yield reason
         return
@@ -130,18 +132,14 @@ def opened(settings: Settings, with_links: bool, say: Callable[[str], None]) -> 
         yield _NOT_STARTED
         return
     try:
-        services = (
-            {} if named else {"minio": minio.service(go_programs.program(go_programs.MINIO, settings.cache_dir, say))}
-        )
+        services = {} if named else {"minio": minio.service(compiled(go_programs.MINIO))}
     except NotThere as error:
         yield f"{error}; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another S3 server"
         return
     no_links = "no experiment asked for a link"
     if with_links:
         try:
-            services["toxiproxy"] = toxiproxy.service(
-                go_programs.program(go_programs.TOXIPROXY, settings.cache_dir, say)
-            )
+            services["toxiproxy"] = toxiproxy.service(compiled(go_programs.TOXIPROXY))
         except NotThere as error:
             no_links = str(error)
     try:
@@ -199,13 +197,16 @@ def _own(address: str) -> ObjectStore:
 
 @contextmanager
 def object_store(
-    settings: Settings, used: bool, run_id: str, say: Callable[[str], None]
+    settings: Settings, users: Sequence[str], run_id: str, say: Callable[[str], None]
 ) -> Iterator[tuple[Objects | str, str]]:
-    """Yield the S3 server and a bucket on it, or the reason why there is none; none is started that nobody uses."""
-    if not used:
-        yield "no transport of this run uses an S3 server", ""
+    """Yield the S3 server and a bucket on it, or the reason why there is none.
+
+    `users` are the ids of the transports that need it and can run: without any no server is compiled or started.
+    """
+    if not users:
+        yield "no transport that can run here uses an S3 server", ""
         return
-    with opened(settings, False, say) as objects:
+    with opened(settings, False, say, users) as objects:
         if isinstance(objects, str):
             yield objects, ""
             return

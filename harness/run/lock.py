@@ -1,12 +1,19 @@
-"""One run at a time on one machine, whoever starts it and from which checkout: a locked file that names the run."""
+"""One run at a time on one machine, whoever starts it and from which checkout: a locked file that names the run.
+
+And one at a time on servers that several machines use.
+"""
 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
+from harness.lab.labs import Lab
+from harness.lab.reference import answered
 from harness.model import LabError
+from harness.systems import SYSTEMS
 
 NAME = "dataframe-io-lab.lock"
 
@@ -17,6 +24,25 @@ def only_run(folder: Path, run_id: str) -> Iterator[None]:
 
     The kernel lets go of the lock when the process ends, however it ends; the file itself may stay.
     """
+    with _locked(folder, fcntl.LOCK_EX) as file:
+        with suppress(OSError):  # of another user's file, which may be locked and not written
+            os.ftruncate(file, 0)
+            os.pwrite(file, run_id.encode(), 0)
+        yield
+
+
+def require_free(folder: Path) -> None:
+    """Raise LabError where a run is under way: before a second one reads, estimates or starts anything.
+
+    Many may look at once: they share the lock while they do.
+    """
+    with _locked(folder, fcntl.LOCK_SH):
+        pass
+
+
+@contextmanager
+def _locked(folder: Path, how: int) -> Iterator[int]:
+    """Yield the locked file. Raises LabError: another run holds it, or it cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = _opened(folder / NAME)
@@ -24,13 +50,10 @@ def only_run(folder: Path, run_id: str) -> Iterator[None]:
         raise LabError(f"cannot lock {folder / NAME}: {error.strerror}; set LAB_LOCK_DIR to another folder") from None
     try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, how | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LabError(busy(os.pread(file, 1000, 0).decode(errors="replace").strip())) from None
-        with suppress(OSError):  # of another user's file, which may be locked and not written
-            os.ftruncate(file, 0)
-            os.pwrite(file, run_id.encode(), 0)
-        yield
+        yield file
     finally:
         os.close(file)
 
@@ -53,3 +76,16 @@ def busy(holder: str) -> str:
     """Say that another run is under way."""
     name = holder or "unknown"
     return f"run {name} is using this machine; two runs at once would measure each other: wait for it to end"
+
+
+@contextmanager
+def only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
+    """Keep runs from other machines off shared servers that can be held; our own embedded ones nobody else knows."""
+    with ExitStack() as stack:
+        for name in lab.systems if lab.name != "embedded" else ():
+            client = SYSTEMS[name].client
+            connection = answered(name, partial(client.open_connection, lab.endpoints))
+            stack.callback(connection.close)
+            if holder := answered(name, partial(client.hold, connection, run_id)):
+                raise LabError(busy(holder))
+        yield

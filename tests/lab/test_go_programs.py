@@ -43,6 +43,31 @@ def test_two_that_ask_at_once_get_one_program_that_was_compiled_once(
     assert log.read_text() == "compiled\n"
 
 
+def test_who_waits_for_a_compiler_is_told_for_whom_it_works_and_how_long_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "go").write_text(GO.format(log=tmp_path / "log").replace("touch", "sleep 0.5\ntouch"))
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(go_programs, "_TELL_SECONDS", 0.1)
+    said: list[str] = []
+    go_programs.program(go_programs.MINIO, tmp_path / "cache", said.append, ["elt.duckdb.transform", "b", "c"])
+    first, *others = said
+    assert first == "compiling minio (once, some minutes) for elt.duckdb.transform and 2 more"
+    assert others
+    assert set(others) <= {"compiling minio: 0 s so far", "compiling minio: 1 s so far"}
+
+
+def test_a_compiler_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "go").write_text("#!/bin/sh\nsleep 300\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(go_programs, "_TELL_SECONDS", 0.1)
+    monkeypatch.setattr(go_programs, "_COMPILE_SECONDS", 0.3)
+    with pytest.raises(go_programs.NotThere, match="compiling it took more than 0 s"):
+        go_programs.program(go_programs.MINIO, tmp_path / "cache", print)
+
+
 SLOW_GO = """#!/bin/sh
 sleep 300 &
 echo $! >"{pids}"

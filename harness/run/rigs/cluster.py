@@ -251,12 +251,12 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
         require_parameters(case)
     if named := cluster.of(order.settings):
         cluster.require_reached(named)
-    with databases.servers_and_tables(order, summed_above=0) as rig, scratch.folder("cluster") as folder:
+    with databases.servers_and_tables(order, 0, named) as rig, scratch.folder("cluster") as folder:
         for tables in rig.tables.values():
             for system in rig.lab.systems:
                 tables.discard_beside(system)
         ours = ClusterRig(
-            **vars(rig) | {"named": named},
+            **vars(rig),
             settings=order.settings,
             unloaded=order.settings.results_dir / order.run_id / "unloaded",
             engines=Path(folder) / "engines",

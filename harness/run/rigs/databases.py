@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from harness.datasets import store
@@ -18,13 +17,13 @@ from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects, object_store
-from harness.lab.reference import PATIENCE_SECONDS, answered
+from harness.lab.reference import PATIENCE_SECONDS
 from harness.lab.references import References
 from harness.lab.tables import SUMMED_ROWS, Tables, places
 from harness.machine import scratch
 from harness.machine.inventory import filesystem
-from harness.model import Bucket, Case, LabError, Operation, Server, Transport, Value
-from harness.run.lock import busy
+from harness.model import Bucket, Case, Operation, Server, Transport, Value
+from harness.run.lock import only_run_on_server
 from harness.run.rigs import crossed, networks
 from harness.run.rigs.networks import Networks
 from harness.run.rigs.rig import (
@@ -215,13 +214,19 @@ def opened(order: Order) -> Iterator[Rig[DatabaseJob, DatabaseAnswer]]:
     for case in order.cases:
         only_parameters([case], PARAMETERS | (OPTIONAL & case.parameters.keys()))
         crossed.require_values(case)
+        networks.never(case)  # raises LabError for values that are none
     with servers_and_tables(order) as rig:
         yield rig
 
 
 @contextmanager
-def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterator[DatabaseRig]:
-    """Yield the rig of the cases of an order, whose values of more rows than `summed_above` are compared by sums."""
+def servers_and_tables(
+    order: Order, summed_above: int = SUMMED_ROWS, named: Cluster | None = None
+) -> Iterator[DatabaseRig]:
+    """Yield the rig of the cases of an order, whose values of more rows than `summed_above` are compared by sums.
+
+    `named` is the cluster that a person has named.
+    """
     asked = sorted({(case.dataset, int(case.parameters["rows"])) for case in order.cases})
     found_places = places(asked)
     with ExitStack() as stack:
@@ -242,10 +247,18 @@ def servers_and_tables(order: Order, summed_above: int = SUMMED_ROWS) -> Iterato
             for one in {name: one for (name, _), one in tables.items()}.values():
                 one.claim(system)
             claimed.append(system)
-        used = any("s3" in case.transport.needs for case in order.cases)
-        objects, bucket = stack.enter_context(object_store(order.settings, used, order.run_id, order.say))
-        linked = stack.enter_context(networks.linked(order.settings, lab, order.cases, order.say))
-        yield DatabaseRig(lab, servers, references, tables, objects, bucket, folder, linked)
+        # What is compiled or started beyond the databases is for cases that can run: others have said why they cannot.
+        can_run = [case for case in order.cases if not _lacking(case, lab, servers, named)]
+        on_s3 = sorted({case.transport.id for case in can_run if "s3" in case.transport.needs})
+        objects, bucket = stack.enter_context(object_store(order.settings, on_s3, order.run_id, order.say))
+        linked = stack.enter_context(networks.linked(order.settings, lab, can_run, order.say))
+        yield DatabaseRig(lab, servers, references, tables, objects, bucket, folder, linked, named)
+
+
+def _lacking(case: Case, lab: Lab, servers: dict[str, Server], named: Cluster | None) -> str | None:
+    """Return why a case cannot run, whatever S3 server and links there are; None where it can."""
+    lacking = reason_unavailable(case.transport, lab, servers, None, named)
+    return lacking or crossed.unavailable(case, lab) or networks.never(case)
 
 
 def _tables(
@@ -277,16 +290,3 @@ def _close(
     for system in references.close(tidy):
         if lab.name != "embedded":
             say(f"{system}: tables of this run could not be dropped; the next run on this server drops them")
-
-
-@contextmanager
-def only_run_on_server(lab: Lab, run_id: str) -> Iterator[None]:
-    """Keep runs from other machines off shared servers that can be held; our own embedded ones nobody else knows."""
-    with ExitStack() as stack:
-        for name in lab.systems if lab.name != "embedded" else ():
-            client = SYSTEMS[name].client
-            connection = answered(name, partial(client.open_connection, lab.endpoints))
-            stack.callback(connection.close)
-            if holder := answered(name, partial(client.hold, connection, run_id)):
-                raise LabError(busy(holder))
-        yield

@@ -200,7 +200,8 @@ def opened(order: Order) -> Iterator[Rig[EltJob, EltAnswer]]:
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed: the lock says that it is gone
     sizes = sorted({int(case.parameters["rows"]) for case in order.cases} | {_WARMUP_ROWS})
     building = sum(raw_csv.needed_bytes(settings.datasets_dir, rows, order.seed) for rows in sizes)
-    with_s3 = any("s3" in _places(case) for case in order.cases)
+    on_s3 = [case for case in order.cases if "s3" in _places(case) and not missing_package(case.transport)]
+    with_s3, users = bool(on_s3), sorted({case.transport.id for case in on_s3})
     own_store = with_s3 and settings.s3_endpoint is None
     running = (2 if own_store else 1) * _OUTPUT_BYTES_A_ROW * sizes[-1]
     running += sum(raw_csv.most_bytes(rows) for rows in sizes) * own_store
@@ -213,14 +214,14 @@ def opened(order: Order) -> Iterator[Rig[EltJob, EltAnswer]]:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.mkdir(parents=True)
         if not with_s3:
-            yield EltRig(trees, "no case of this run uses one", "", folder)
+            yield EltRig(trees, "no case that can run here uses one", "", folder)
             return
-        with_links = any(case.parameters["network"] != "direct" for case in order.cases)
-        objects = stack.enter_context(object_stores.opened(settings, with_links, order.say))
+        with_links = any(case.parameters["network"] != "direct" for case in on_s3)
+        objects = stack.enter_context(object_stores.opened(settings, with_links, order.say, users))
         bucket = ""
         if not isinstance(objects, str):
             bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
-            read = {int(c.parameters["rows"]) for c in order.cases if _places(c)[0] == "s3"} | {_WARMUP_ROWS}
+            read = {int(c.parameters["rows"]) for c in on_s3 if _places(c)[0] == "s3"} | {_WARMUP_ROWS}
             for rows in sorted(read):
                 s3.upload(objects.store, bucket, trees[rows].raw, f"{rows}/raw")
         yield EltRig(trees, objects, bucket, folder)

@@ -46,17 +46,11 @@ class Networks:
 
     def unavailable(self, case: Case) -> str | None:
         """Return why a case cannot go over its link, or to its front, or None."""
+        if reason := never(case):
+            return reason
         limits, tls = limits_of(case), tls_of(case)
-        if limits is None and tls is None:
-            return None
-        if case.transport.system not in SYSTEMS:
-            return "it connects to nothing: no link is between"
-        if "s3" in case.transport.needs or case.transport.engine:
-            return "it has connections to others than its database, which no link is put into"
         if limits and (reason := self.links if isinstance(self.links, str) else self.links.unavailable(limits)):
             return reason
-        if tls is not None and fronts.tls_of(case.transport.endpoint) is None:
-            return f"no client of {case.transport.endpoint} is known that uses TLS"
         return self.fronts if tls is not None and isinstance(self.fronts, str) else None
 
     def put(self, case: Case, job: DatabaseJob) -> DatabaseJob:
@@ -152,13 +146,28 @@ def tls_of(case: Case) -> bool | None:
     return asked == "on"
 
 
+def never(case: Case) -> str | None:
+    """Return why no link or front can be put before what a case talks to, whichever there are; None where it can."""
+    limits, tls = limits_of(case), tls_of(case)
+    if limits is None and tls is None:
+        return None
+    if case.transport.system not in SYSTEMS:
+        return "it connects to nothing: no link is between"
+    if "s3" in case.transport.needs or case.transport.engine:
+        return "it has connections to others than its database, which no link is put into"
+    if tls is not None and fronts.tls_of(case.transport.endpoint) is None:
+        return f"no client of {case.transport.endpoint} is known that uses TLS"
+    return None
+
+
 @contextmanager
 def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[str], None]) -> Iterator[Networks]:
-    """Yield the links and fronts that cases ask for; what none asks for is not started.
+    """Yield the links and fronts that cases ask for, of those that can run; what none asks for is not started.
 
     Raises LabError for values that are none.
     """
-    limits, tls = [limits_of(case) for case in cases], [tls_of(case) for case in cases]
+    over_links = sorted({case.transport.id for case in cases if limits_of(case)})
+    over_fronts = any(tls_of(case) is not None for case in cases)
     found = Networks("no experiment asked for a link")
     if lab.name != "embedded":
         found.links = "links are made to the servers of the embedded lab alone: to others there is a network already"
@@ -169,9 +178,9 @@ def linked(settings: Settings, lab: Lab, cases: Sequence[Case], say: Callable[[s
         yield found
         return
     with ExitStack() as stack:
-        if any(limits):
-            found.links = stack.enter_context(links.opened(settings, say))
-        if any(one is not None for one in tls):
+        if over_links:
+            found.links = stack.enter_context(links.opened(settings, say, users=over_links))
+        if over_fronts:
             found.fronts = stack.enter_context(fronts.opened(settings, lab.endpoints))
         yield found
 

@@ -171,6 +171,11 @@ def _on_s3(case: Case) -> bool:
     return _from_s3(case) or "destination" in _names(case)
 
 
+def _can_run_on_s3(order: Order) -> list[Case]:
+    """Return the cases that an S3 server is there for."""
+    return [case for case in order.cases if _on_s3(case) and not missing_package(case.transport)]
+
+
 def _in_database(case: Case) -> bool:
     return case.parameters.get("source") == "table" or "size" in _names(case)
 
@@ -201,7 +206,7 @@ def _keys(cases: Iterable[Case]) -> set[tuple[int, int]]:
 def _require_room(order: Order, keys: Iterable[tuple[int, int]]) -> None:
     """Say how much disk a run takes at most. Raises LabError where that, or memory for the arrays, is not there."""
     folder, seed = order.settings.datasets_dir, order.seed
-    own_store = any(map(_on_s3, order.cases)) and order.settings.s3_endpoint is None
+    own_store = bool(_can_run_on_s3(order)) and order.settings.s3_endpoint is None
     building = sum(benchmark_input.needed_bytes(folder, *key, seed) for key in keys)
     databases, copied = _keys(filter(_in_database, order.cases)), _keys(filter(_from_s3, order.cases))
     running = sum(rows * _DATABASE_BYTES_A_ROW + _FILE_BYTES for rows, _ in databases)
@@ -263,14 +268,16 @@ def _load(path: Path, table: InputFiles) -> Path:
 
 def _objects(order: Order, tables: dict[tuple[int, int], InputFiles], stack: ExitStack) -> tuple[Objects | str, str]:
     """Return the S3 server, or why there is none, and the run's bucket with the files that are read from it."""
-    if not any(map(_on_s3, order.cases)):
-        return "no case of this run uses one", ""
-    objects = stack.enter_context(object_stores.opened(order.settings, False, order.say))
+    on_s3 = _can_run_on_s3(order)
+    if not on_s3:
+        return "no case that can run here uses one", ""
+    users = sorted({case.transport.id for case in on_s3})
+    objects = stack.enter_context(object_stores.opened(order.settings, False, order.say, users))
     if isinstance(objects, str):
         return objects, ""
     bucket = stack.enter_context(objects.bucket(order.run_id, order.say))
     requests = s3.client(objects.store, read_seconds=60.0)
-    for key in sorted({_WARMUP} | _keys(filter(_from_s3, order.cases))):
+    for key in sorted({_WARMUP} | _keys(filter(_from_s3, on_s3))):
         for path in tables[key].paths:
             requests.upload_file(str(path), bucket, f"{_prefix(key)}/{path.name}")
     return objects, bucket

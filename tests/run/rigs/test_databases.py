@@ -9,7 +9,9 @@ from harness.datasets import store
 from harness.lab.references import References
 from harness.lab.tables import MOST, Tables
 from harness.results import runs_csv
+from harness.run.rigs import databases
 from harness.systems import SYSTEMS
+from tests.run.rigs import orders
 
 SIXTH = """
 name = "sixth"
@@ -76,6 +78,22 @@ def test_the_tables_of_two_sizes_stand_beside_one_another_and_are_dropped_by_the
         with pytest.raises(Exception, match=table):
             references.ask(system, SYSTEMS[system].client.fetch, table)
     references.close(lambda system: None)
+
+
+def test_nothing_is_compiled_or_started_for_transports_that_cannot_run_here(without_programs):
+    needs_s3 = "postgres.pg_parquet.write_polars_parquet_s3"
+    cases = [
+        orders.case(needs_s3, "analytics_metrics"),
+        orders.case(needs_s3, "analytics_metrics", rows=20, rtt_ms=10, mbit_per_s=0),
+        orders.case("postgres.psycopg.write_polars_copy_text", "analytics_metrics"),
+    ]
+    said = []
+    with databases.opened(orders.order(without_programs, *cases, say=said.append)) as rig:
+        *lacking, nothing = [rig.unavailable(case) for case in cases]
+        assert nothing is None
+        assert all("does not offer pg_parquet" in reason for reason in lacking)
+        assert rig.networks.links == "no experiment asked for a link"
+    assert said == []
 
 
 def test_more_datasets_than_there_are_names_for_are_refused(lab, environment, tmp_path):

@@ -119,6 +119,14 @@ def test_without_a_server_s3_is_unavailable_with_the_reason_and_local_runs(perfo
     assert "no minio: expected a Go toolchain" in rows[1].error
 
 
+def test_no_server_is_compiled_or_started_for_cases_on_s3_that_cannot_run_here(without_programs, monkeypatch):
+    monkeypatch.setattr(elt, "missing_package", lambda entry: "not installed: it" if "polars" in entry.id else None)
+    cases = [case(ENGINES[0]), case(ENGINES[1], "s3 to local"), case(ENGINES[1], "s3 to s3", "link 1 ms")]
+    with elt.opened(orders.order(without_programs, *cases)) as rig:
+        assert [rig.unavailable(one) for one in cases] == [None, "not installed: it", "not installed: it"]
+        assert rig.objects == "no case that can run here uses one"
+
+
 def test_lost_rows_and_changed_values_are_a_mismatch_and_another_type_is_said(perform, made_up):
     expected = {
         "short": "expected 20000 rows, found 19999",

@@ -115,6 +115,14 @@ def test_without_a_server_s3_is_unavailable_with_the_reason_and_the_rest_runs(pe
     assert "no minio: expected a Go toolchain" in rows[1].error
 
 
+def test_no_server_is_compiled_or_started_for_cases_on_s3_that_cannot_run_here(without_programs, monkeypatch):
+    monkeypatch.setattr(tuning, "missing_package", lambda entry: "no boto3" if "boto3" in entry.id else None)
+    cases = [case("tuning.duckdb.group_by", **S3, source="parquet"), case("tuning.boto3.download", **S3, source="s3")]
+    with tuning.opened(orders.order(without_programs, *cases)) as rig:
+        assert [rig.unavailable(one) for one in cases] == [None, "no boto3"]
+        assert rig.objects == "no case that can run here uses one"
+
+
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [
