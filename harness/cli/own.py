@@ -7,6 +7,7 @@ from harness import settings
 from harness.datasets.own import data
 from harness.datasets.own.data import OwnData
 from harness.model import LabError
+from harness.run.lock import require_free
 
 
 def own_data(
@@ -21,6 +22,7 @@ def own_data(
     """Return the data of a file, or of a query to the database that is named in the environment. Raises LabError."""
     if (file is None) == (query is None):
         raise LabError("expected --data FILE or --query SQL, found both" if file else "expected --data or --query")
+    require_free(chosen.lock_folder)  # a large file takes a while to read
     columns = tuple(name.strip() for name in key.split(",") if name.strip())
     if file is not None:
         return data.from_file(file, columns, rows, names)

@@ -1,9 +1,10 @@
 """The commands run and report: perform a suite, say what is done, print what came out."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +18,12 @@ from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from harness.datasets.own.data import OwnData
+    from harness.report.closing import Closing
     from harness.results.row import Row
+    from harness.run.estimate import Judge
     from harness.run.plan import Plan
-    from harness.run.suite_run import RunRequest
+    from harness.run.progress import OnRow
+    from harness.run.suite_run import RunRequest, SuiteRun
     from harness.suites.suite import Suite
 
 _BESIDE_RESUME = ("resume", "data", "query", "query_from", "key", "names")  # own data are not kept: they are read again
@@ -104,63 +108,120 @@ def _was_given(context: typer.Context, name: str) -> bool:
 
 def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
     """Do the runs, write the report, print the answers; return whether nothing went wrong."""
-    from harness.run import progress, runner
+    from harness.run import estimate, lock, progress, runner
     from harness.run.suite_run import open_run
 
-    console = new_console()
+    lock.require_free(chosen.lock_folder)  # open_run takes it, after all that is said before
+    console, judge = new_console(), _judge(chosen, request.plan)
     if request.run_id is None:
-        typer.echo(_intention(chosen, request))
+        typer.echo(_intention(request.plan, judge))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
             typer.echo(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
     with open_run(chosen, request, typer.echo) as suite_run:
         _announce(suite_run, request.plan)
+        session, work = suite_run.session, {run.key for run in suite_run.work}
+        pace = estimate.pace(suite_run.work, judge.run.rows if judge else [], request.plan.time_limit)
         try:
-            with progress.shown(console, len(suite_run.todo)) as on_row:
-                runner.perform(suite_run.session, suite_run.todo, on_row)
+            with progress.shown(console, work, pace) as on_row:
+                after_pass_1 = partial(_answers_so_far, console, session.folder, suite, _after_pass_1(request.plan))
+                runner.perform(session, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
         except (KeyboardInterrupt, SystemExit):
             with suppress(OSError):  # the terminal may be gone
                 again = " with the same --data or --query" if request.own else ""
-                typer.echo(f"lab: stopped; go on with: {command_line()} run --resume {suite_run.session.name}{again}")
+                _answers_so_far(console, session.folder, suite, "stopped: these are the answers of the runs so far")
+                typer.echo(f"lab: stopped; go on with: {command_line()} run --resume {session.name}{again}")
             raise
-        folder = suite_run.session.folder
-    return _report(console, folder, suite, chosen.pictures)
+    return _report(console, session.folder, suite, chosen.pictures)
 
 
-def _intention(chosen: settings.Settings, request: Any) -> str:
-    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+def _judge(chosen: settings.Settings, plan: "Plan") -> "Judge | None":
+    """Return the earlier run that tells how long a plan takes; None where none does."""
+    from harness.machine.inventory import describe_machine
     from harness.results import folder as folders
-    from harness.run import estimate, plan
+    from harness.run import estimate
+    from harness.run.plan import cases
 
-    cases = plan.cases(request.plan, registry.select)
-    first = f"{request.plan.suite}: {len(cases)} cases, {request.plan.passes} passes"
-    for known in folders.newest_first(chosen.results_dir, request.plan.suite):
-        if expected := estimate.seconds(cases, request.plan.passes, known.rows, request.plan.time_limit):
-            return f"{first}, {estimate.in_words(expected)} as run {known.name} went"
-    return f"{first}; how long that takes here is not known yet: the first rows tell"
+    known = folders.newest_first(chosen.results_dir, plan.suite)
+    reference = folders.reference(chosen.results_dir, plan.suite)
+    return estimate.judge(known, reference, describe_machine(), cases(plan, registry.select))
 
 
-def _announce(suite_run: Any, plan: Any) -> None:
-    """Say what is used, what will be run, and what will be skipped and why."""
-    rig = suite_run.session.rig
-    cases = {(run.case.transport.id, run.case.experiment, run.case.label): run.case for run in suite_run.todo}
-    typer.echo(rig.headline)
-    ruled_out = suite_run.session.ruled_out
-    reasons = {
-        key: reason
-        for key, case in cases.items()
-        if (reason := rig.unavailable(case) or ruled_out.get((case.dataset, case.transport.id)))
-    }
-    skipped = Counter((name, reason) for (name, *_), reason in reasons.items())
-    done = f", {len(suite_run.done)} runs already done" if suite_run.done else ""
+def _intention(plan: "Plan", judge: "Judge | None") -> str:
+    """Say at once, before any server is up, what a run will do and how long that took the last time."""
+    from harness.run import estimate
+    from harness.run.plan import cases
+
+    first = f"{plan.suite}: size {plan.size}, {_passes(plan)}"
+    rows = judge.run.rows if judge else []
+    expected = estimate.seconds(cases(plan, registry.select), plan.passes, rows, plan.time_limit)
+    if judge is None or expected is None:
+        return f"{first}; no run that has ended tells how long that takes: the first rows do"
+    return f"{first}; {estimate.in_words(expected)}, {judge.whose}"
+
+
+def _passes(plan: "Plan") -> str:
+    return f"{plan.passes} pass{'es' if plan.passes > 1 else ''}"
+
+
+def _announce(suite_run: "SuiteRun", plan: "Plan") -> None:
+    """Say what is used, what cannot be run and why, a line a reason, and what will be run."""
+    typer.echo(suite_run.session.rig.headline)
+    cases = {run.key[:3] for run in suite_run.todo}
+    skipped: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    for key, reason in suite_run.reasons.items():
+        skipped[reason].add(key[:3])
+    for reason, of_reason in sorted(skipped.items()):
+        names = sorted({name for name, *_ in of_reason})
+        whose = names[0] if len(names) == 1 else f"{len(names)} transports"
+        of_all = sum(name in names for name, *_ in cases)
+        part = "" if len(of_reason) == of_all else f" ({len(of_reason)} of {of_all} cases)"
+        typer.echo(f"skipped: {whose}{part}: {reason}")
+    done = sum(row.status is not Status.UNAVAILABLE for row in suite_run.done)
     typer.echo(
-        f"{len({name for name, *_ in cases.keys() - reasons.keys()})} transports, size {plan.size}, "
-        f"{plan.passes} passes: "
-        f"{len(suite_run.todo)} runs{done}; seed {plan.seed}"
+        f"{len(suite_run.work)} runs of {len({run.case.transport.id for run in suite_run.work})} transports, "
+        f"size {plan.size}, {_passes(plan)}{f', {done} runs already done' if done else ''}; seed {plan.seed}"
     )
-    of_all = Counter(name for name, *_ in cases)
-    for (name, reason), count in sorted(skipped.items()):
-        part = "" if count == of_all[name] else f" ({count} of {of_all[name]} cases)"
-        typer.echo(f"skipped: {name}{part}: {reason}")
+
+
+def _telling(suite_run: "SuiteRun", on_row: "OnRow", after_pass_1: Callable[[], None]) -> "OnRow":
+    """Return what is told of every row: it shows it, and what is known when the first of several passes is over."""
+    more = any(run.pass_number > 1 for run in suite_run.work)
+    waiting = {run.key for run in suite_run.work if run.pass_number == 1} if more else set()
+
+    def told(row: "Row") -> None:
+        on_row(row)
+        if row.key in waiting:
+            waiting.remove(row.key)
+            if not waiting:
+                after_pass_1()
+
+    return told
+
+
+def _after_pass_1(plan: "Plan") -> str:
+    return f"this is after pass 1 of {plan.passes}, from one run each: the answers may still change"
+
+
+def _answers_so_far(console: Console, folder: Path, suite: "Suite", said: str) -> None:
+    """Print the answers that the rows so far give, as they are printed at the end; nothing where there are none."""
+    from harness.report import closing, summarising
+    from harness.results import folder as folders
+
+    if not (folder / folders.RUNS).exists():
+        return
+    run = folders.read(folder)
+    summaries = summarising.summarise(run.rows, suite.published)
+    if any(one.n for one in summaries):
+        room = closing.LINES - closing.lines([said], console.width)
+        cores = run.environment["machine"]["cores"]
+        _print(console, closing.closing(suite, run.rows, summaries, console.width, room, cores=cores), [said])
+
+
+def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
+    for table in ending.tables:
+        console.print(table)
+    for line in [*ending.sentences, *last]:
+        console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_table: bool = False) -> bool:
@@ -180,10 +241,7 @@ def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_ta
     last = _last(suite, folder, report, bad)
     room = closing.LINES - closing.lines(last, console.width)
     ending = closing.closing(suite, report.rows, report.summaries, console.width, room, every_table, report.cores)
-    for table in ending.tables:
-        console.print(table)
-    for line in [*ending.sentences, *last]:
-        typer.echo(line)
+    _print(console, ending, last)
     return not bad and not report.again
 
 

@@ -5,6 +5,7 @@ from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
 from harness.lab.packages import not_installed
 from harness.model import ENGINES, Server, Transport
+from harness.settings import CHECKOUT
 from harness.systems import SYSTEMS
 
 
@@ -27,7 +28,8 @@ def reason_unavailable(
     missing = [need for need in entry.needs if need not in elsewhere and need not in servers[entry.system].offers]
     if missing:
         version = servers[entry.system].version
-        return f"the {entry.system} {version} server does not offer {', '.join(missing)}"
+        remedy = "; make up starts one that does" if lab.name == "embedded" and CHECKOUT else ""
+        return f"the {entry.system} {version} server does not offer {', '.join(missing)}{remedy}"
     if "shared_io" in entry.needs and lab.io is None:
         return "no folder is shared with the server; set LAB_IO_DIR"
     return no_s3 if "s3" in entry.needs else None

@@ -51,6 +51,7 @@ class _AllFacts(BaseModel):
     lab: str
     python: str
     plan: _PlanFacts
+    runs: int | None = None
     machine: _MachineFacts
     data: list[dict[str, object]] = []
     servers: dict[str, _ServerFacts] = {}

@@ -45,6 +45,12 @@ class StoredRun:
         return [row for row in self.every if row.status is not Status.AGAIN]
 
     @property
+    def ended(self) -> bool:
+        """Whether every run that was planned has a row; none of an earlier version of the lab says how many were."""
+        planned = self.environment.get("runs")
+        return planned is not None and len({row.key for row in self.rows}) >= planned
+
+    @property
     def again(self) -> int:
         """The number of runs that the machine or a person ended, and that were not run again yet."""
         done = {row.key for row in self.rows}

@@ -2,15 +2,85 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from statistics import mean, median
 
-from harness.model import Case
+from harness.model import Case, Run
+from harness.results.environment import made_on
+from harness.results.folder import Facts, StoredRun
 from harness.results.row import Row
 
 _PAUSE = 120  # seconds: a longer gap between two rows is a run that was stopped and went on later
+_KNOWN = 0.5  # of the transports of a run: an earlier run of fewer says little about it
+_DOUBT = 20.0  # seconds of runs that have to go otherwise than expected before half of that is believed
+_LEAST = 0.01  # seconds of a run
+
+Key = tuple[str, str, str, int]  # of a run
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The earlier run that tells how long cases take, and which one it is and of which machine, in words."""
+
+    run: StoredRun
+    whose: str
+
+
+def judge(runs: Iterable[StoredRun], reference: Path, machine: Facts, cases: Sequence[Case]) -> Judge | None:
+    """Return the run to judge these cases by: one that has ended and knows half of their transports, or None.
+
+    `runs` come the newest first, with the one in the folder `reference` last. One of this machine is taken before all
+    others.
+    """
+    elsewhere = None
+    for run in runs:
+        is_reference = run.folder == reference
+        if not (run.ended or is_reference) or _known(cases, run.rows) < _KNOWN:
+            continue
+        name = "the reference run" if is_reference else f"run {run.name}"
+        if made_on(run.environment, machine):
+            return Judge(run, f"as {name} took on this machine")
+        ran_on = run.environment["machine"]
+        cores = f"{ran_on['cores']} cores of {ran_on['cpu'] or ran_on['architecture']}"
+        elsewhere = elsewhere or Judge(run, f"as {name} took on another machine ({cores})")
+    return elsewhere
+
+
+def _known(cases: Sequence[Case], rows: Sequence[Row]) -> float:
+    wanted, tried = {case.transport.id for case in cases}, {row.transport for row in rows}
+    return len(wanted & tried) / len(wanted)
+
+
+class Pace:
+    """How long the rest of some runs takes: as was expected of each, corrected by how long the finished ones took."""
+
+    def __init__(self, expected: Mapping[Key, float], doubt: float) -> None:
+        self._expected, self._doubt = expected, doubt
+        self._ahead, self._behind = sum(expected.values()), 0.0
+
+    def done(self, key: Key) -> None:
+        """Count a run as finished."""
+        self._ahead -= self._expected[key]
+        self._behind += self._expected[key]
+
+    def left(self, elapsed: float) -> float:
+        """Return the seconds until the end, so many seconds after the start, of which a run has ended at least.
+
+        What was expected counts as if it had been right for a while.
+        """
+        return max(self._ahead, 0.0) * (elapsed + self._doubt) / (self._behind + self._doubt)
+
+
+def pace(runs: Sequence[Run], earlier: Sequence[Row], time_limit: float = math.inf) -> Pace:
+    """Return the pace of these runs as earlier rows tell it; where they tell nothing, all are taken to be alike."""
+    of_each = _of_each([run.case for run in runs], earlier, time_limit)
+    if of_each is None:
+        return Pace({run.key: 1.0 for run in runs}, 0.0)
+    return Pace({run.key: max(one, _LEAST) for run, one in zip(runs, of_each, strict=True)}, _DOUBT)
 
 
 def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_limit: float = math.inf) -> float | None:
@@ -20,6 +90,11 @@ def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_lim
     with its worker, its verification and all; of a case with other rows only the call itself is taken to grow with
     them, up to the time limit in seconds.
     """
+    of_each = _of_each(cases, earlier, time_limit)
+    return None if of_each is None else passes * sum(of_each)
+
+
+def _of_each(cases: Sequence[Case], earlier: Sequence[Row], time_limit: float) -> list[float] | None:
     timed = _timed(earlier)
     if not timed:
         return None
@@ -37,7 +112,7 @@ def seconds(cases: Sequence[Case], passes: int, earlier: Sequence[Row], time_lim
         nearest = [expected for distance, expected in scaled if distance == scaled[0][0]]
         return mean(nearest) if nearest else usual
 
-    return passes * sum(map(of_one, cases))
+    return [of_one(case) for case in cases]
 
 
 def _timed(rows: Sequence[Row]) -> list[tuple[Row, float]]:

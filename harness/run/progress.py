@@ -1,17 +1,20 @@
-"""Progress of a suite run: a bar with an ETA on a terminal, one plain line a run elsewhere."""
+"""Progress of a suite run: a bar with an ETA and the last result on a terminal, one plain line a run elsewhere."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from harness.model import Status
 from harness.results.row import Row
+from harness.run.estimate import Key, Pace
 
-_STYLES = {Status.OK: "green", Status.UNAVAILABLE: "dim", Status.UNSUPPORTED: "dim"}
+_FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
+_BAR = 10  # columns
 
 
 class OnRow(Protocol):
@@ -21,19 +24,28 @@ class OnRow(Protocol):
 
 
 @contextmanager
-def shown(console: Console, total: int) -> Iterator[OnRow]:
-    """Yield what shows each row of `total` as it comes."""
+def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow]:
+    """Yield what shows each row of the runs of `work` as it comes; rows of runs that were not begun are no progress."""
+    started = time.monotonic()
+
+    def eta(row: Row) -> str:
+        pace.done(row.key)
+        return clock(pace.left(time.monotonic() - started))
+
     if not console.is_terminal:
-        yield _plain(console, total)
+        yield _plain(console, work, eta)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("ETA"), TimeRemainingColumn(), console=console) as progress:
-        task = progress.add_task("measuring", total=total)
+    columns = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("ETA {task.fields[eta]}"), BarColumn(_BAR))
+    last = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+    with Progress(*columns, last, console=console) as progress:
+        task = progress.add_task("the first run is under way", total=len(work), eta="-:--")
 
         def on_row(row: Row) -> None:
-            if row.status not in _STYLES:
+            if row.key not in work:
+                return
+            if row.status not in _FINE:
                 progress.console.print(line(row), style="red", markup=False, highlight=False)
-            progress.update(task, advance=1, description=row.transport)
+            progress.update(task, advance=1, description=_short(row), eta=eta(row))
 
         yield on_row
 
@@ -45,19 +57,25 @@ def line(row: Row) -> str:
     return f"{row.transport}  {row.status}: {row.error}"
 
 
+def _short(row: Row) -> str:
+    """Return what a row says first, for a line with little room."""
+    return f"{row.took:.4f} s {row.transport}" if row.ok else f"{row.status} {row.transport}"
+
+
 def clock(seconds: float) -> str:
     """Return seconds as minutes and seconds: 2:05."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def _plain(console: Console, total: int) -> OnRow:
-    started, finished = time.monotonic(), 0
+def _plain(console: Console, work: Collection[Key], eta: Callable[[Row], str]) -> OnRow:
+    finished = 0
 
     def on_row(row: Row) -> None:
         nonlocal finished
+        if row.key not in work:
+            return
         finished += 1
-        left = (time.monotonic() - started) / finished * (total - finished)
-        console.file.write(f"[{finished}/{total}, ETA {clock(left)}] pass {row.pass_number}  {line(row)}\n")
+        console.file.write(f"[{finished}/{len(work)}, ETA {eta(row)}] pass {row.pass_number}  {line(row)}\n")
         console.file.flush()
 
     return on_row

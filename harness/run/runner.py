@@ -88,7 +88,7 @@ def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row],
     ours = _identity(session)
     for place, run in enumerate(runs):
         if session.ahead:
-            following = (one for one in runs[place + 1 :] if not _cannot_run(session, one))
+            following = (one for one in runs[place + 1 :] if not cannot_run(session, one))
             session.ahead.then(next(following, None))
         require_room(session.folder, session.rig, run.case, session.goes_on)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -167,7 +167,7 @@ def as_row(session: SuiteSession, run: Run, outcome: Outcome, started_at: str) -
     )
 
 
-def _cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
+def cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
     """Return the outcome of a run that is not begun, because of this lab or of the values of the data."""
     if reason := session.rig.unavailable(run.case):
         return Outcome(Status.UNAVAILABLE, reason)
@@ -177,7 +177,7 @@ def _cannot_run(session: SuiteSession, run: Run) -> Outcome | None:
 
 def _outcome(session: SuiteSession, run: Run) -> Outcome:
     """Do one run; the only place of the lab that catches everything, and makes it a row."""
-    if outcome := _cannot_run(session, run):
+    if outcome := cannot_run(session, run):
         return outcome
     session.rig.revive()
     hung = False

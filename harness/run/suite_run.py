@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.run import blame, environment
 from harness.run.ahead import Ahead
+from harness.run.estimate import Key
 from harness.run.lock import only_run
 from harness.run.plan import Plan, cases, from_facts, shuffled_runs
 from harness.run.rigs.absent import AbsentRig
 from harness.run.rigs.rig import Order, Rig
-from harness.run.runner import SuiteSession, require_room
+from harness.run.runner import SuiteSession, cannot_run, require_room
 from harness.settings import Settings
 
 
@@ -42,6 +44,16 @@ class SuiteRun:
     session: SuiteSession
     done: list[Row]
     todo: list[Run]
+
+    @cached_property
+    def reasons(self) -> dict[Key, str]:
+        """Why runs that are still to do leave a row without being begun, by their keys."""
+        return {run.key: outcome.error for run in self.todo if (outcome := cannot_run(self.session, run))}
+
+    @property
+    def work(self) -> list[Run]:
+        """The runs that are still to do and that are begun."""
+        return [run for run in self.todo if run.key not in self.reasons]
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         earlier = _earlier(folder, facts) if request.run_id else []
         if not request.run_id:
-            folders.begin(folder, run_id, facts)
+            folders.begin(folder, run_id, {**facts, "runs": len(chosen) * plan.passes})
         done = [row for row in earlier if row.status is not Status.AGAIN]
         session = SuiteSession(
             run_id,
