@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 LAB    := $(VENV)/bin/lab
 STAMP  := $(VENV)/.installed
-LOCKED := $(VENV)/.locked
+# uv with what is set for pip
+UV     := $(VENV)/bin/python environments/uv.py $(VENV)
 
 # Set on the command line, for example: make bench ROWS=1000000 PASSES=5 ONLY='postgres.*.write_*'
 SUITE  ?= matrix
@@ -30,18 +31,12 @@ help: ## Print this help
 
 install: $(STAMP) ## Create .venv from the lock file; does nothing when it is current
 
-# The stamps are newer than the lock files and the sources of native/ exactly when the environment is current. What only
+# The stamp is newer than the lock files and the sources of native/ exactly when the environment is current. What only
 # checks the lab is in requirements-dev.lock: the images go without.
-$(LOCKED): requirements.lock requirements-dev.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "expected Python >= 3.11, found $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.12" >&2; exit 2; }
-	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement requirements.lock --requirement requirements-dev.lock
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+NATIVE = requirements-native.lock $(shell find native -name '*.py' -o -name '*.zig' -o -name '*.toml')
 
-$(STAMP): $(LOCKED) requirements-native.lock $(shell find native -name '*.py' -o -name '*.zig' -o -name '*.toml')
-	native/install $(VENV)/bin/python requirements-native.lock
+$(STAMP): requirements.lock requirements-dev.lock pyproject.toml $(NATIVE)
+	@$(if $(filter-out $(NATIVE),$?),environments/install '$(PYTHON)' $(VENV),native/install $(VENV)/bin/python requirements-native.lock)
 	@touch $@
 
 # Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
@@ -55,7 +50,7 @@ engine: ## Install an engine of the suite cluster beside Dask: ENGINE=ray|spark|
 	esac
 
 $(VENV)/.engine-%: requirements-%.lock $(STAMP)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 --no-deps --require-hashes --requirement $<
+	$(UV) pip install --quiet --python $(VENV)/bin/python --no-deps --require-hashes --requirement $<
 	@# Its JDBC transports need jars: where no Maven repository is in reach these are unsupported, and say so.
 	@case '$*' in spark) $(VENV)/bin/python -m harness.lab.jars || echo "spark: not installed: its jars, see above" >&2 ;; esac
 	@touch $@
@@ -65,8 +60,8 @@ $(VENV)/.engine-%: requirements-%.lock $(STAMP)
 DAFT := .venv-daft
 
 $(DAFT)/.installed: requirements-daft.lock
-	$(PYTHON) -m venv --clear $(DAFT)
-	$(DAFT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	$(PYTHON) environments/uv.py create $(DAFT)
+	$(DAFT)/bin/python environments/uv.py $(DAFT) pip install --quiet --python $(DAFT)/bin/python --require-hashes --requirement $<
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
@@ -121,8 +116,8 @@ format: $(STAMP) ## Format the code and write the generated docs
 DOCS := .venv-docs
 
 $(DOCS)/.installed: requirements-docs.lock
-	$(PYTHON) -m venv --clear $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	$(PYTHON) environments/uv.py create $(DOCS)
+	$(DOCS)/bin/python environments/uv.py $(DOCS) pip install --quiet --python $(DOCS)/bin/python --require-hashes --requirement $<
 	@touch $@
 
 docs: $(DOCS)/.installed ## Build the docs as a site that needs no network, into site/
@@ -138,7 +133,7 @@ wheel: $(STAMP) ## Build the wheel, into dist/: the lab for machines without a c
 benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of the lab, data generation
 	$(VENV)/bin/python -m benchmarks.harness
 
-COMPILE = $(VENV)/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+COMPILE = $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-annotate --quiet --upgrade --custom-compile-command "make lock"
 
 # Of an engine nothing but what the other locks have not.
