@@ -72,8 +72,12 @@ def create(folder: Path) -> None:
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     wanted.unlink()
     if done.returncode:
-        why = re.findall(r"connection broken by '(.*)': /", done.stderr) or re.findall(r"^ERROR: (.*)", done.stderr, re.M)
-        raise SystemExit(f"uv, which installs the packages, could not be fetched: {(why or [done.stderr])[-1]}\n{ADVICE}")
+        why = re.findall(r"connection broken by '(.*)': /", done.stderr) or re.findall(
+            r"^ERROR: (.*)", done.stderr, re.M
+        )
+        raise SystemExit(
+            f"uv, which installs the packages, could not be fetched: {(why or [done.stderr])[-1]}\n{ADVICE}"
+        )
 
 
 def run(folder: Path, words: list[str]) -> int:
@@ -81,10 +85,12 @@ def run(folder: Path, words: list[str]) -> int:
     asked = [_program(folder, "python"), "-m", "pip", "config", "list"]
     listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     environment = os.environ | settings_of_pip(listed, os.environ)
-    done = subprocess.run([_program(folder, "uv"), *words], env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [_program(folder, "uv"), *words], env=environment, stderr=subprocess.PIPE, text=True, check=False
+    )
     sys.stderr.write(done.stderr)
     if "Failed to fetch" in done.stderr or "error sending request" in done.stderr:
-        print(ADVICE, file=sys.stderr)
+        sys.stderr.write(f"{ADVICE}\n")
     return done.returncode
 
 

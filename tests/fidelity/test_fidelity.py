@@ -3,8 +3,9 @@
 The failure of a transport names the kinds that deviate, in either direction, and the `lossy` that would be right.
 """
 
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
@@ -22,36 +23,21 @@ from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.model import Fate, Finding, Transport
 from harness.report.fidelity import corrections
-from harness.systems import SYSTEMS
+from tests.fidelity import due
 from tests.made_up import MadeUp
 
-ENTRIES = select("*")
-SHARES = 4  # of the ways, each examined by one of the processes of `make test-long` on its own lab
+# All, or in .ci/run those that are due: what is left out is not collected (see tests/fidelity/due.py).
+CHOSEN = os.environ.get("LAB_PAIRS", "")
+DUE = None if CHOSEN in ("", "alone") else json.loads(Path(CHOSEN).read_text(encoding="utf-8"))
+ENTRIES = select("*" if DUE is None else ",".join(DUE))
+SHARE = due.in_shares(ENTRIES)
 
 
-def in_shares(entries: Sequence[Transport]) -> dict[str, int]:
-    """Return the share of each transport: the modules, which take a process each, dealt out by their pairs."""
-    shares: dict[str, int] = {}
-    for system in SYSTEMS:
-        of_system = sorted((entry for entry in entries if entry.system == system), key=_module_of)
-        modules = [list(of_one) for _, of_one in groupby(of_system, key=_module_of)]
-        heights = [0] * SHARES
-        for module in sorted(modules, key=_pairs_of, reverse=True):
-            lowest = heights.index(min(heights))
-            heights[lowest] += _pairs_of(module)
-            shares |= dict.fromkeys((entry.id for entry in module), lowest)
-    return shares
+def kinds_of(entry: Transport) -> tuple[str, ...]:
+    """The kinds that a transport is tried on."""
+    return tuple(kind.name for kind in pairs(entry) if DUE is None or kind.name in DUE[entry.id])
 
 
-def _module_of(entry: Transport) -> str:
-    return entry.function.__module__
-
-
-def _pairs_of(module: list[Transport]) -> int:
-    return sum(len(pairs(entry)) for entry in module)
-
-
-SHARE = in_shares(ENTRIES)
 Found = Callable[[Transport], list[Finding]]
 
 
@@ -66,7 +52,11 @@ def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
         chosen = [entry for entry in ENTRIES if entry.id in asked and SHARE[entry.id] == share]
         ready = labs.check(lab_of_tests)
         exam = Examination(lab_of_tests, ready, "no S3 server in this test", "", chosen, time_limit=60.0)
-        return trials.examine(replace(exam, in_sittings=os.environ.get("LAB_PAIRS") != "alone"))
+        findings = []
+        for names, alike in groupby(sorted(chosen, key=kinds_of), key=kinds_of):
+            kinds = [KINDS[name] for name in names]
+            findings += trials.examine(replace(exam, chosen=list(alike), kinds=kinds, in_sittings=CHOSEN != "alone"))
+        return findings
 
     return lambda entry: [finding for finding in of_share(SHARE[entry.id]) if finding.transport.id == entry.id]
 
@@ -76,7 +66,8 @@ def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.id}@{SHARE[entry.id]}")
 def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found, entry: Transport) -> None:
     findings = found(entry)
-    assert {finding.kind for finding in findings} == {kind.name for kind in pairs(entry, tuple(KINDS.values()))}
+    assert {finding.kind for finding in findings} == set(kinds_of(entry))
+    due.keep(due.folder(), entry, findings)
     if all(finding.fate is Fate.UNAVAILABLE for finding in findings):
         pytest.skip(findings[0].detail)
     wrong = corrections(findings)
