@@ -1,19 +1,25 @@
-"""The answers of README, between its two marks: what the reference run says, and one line a crossing.
+"""The answers of README, between its two marks: what the reference runs say of the eight directions.
 
-A row has one transport: the fastest of an answer, and below it those that people usually take. With both in one row
-no screen would hold it.
+A row is a direction, with what most code does, the fastest transport that takes packages of PyPI alone, and the fastest
+of all. Each factor is against what most code does.
 """
 
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
+from harness import registry
 from harness.docs import reference
-from harness.model import LabError
+from harness.lab.packages import from_pypi
+from harness.model import LabError, Status
 from harness.report import markdown
-from harness.report.answer_tables import factor, route
-from harness.report.answers import Leaders, Rival, answers
-from harness.report.cells import LOSES, in_words, significant
-from harness.report.crossing_tables import Curves, curves, ends, many, subject
+from harness.report.answer_tables import route
+from harness.report.answers import EXACT, Leaders, answers, competing, is_exact
+from harness.report.cells import significant
+from harness.report.crossing_tables import Curves, curves, many
+from harness.report.crossings import Winners
+from harness.report.losses import CHANGES, REFUSES, marks
 from harness.report.summary import Summary
 from harness.results.folder import Facts
 from harness.settings import ROOT
@@ -21,8 +27,10 @@ from harness.systems import SYSTEMS
 
 BEGIN, END = "<!-- reference:begin -->\n", "<!-- reference:end -->\n"
 SUITE, CROSSINGS = "matrix", "crossings"
+NONE_EXACT = "none kept every type"
 _WIDTH = 80  # of a line of README; rows of a table are longer
-_HEAD = ("dataframe", "transport", "s", "times as long")
+_COLUMNS = ("what most code does", "fastest with PyPI packages", "fastest of all")
+_CONVERTED = "converted"
 
 
 def page() -> str:
@@ -39,94 +47,162 @@ def _block() -> str:
     suite, run, summaries = reference.of(SUITE)
     if suite.answers is None:
         raise LabError(f"suites/{SUITE}.toml: expected [answers], which README shows; found none")
-    found = answers(suite.answers, run.rows, summaries)
-    pages = list(dict.fromkeys(_page_of(one.fastest) for one in found if one.fastest))
-    parts = [
-        markdown.table(_HEAD, [row for one in found for row in _rows(one, pages)], right={2}),
-        _filled(" ".join(_said(found))),
-        _filled(" ".join([_made(run.environment), *_remarks(run.environment)])),
-        *_crossings(),
-        "".join(f"[{number}]: {page}\n" for number, page in enumerate(pages, 1)),
+    cells = competing(suite.answers, summaries).values()
+    found = list(zip(answers(suite.answers, run.rows, summaries), cells, strict=True))
+    paragraphs = [_how_much(found), _legend(found), _few_rows(), " ".join(_made(run.environment))]
+    opening, *rest = (_filled(text) for text in paragraphs if text)
+    return "\n".join([opening, _table(found), *rest])
+
+
+def _table(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
+    sizes = sorted({one.rows for one, _ in found if one.rows is not None})
+    head = f"{' and '.join(format(rows, ',') for rows in sizes)} rows"
+    return markdown.table((head, *_COLUMNS), (row(one, cases) for one, cases in found))
+
+
+def row(one: Leaders, cases: Sequence[Summary]) -> tuple[str, ...]:
+    """Return the cells of a direction: its name, what most code does, the fastest from PyPI, the fastest of all."""
+    usual = usual_of(one)
+    fastest = (_against(case, usual) for case in (fastest_from_pypi(cases), one.fastest))
+    return route(one), _cell(usual, call(usual)) if usual else "", *fastest
+
+
+def usual_of(one: Leaders) -> Summary | None:
+    """Return what most code does: of several usual transports the one that the suite names first."""
+    return next((of.case for of in one.usual), None)
+
+
+def fastest_from_pypi(cases: Sequence[Summary]) -> Summary | None:
+    """Return the fastest transport that takes packages of PyPI alone; see `from_pypi`.
+
+    An exact one goes before one that converts: its dtypes are the canonical ones. None where neither ran.
+    """
+    ran = (case for case in cases if case.status == Status.OK and case.fidelity)
+    installable = [case for case in ran if from_pypi(registry.one(case.transport))]
+    return min(installable, key=lambda case: (not is_exact(case), case.took), default=None)
+
+
+def call(case: Summary) -> str:
+    """Return the call that people write, as the summary of its transport spells it: `insert_df` of `write_pandas_df`.
+
+    The name of the function ends as the call does; where its summary has no such word, that end is the name.
+    """
+    spelled = re.search(rf"\w*{_apart(case)}\b", registry.one(case.transport).summary)
+    return f"`{spelled[0] if spelled else _apart(case)}`"
+
+
+def factor(case: Summary, usual: Summary) -> float:
+    """Return how many times as fast as what most code does a transport is: the ratio of their medians."""
+    return usual.took / case.took
+
+
+def _against(case: Summary | None, usual: Summary | None) -> str:
+    """Return one of the fastest with its factor; that there is no exact one, where that is so."""
+    if case is None:
+        return NONE_EXACT
+    page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
+    named = _cell(case, f"[{case.client} `{_apart(case)}`]({page})")
+    lacking = "" if is_exact(case) else f"{NONE_EXACT}; "
+    return lacking + (f"{named}, **{_times(factor(case, usual))}**" if usual and usual.n else named)
+
+
+def _cell(case: Summary, named: str) -> str:
+    """Return a transport with its marks, its median and what is to be said of its values."""
+    marked = f"{named} {marks(case.lossy)}".rstrip()
+    if not case.n:
+        return f"{marked} {case.status}"
+    converted = f", {_CONVERTED}" if case.fidelity != EXACT else ""
+    return f"{marked} {significant(case.median_seconds)} s{converted}"
+
+
+def _apart(case: Summary) -> str:
+    """Return what sets a transport apart from its client's others: the end of its id."""
+    return case.transport.rpartition(".")[2].removeprefix(f"{case.operation}_{case.frame}_")
+
+
+def _times(value: float) -> str:
+    return f"{significant(value, 2)}×"
+
+
+def _how_much(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
+    """Say in two sentences between which factors the fastest lie, and the fastest from PyPI."""
+    of_all = _range((one.fastest, usual_of(one)) for one, _ in found)
+    from_packages = _range((fastest_from_pypi(cases), usual_of(one)) for one, cases in found)
+    said = [
+        of_all and f"What most code does is {of_all} slower than the fastest call that kept every value.",
+        from_packages and f"Packages of PyPI alone make it {from_packages} faster.",
     ]
-    return "\n".join(parts)
+    return " ".join(filter(None, said))
 
 
-def _crossings() -> Iterator[str]:
-    """Yield where the winner changes with the rows, by the reference run of that suite; nothing without such a run."""
+def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
+    """Return the smallest and the largest factor: `2.9× to 19×`; empty where nothing is compared."""
+    found = sorted(factor(case, usual) for case, usual in pairs if case and usual and usual.n)
+    return " to ".join(dict.fromkeys(_times(found[place]) for place in (0, -1))) if found else ""
+
+
+def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
+    """Say what the figures and the marks are."""
+    shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
+    runs = sorted({case.n for case in shown if case.n})
+    said = [
+        f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone; factors are "
+        f"against what most code does.",
+        f"{CHANGES} changes some kinds of values silently, {REFUSES} refuses some with an error: these data have none "
+        f"of them, and the [catalogue](docs/catalogue.md) lists them.",
+    ]
+    if any(case.fidelity != EXACT for case in shown if case.n):
+        said.append(f"{_CONVERTED.capitalize()}: every value came back, some in another dtype.")
+    if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one, _ in found):
+        said.append("`tuned` needs [arrow-wire](docs/native.md), which `make install` builds: it is not on PyPI.")
+    return " ".join(said)
+
+
+def _few_rows() -> str:
+    """Say below how many rows others win, by the reference run of that suite; nothing without such a run."""
     if not (ROOT / "results" / "reference" / CROSSINGS).is_dir():
-        return
+        return ""
     suite, run, summaries = reference.of(CROSSINGS)
-    yield _filled(f"With fewer rows [others win](results/reference/{CROSSINGS}/report.md):")
-    yield "".join(_filled(line, "  ") for line in crossing_lines(curves(suite, run.rows, summaries), summaries))
+    return few_rows(curves(suite, run.rows, summaries))
 
 
-def crossing_lines(found: Curves, summaries: Sequence[Summary]) -> list[str]:
-    """Return a line for each crossing that the runs show: who is faster before it and from it on, and its interval."""
-    words = {case.transport: in_words(case) for case in summaries}
-    return [
-        f"- {subject(one.direction, found.directions)}: {words[each.before]}, from {many(each.rows, one)} on "
-        f"({ends(each.interval, one).removesuffix(' rows')}) {words[each.after]}"
-        for one in found.winners
-        for each in one.crossings
-        if each.shown and each.rows is not None and each.interval
-    ]
+def few_rows(found: Curves) -> str:
+    """Say in a sentence below how many rows transports from PyPI are the fastest; nothing where no run shows it."""
+    lost = [(rows, one) for one in found.winners if (rows := _gives_way(one))]
+    if not lost:
+        return ""
+    fewest, first = min(lost, key=itemgetter(0))
+    most, last = max(lost, key=itemgetter(0))
+    bounds = f"below {many(fewest, first)} ({route(first.direction)})"
+    if len(lost) > 1:
+        bounds += f" to below {many(most, last)} ({route(last.direction)})"
+    return (
+        f"With few rows, ordinary clients from PyPI are the fastest in {len(lost)} of {len(found.winners)} directions: "
+        f"{bounds}. [Where they cross](results/reference/{CROSSINGS}/report.md)."
+    )
 
 
-def _cases(one: Leaders) -> list[Summary]:
-    """Return what stands in the rows of an answer: the fastest, and the usual ones."""
-    return [case for case in (one.fastest, *(of.case for of in one.usual)) if case]
+def _gives_way(one: Winners) -> float | None:
+    """Return from how many rows on a transport that is not from PyPI is shown to win, where others did before."""
+    for each in one.crossings:
+        if not from_pypi(registry.one(each.before)):
+            return None
+        if not from_pypi(registry.one(each.after)):
+            return each.rows if each.shown and each.interval else None
+    return None
 
 
-def _rows(one: Leaders, pages: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of an answer: where from and to with the fastest exact transport, then each usual one."""
-    fastest = one.fastest
-    linked, seconds = (_linked(fastest, pages), significant(fastest.median_seconds)) if fastest else ("none", "")
-    yield route(one), linked, seconds, ""
-    for of in one.usual:
-        yield "usual", _marked(in_words(of.case), of.case), significant(of.case.median_seconds), _factor(of)
-
-
-def _factor(of: Rival) -> str:
-    value, interval = factor(of)
-    return f"{value} ({interval})" if interval else value
-
-
-def _page_of(case: Summary) -> str:
-    return f"docs/catalogue/{case.system}-{case.client}.md"
-
-
-def _linked(case: Summary, pages: Sequence[str]) -> str:
-    """Return a transport in words that lead to its client's page."""
-    return _marked(f"[{in_words(case)}][{1 + pages.index(_page_of(case))}]", case)
-
-
-def _marked(words: str, case: Summary) -> str:
-    return words + (LOSES.strip() if case.lossy else "")
-
-
-def _said(found: Sequence[Leaders]) -> Iterator[str]:
-    """Yield the sentences below the table: its unit and marks."""
-    sizes = sorted({one.rows for one in found if one.rows is not None})
-    yield f"Median seconds for {' and '.join(format(rows, ',') for rows in sizes)} rows."
-    if any(case.lossy for one in found for case in _cases(one)):
-        yield f"{LOSES.strip()}: loses some kinds of values that these data do not have; the catalogue names them."
-
-
-def _made(environment: Facts) -> str:
+def _made(environment: Facts) -> Iterator[str]:
     """Say where the figures were made, as briefly as can be: the report has all of it."""
     ran = environment["servers"]
     servers = ", ".join(f"{name} {ran[name]['version']}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
-    return f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}."
-
-
-def _remarks(environment: Facts) -> Iterator[str]:
-    """Yield what is to be known of each database's figures, where its server was that of the embedded lab."""
+    yield f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}."
     if environment["lab"] == "embedded":
-        ran = (system for name, system in SYSTEMS.items() if name in environment["servers"])
-        yield from (system.embedded for system in ran if system.embedded)
+        yield from (system.embedded for name, system in SYSTEMS.items() if name in ran and system.embedded)
+    yield f"All transports and all runs: [the report](results/reference/{SUITE}/report.md)."
 
 
-def _filled(text: str, indent: str = "") -> str:
-    """Return a text in lines of README's width, all but the first one indented."""
-    return textwrap.fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) + "\n"
+def _filled(text: str) -> str:
+    """Return a text in lines of README's width."""
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"

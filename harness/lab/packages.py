@@ -12,11 +12,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from harness.lab import interpreters
+from harness.model import Transport
 from harness.settings import CHECKOUT
 
 PROJECT = "dataframe-io-lab"
 # By module, where the names differ: the package that the lab asks for, which has the module or needs the one that does.
 _PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance", "py4j": "pyspark"}
+NOT_ON_PYPI = frozenset({"arrow-wire"})  # no lock has it: `make install` builds it from native/
 # Extras that "all" goes without, as each has a lock of its own; and what installs one, by where the lab runs.
 _ENGINES = ("ray", "spark")
 _INSTALLS = {"checkout": "make engine ENGINE={}", "compose": "make up CLUSTER={}"}
@@ -46,6 +48,15 @@ def _said(absent: Sequence[str]) -> str:
 def package_of(module: str) -> str:
     """Return the package that the lab asks for to have a module."""
     return _PACKAGES.get(module, canonicalize_name(module))
+
+
+def from_pypi(entry: Transport) -> bool:
+    """Say whether packages of PyPI are all that a transport takes, with a database as it comes.
+
+    Each module that it requires is in the standard library or in a package of PyPI (DuckDB's extensions are, as
+    wheels). It needs no extension of the server, no folder or bucket shared with the server, and no workers.
+    """
+    return not entry.needs and NOT_ON_PYPI.isdisjoint(map(package_of, entry.modules))
 
 
 def remedy(
