@@ -201,8 +201,7 @@ def _lines(folder: Path) -> int:
 def _counted_rows(folder: Path) -> list[dict[str, Any]]:
     found = []
     for path in (folder / "results").glob("*/runs.csv"):
-        runs_csv.drop_torn_line(path)
-        found += [row for row in runs_csv.load(path) if row.status is not Status.AGAIN]
+        found += [row for row in runs_csv.load_interrupted(path)[0] if row.status is not Status.AGAIN]
     return found
 
 

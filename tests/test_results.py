@@ -64,7 +64,7 @@ def test_what_is_missing_is_empty_in_the_file_and_none_when_read_never_0(path):
 
 
 def test_a_measured_0_is_0_and_not_missing(path):
-    runs_csv.append(path, Row(status=Status.OK, peak_file_bytes=0, cpu_system_seconds=0.0))
+    runs_csv.append(path, Row(status=Status.OK, seconds=0.5, peak_file_bytes=0, cpu_system_seconds=0.0))
     (row,) = runs_csv.load(path)
     assert (row.peak_file_bytes, row.cpu_system_seconds, row.peak_anon_bytes) == (0, 0.0, None)
 
@@ -90,7 +90,7 @@ def test_any_text_is_read_back_as_it_was(path, text):
 @pytest.mark.parametrize("newline", ["\n", "\r", "\r\n", "\n\n"])
 def test_a_newline_in_an_error_stays_within_one_row(path, newline):
     runs_csv.append(path, replace(FULL, error=f"first{newline}second"))
-    runs_csv.append(path, FULL)
+    runs_csv.append(path, replace(FULL, pass_number=8))
     assert len(path.read_bytes().splitlines()) == 3
     assert runs_csv.load(path)[0].error.split() == ["first", "second"]
 
@@ -108,36 +108,76 @@ def test_seconds_keep_nine_digits(path):
 
 def test_a_row_is_on_disk_when_append_returns(path):
     code = "import os, sys, pathlib; from harness.results import row, runs_csv; " + (
-        "runs_csv.append(pathlib.Path(sys.argv[1]), row.Row(run_id='r', status='ok')); os.kill(os.getpid(), 9)"
+        "runs_csv.append(pathlib.Path(sys.argv[1]), row.Row(run_id='r', status='error')); os.kill(os.getpid(), 9)"
     )
     subprocess.run((sys.executable, "-c", code, str(path)), check=False)
     assert [row.run_id for row in runs_csv.load(path)] == ["r"]
 
 
-@pytest.mark.parametrize("keep", [1, 5, 20])
-def test_a_torn_last_line_is_dropped_and_nothing_else(path, keep):
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a run without rows."""
+    (tmp_path / "environment.json").write_text('{"run_id": "text", "fingerprint": "text"}')
+    return tmp_path
+
+
+@pytest.mark.parametrize("keep", [1, 5, 20, -1])
+def test_a_torn_last_line_is_cut_off_and_nothing_else(folder, path, keep):
     for number in (1, 2, 3):
         runs_csv.append(path, replace(FULL, pass_number=number))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]) + lines[-1][:keep])
-    runs_csv.drop_torn_line(path)
+    with pytest.raises(LabError, match=rf'"lab run --resume {folder}" cuts it off and goes on'):
+        runs_csv.load(path)
+    assert [row.pass_number for row in folders.interrupted(folder)] == [1, 2]
     assert path.read_bytes() == b"".join(lines[:-1])
     runs_csv.append(path, replace(FULL, pass_number=4))
     assert [row.pass_number for row in runs_csv.load(path)] == [1, 2, 4]
 
 
-def test_a_whole_file_loses_nothing_to_the_torn_line_check(path):
+def test_a_kill_or_a_full_disk_while_a_torn_line_is_cut_off_costs_no_row(folder, path, monkeypatch):
+    """Of the calls that write to a file, only one that shortens it is made: it is done or it is not."""
+    runs_csv.append(path, FULL)
+    with path.open("ab") as file:
+        file.write(b"torn,li")
+    calls = "import sys, pathlib; from harness.results import folder; folder.interrupted(pathlib.Path(sys.argv[1]))"
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); " + calls  # a write is a SIGXFSZ
+    assert subprocess.run((sys.executable, "-c", limited, str(folder)), check=False).returncode == 0
+    assert runs_csv.load(path) == [FULL]
+
+
+@pytest.mark.parametrize("change", ["cr", "utf-16", "bom", "semicolons", "another run", "no header", "cr at the end"])
+def test_what_resuming_does_not_understand_is_left_as_it_is_and_refused(folder, path, change):
+    for number in (1, 2):
+        runs_csv.append(path, replace(FULL, pass_number=number))
+    before = path.read_bytes()
+    changed = {
+        "cr": before.replace(b"\n", b"\r"),
+        "cr at the end": before[: before.find(b"\n") + 1] + before[before.find(b"\n") + 1 :].replace(b"\n", b"\r"),
+        "utf-16": before.decode().encode("utf-16"),
+        "bom": b"\xef\xbb\xbf" + before + b"torn",
+        "semicolons": before.replace(b",", b";") + b"torn",
+        "another run": before.replace(b"text", b"another", 1) + b"torn",
+        "no header": before[before.find(b"\n") + 1 :] + b"torn",
+    }[change]
+    path.write_bytes(changed)
+    with pytest.raises(LabError) as caught:
+        folders.interrupted(folder)
+    assert path.read_bytes() == changed
+    assert "\n" not in str(caught.value)
+
+
+def test_a_whole_file_loses_nothing_when_it_is_resumed(folder, path):
     runs_csv.append(path, FULL)
     before = path.read_bytes()
-    runs_csv.drop_torn_line(path)
+    assert folders.interrupted(folder) == [FULL]
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("left", [b"", b"run_id,sui"], ids=["nothing", "half a header"])
-def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(path, left):
+@pytest.mark.parametrize("left", [b"", b"run_id,envi"], ids=["nothing", "half a header"])
+def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(folder, path, left):
     path.write_bytes(left)
-    runs_csv.drop_torn_line(path)
-    assert runs_csv.load(path) == []
+    assert folders.interrupted(folder) == runs_csv.load(path) == []
     runs_csv.append(path, FULL)
     assert runs_csv.load(path) == [FULL]
 
@@ -195,10 +235,52 @@ def test_a_value_of_another_type_is_one_line_with_its_line_number(path, column, 
     assert "\n" not in str(caught.value)
 
 
+NUMBERS = [column.name for column in COLUMNS if column.parse in (int, float)]
+
+
+@pytest.mark.parametrize("column", NUMBERS)
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "-1", "1e400", "9" * 30])
+def test_a_number_that_no_run_gives_is_one_line_with_its_line_number(path, column, text):
+    _edited(path, column, text)
+    with pytest.raises(LabError, match=r"line 3: ") as caught:
+        runs_csv.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("seconds", "0"), ("seconds", ""), ("pass", "0"), ("order", "0"), ("details", "a=nan"), ("details", "a=-1")],
+)
+def test_a_number_that_means_nothing_is_one_line_with_its_line_number(path, column, text):
+    _edited(path, column, text)
+    with pytest.raises(LabError, match=r"line 3: .*was the file edited"):
+        runs_csv.load(path)
+
+
+def _edited(path, column, text):
+    """Write a row, and a second one that is edited in one column."""
+    runs_csv.append(path, replace(FULL, pass_number=9))
+    runs_csv.append(path, FULL)
+    names, first, second = csv.reader(path.open(newline=""))
+    changed = [text if name == column else cell for name, cell in zip(names, second, strict=True)]
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([names, first, changed])
+
+
+def test_a_run_that_is_there_twice_is_one_line_and_one_that_was_run_again_is_read(path):
+    runs_csv.append(path, Row(status=Status.AGAIN, pass_number=7, transport="text"))
+    runs_csv.append(path, replace(FULL, parameters={}, experiment=""))
+    runs_csv.append(path, Row(status=Status.AGAIN, pass_number=7, transport="text"))
+    assert len(runs_csv.load(path)) == 3
+    runs_csv.append(path, Row(status=Status.ERROR, pass_number=7, transport="text"))
+    with pytest.raises(LabError, match=r"line 5: this run is in line 3 too; remove one"):
+        runs_csv.load(path)
+
+
 def test_a_missing_or_binary_file_is_one_line(path):
     with pytest.raises(LabError, match="No such file"):
         runs_csv.load(path)
-    path.write_bytes(b"\xff\xfe\x00")
+    path.write_bytes(b"\xff\xfe\x00\n")
     with pytest.raises(LabError, match="cannot read"):
         runs_csv.load(path)
 

@@ -104,12 +104,18 @@ def environment(folder: Path) -> Facts:
 
 
 def interrupted(folder: Path) -> list[Row]:
-    """Return the rows that an interrupted run already has, after cutting off what it was writing as it ended."""
+    """Return the rows that an interrupted run already has, after cutting off what it was writing as it ended.
+
+    Raises LabError, and leaves the file as it is, where that is not all that is wrong with it.
+    """
     path = folder / RUNS
     if not path.exists():
         return []
-    runs_csv.drop_torn_line(path)
-    return runs_csv.load(path)
+    rows, torn = runs_csv.load_interrupted(path)
+    _refuse_mixed(folder, rows, environment(folder))
+    if torn is not None:
+        runs_csv.cut(path, torn)
+    return rows
 
 
 def read(folder: Path) -> StoredRun:

@@ -183,6 +183,23 @@ OF_MEASUREMENT = (
 )
 
 
+_FROM_1 = ("pass", "order")  # all other numbers are 0 or more
+_LARGEST = 2**63 - 1
+
+
+def impossible(row: Row) -> str:
+    """Say which number of a row no run can have given; empty where all are possible."""
+    named = {column.name: getattr(row, column.field) for column in COLUMNS if column.parse in (int, float)}
+    for name, value in {**named, **row.details}.items():
+        if value is None:
+            continue
+        if not (name in _FROM_1) <= value <= _LARGEST:  # NaN is neither
+            return f"{name} is {value}, expected a number from {int(name in _FROM_1)}"
+    if row.ok and not row.seconds:
+        return f"the status is ok and seconds is {'empty' if row.seconds is None else 0}, expected more than 0"
+    return ""
+
+
 def ok_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows that have figures."""
     return [row for row in rows if row.ok]

@@ -1,15 +1,17 @@
 """runs.csv: one row after the other, each on the disk before the next run starts."""
 
 import csv
+import io
 import os
 from pathlib import Path
 from typing import Any
 
 from harness import renamed
-from harness.model import LabError, label
-from harness.results.row import COLUMNS, NAMES, Row
+from harness.model import LabError, Status, label
+from harness.results.row import COLUMNS, NAMES, Row, impossible
 
 _ADDED = {"details", "engine", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
+_OTHER_COLUMNS = "expected the columns of this version, found others; see docs/columns.md"
 _PARSED = {column.name: column for column in COLUMNS}
 
 
@@ -38,18 +40,60 @@ def load(path: Path) -> list[Row]:
     """Read runs.csv back.
 
     What a column that is younger than the file would say is missing, and a transport has the id of today. Raises
-    LabError: missing, foreign or damaged file.
+    LabError: missing, foreign, damaged or edited file.
+    """
+    rows, torn = load_interrupted(path)
+    if torn is not None:
+        raise LabError(
+            f"{path}: its last line was not written to its end, as when the lab is killed; "
+            f'"lab run --resume {path.parent}" cuts it off and goes on'
+        )
+    return rows
+
+
+def load_interrupted(path: Path) -> tuple[list[Row], int | None]:
+    """Read the rows of a run that may have been killed as it wrote one.
+
+    Return them, and where in the file a last line begins that is not whole. Nothing is written. Raises LabError like
+    `load` for all else that is wrong, also at the end of the file.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file, strict=True)
-            if reader.fieldnames is None:  # killed, or the disk full, before the first row
-                return []
-            if tuple(reader.fieldnames) != tuple(n for n in NAMES if n in reader.fieldnames or n not in _ADDED):
-                raise LabError(f"{path}: expected the columns of this version, found others; see docs/columns.md")
-            return [_parsed(path, line, row) for line, row in enumerate(reader, start=2)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise LabError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        content = path.read_bytes()
+    except OSError as error:
+        raise LabError(f"cannot read {path}: {error.strerror}") from None
+    whole = content.rfind(b"\n") + 1
+    torn = content[whole:]
+    if b"\r" in torn:
+        raise LabError(f"{path}: found line ends of CR, expected LF as the lab writes them; convert the file")
+    if not whole and not ",".join(NAMES).encode().startswith(torn):
+        raise LabError(f"{path}: {_OTHER_COLUMNS}")
+    return _rows(path, content[:whole]), whole if torn else None
+
+
+def cut(path: Path, size: int) -> None:
+    """Cut off what follows so many bytes; all that comes before stays where it is on the disk."""
+    with path.open("r+b") as file:
+        file.truncate(size)
+        os.fsync(file.fileno())
+
+
+def _rows(path: Path, content: bytes) -> list[Row]:
+    found: dict[tuple[object, ...], int] = {}
+    rows: list[Row] = []
+    try:
+        reader = csv.DictReader(io.StringIO(content.decode(), newline=""), strict=True)
+        if reader.fieldnames is None:  # killed, or the disk full, before the first row
+            return []
+        if tuple(reader.fieldnames) != tuple(n for n in NAMES if n in reader.fieldnames or n not in _ADDED):
+            raise LabError(f"{path}: {_OTHER_COLUMNS}")
+        for line, cells in enumerate(reader, start=2):
+            row = _parsed(path, line, cells)
+            if row.status is not Status.AGAIN and (first := found.setdefault(row.key, line)) != line:
+                raise LabError(f"{path}, line {line}: this run is in line {first} too; remove one of the two lines")
+            rows.append(row)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise LabError(f"cannot read {path}: {error}") from None
+    return rows
 
 
 def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
@@ -59,19 +103,15 @@ def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
             "is the file damaged?"
         )
     try:
-        return Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in _today(row).items() if text})
+        found = Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in _today(row).items() if text})
     except (TypeError, ValueError) as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None
+    if wrong := impossible(found):
+        raise LabError(f"{path}, line {line}: {wrong}; was the file edited?")
+    return found
 
 
 def _today(row: dict[str, str]) -> dict[str, str]:
     """Return a row with the id and client that its transport has today."""
     now = renamed.current(row["transport"])
     return row if now == row["transport"] else row | {"transport": now, "client": now.split(".")[1]}
-
-
-def drop_torn_line(path: Path) -> None:
-    """Cut off a last line that was not written to its end, as a killed run may leave it."""
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        path.write_bytes(content[: content.rfind(b"\n") + 1])
