@@ -11,6 +11,7 @@ from arrow_wire.library import Array, Buffer
 NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY, PIECES = range(12)
 Values: TypeAlias = pa.Array | pa.ChunkedArray  # of a column, in one piece or in several
 _MOST_PIECES = 256  # their numbers are a byte
+_INLINE = 12  # bytes of a text that stand in its view
 
 
 @dataclass
@@ -26,11 +27,19 @@ def gathered(column: Values) -> Values:
     if isinstance(column, pa.Array):
         return column
     pieces = [piece for piece in column.chunks if len(piece)]
-    if len(pieces) > 1 and len(pieces) <= _MOST_PIECES and is_text(column.type):
-        return pa.chunked_array(pieces)
     if len(pieces) == 1:
         return pieces[0]
+    if is_read_in_place(column):
+        return pa.chunked_array(pieces, column.type)
     return pa.concat_arrays(column.unify_dictionaries().chunks) if pieces else pa.array([], column.type)
+
+
+def is_read_in_place(column: Values) -> bool:
+    """Whether `gathered` leaves all values where they are."""
+    if isinstance(column, pa.Array):
+        return True
+    pieces = sum(len(piece) > 0 for piece in column.chunks)
+    return pieces == 1 or (1 < pieces <= _MOST_PIECES and is_text(column.type))
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
@@ -87,6 +96,106 @@ def _pieces(column: pa.ChunkedArray) -> Described:
     structure.child_count = len(below)
     made.keeps.append(structure.children)
     return made
+
+
+def require_whole(name: str, column: Values) -> None:
+    """Raise ValueError, with column and row, where a column refers to what it does not have.
+
+    Compiled code checks every row that it encodes. Arrow believes offsets, views and indices: before it casts a column
+    or puts its pieces together, these have to be true.
+    """
+    row = first_wrong(column)
+    if row is None:
+        try:
+            column.validate()
+        except pa.ArrowInvalid:
+            row = 0
+    if row is not None:
+        raise ValueError(
+            f'column "{name}": row {row}: expected an array that agrees with itself, found buffers that are too short, '
+            "or offsets that point outside of them"
+        )
+
+
+def first_wrong(column: Values) -> int | None:
+    """Return the first row that refers to what its array does not have; None where all are right."""
+    if isinstance(column, pa.ChunkedArray):
+        before = 0
+        for piece in column.chunks:
+            if (row := first_wrong(piece)) is not None:
+                return before + row
+            before += len(piece)
+        return None
+    if isinstance(column, pa.ExtensionArray):
+        return first_wrong(column.storage)
+    if not len(column):
+        return None
+    layout, width, children = _layout(column)
+    buffers = column.buffers()
+    if layout in (TEXT32, TEXT64, LIST32, LIST64):
+        kind = "i8" if layout in (TEXT64, LIST64) else "i4"
+        offsets = _numbers(buffers[1], kind)[column.offset : column.offset + len(column) + 1]
+        if children:
+            return _first_wrong_list(offsets, len(column), children[0])
+        return _first_wrong_offset(offsets, len(column), 0 if buffers[2] is None else buffers[2].size)
+    if layout == VIEW:
+        return _first_wrong_view(column, buffers)
+    if layout == DICTIONARY:
+        kind = "u" if pa.types.is_unsigned_integer(column.type.index_type) else "i"
+        indices = _numbers(buffers[1], f"{kind}{width}")[column.offset : column.offset + len(column)]
+        if len(indices) < len(column):
+            return len(indices)
+        below = first_wrong(column.dictionary)
+        wrong = (indices < 0) | (indices >= len(column.dictionary)) | (indices == (-1 if below is None else below))
+        return _first(wrong & _valid(column))
+    rows = [row for child in children if (row := first_wrong(child)) is not None]
+    if layout == LIST_FIXED:
+        rows = [min(max(row // max(width, 1) - column.offset, 0), len(column) - 1) for row in rows]
+    return min(rows, default=None)
+
+
+def _first_wrong_offset(offsets: "np.ndarray[Any, Any]", rows: int, size: int) -> int | None:
+    """Return the first row whose offsets fall, or lie outside of so many bytes or items."""
+    if len(offsets) <= rows:
+        return max(0, len(offsets) - 1)
+    return _first((offsets[:-1] < 0) | (offsets[1:] < offsets[:-1]) | (offsets[1:] > size))
+
+
+def _first_wrong_list(offsets: "np.ndarray[Any, Any]", rows: int, items: pa.Array) -> int | None:
+    row = _first_wrong_offset(offsets, rows, len(items))
+    if row is None and (item := first_wrong(items)) is not None:
+        row = min(max(int(np.searchsorted(offsets, item, side="right")) - 1, 0), rows - 1)
+    return row
+
+
+def _first_wrong_view(column: pa.Array, buffers: list[pa.Buffer | None]) -> int | None:
+    views = _numbers(buffers[1], "i4")[4 * column.offset : 4 * (column.offset + len(column))]
+    if len(views) < 4 * len(column):
+        return len(views) // 4
+    size, number, first = views[0::4], views[2::4], views[3::4].astype(np.int64)
+    sizes = np.array([0 if one is None else one.size for one in buffers[2:]] + [0], np.int64)
+    known = (number >= 0) & (number < len(sizes) - 1)
+    beyond = (first < 0) | (first + size > sizes[np.where(known, number, -1)]) | ~known
+    return _first(((size < 0) | (size > _INLINE) & beyond) & _valid(column))
+
+
+def _numbers(buffer: pa.Buffer | None, kind: str) -> "np.ndarray[Any, Any]":
+    if buffer is None or buffer.size < np.dtype(kind).itemsize:
+        return np.empty(0, kind)
+    return np.frombuffer(buffer, kind, buffer.size // np.dtype(kind).itemsize)
+
+
+def _valid(column: pa.Array) -> "np.ndarray[Any, Any]":
+    bits = column.buffers()[0]
+    if bits is None:
+        return np.ones(len(column), bool)
+    end = column.offset + len(column)
+    found = np.unpackbits(_numbers(bits, "u1"), count=end, bitorder="little")  # zeros behind a buffer that is too short
+    return found[column.offset :].astype(bool)
+
+
+def _first(wrong: "np.ndarray[Any, Any]") -> int | None:
+    return int(wrong.argmax()) if wrong.any() else None
 
 
 def _buffer(buffer: pa.Buffer | None) -> Buffer:

@@ -7,8 +7,8 @@ from ctypes import byref, pointer
 import numpy as np
 import pyarrow as pa
 
-from arrow_wire.arrays import Values, gathered
-from arrow_wire.clickhouse_convert import converted
+from arrow_wire.arrays import Values, first_wrong, gathered, is_read_in_place, require_whole
+from arrow_wire.clickhouse_convert import converted, steps
 from arrow_wire.clickhouse_library import Column, Result, functions
 from arrow_wire.clickhouse_plan import Plan, plan
 from arrow_wire.clickhouse_types import Type, head, innermost, parsed, takes_null
@@ -89,7 +89,8 @@ class Columns:
         name, target, array = self._names[number], self._targets[number], self._arrays[number]
         if failure == _MEMORY:
             return MemoryError(f'column "{name}": no memory for a block of {len(rows)} rows')
-        if failure == _DAMAGED:
+        if failure == _DAMAGED or first_wrong(array) is not None:
+            require_whole(name, array)
             return ValueError(
                 f'column "{name}": expected an array that agrees with itself, found offsets beyond its end'
             )
@@ -126,6 +127,8 @@ def _shown(value: pa.Scalar) -> str:
 
 
 def _taken(name: str, array: Values, target: Type) -> Values:
+    if steps(array.type, target) or not is_read_in_place(array):
+        require_whole(name, array)
     try:
         return gathered(converted(array, target))
     except (pa.ArrowInvalid, ValueError) as error:

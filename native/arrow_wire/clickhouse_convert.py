@@ -12,38 +12,34 @@ def converted(array: Values, target: Type) -> Values:
 
     Raises ValueError, or Arrow's, where a value would not come out as it is.
     """
-    while target.family in ("Nullable", "LowCardinality"):
-        (target,) = target.inner
-    arrow_type, family = array.type, target.family
-    if family == "String" and (
-        types.is_integer(arrow_type) or types.is_date(arrow_type) or types.is_decimal(arrow_type)
-    ):
-        return array.cast(pa.string())
-    if family.startswith("Decimal") and types.is_floating(arrow_type):
-        return _exactly(array, pa.decimal256(*map(int, target.literals)))
-    if family in ("Float32", "Float64") and types.is_decimal(arrow_type):
-        return _exactly(array, pa.float64())
-    if not (types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)):
-        return array
-    return _of_texts(array, target)
-
-
-def _exactly(array: Values, arrow_type: pa.DataType) -> Values:
-    """Cast to a type from which every value comes back as it was."""
-    made = array.cast(arrow_type)
-    if not made.cast(array.type).equals(array):
-        raise ValueError(f"{array.type}, of which {arrow_type} has no exact value")
+    made, through = array, steps(array.type, target)
+    for arrow_type in through:
+        made = made.cast(arrow_type)
+    numbers = types.is_floating(array.type) or types.is_decimal(array.type)
+    if through and numbers and not types.is_string(made.type) and not made.cast(array.type).equals(array):
+        raise ValueError(f"{array.type}, of which {made.type} has no exact value")
     return made
 
 
-def _of_texts(array: Values, target: Type) -> Values:
+def steps(arrow_type: pa.DataType, target: Type) -> list[pa.DataType]:
+    """Return the types to which Arrow casts a column, one after the other; mostly there is none."""
+    while target.family in ("Nullable", "LowCardinality"):
+        (target,) = target.inner
     family = target.family
+    if family == "String" and (
+        types.is_integer(arrow_type) or types.is_date(arrow_type) or types.is_decimal(arrow_type)
+    ):
+        return [pa.string()]
+    if family.startswith("Decimal") and types.is_floating(arrow_type):
+        return [pa.decimal256(*map(int, target.literals))]
+    if family in ("Float32", "Float64") and types.is_decimal(arrow_type):
+        return [pa.float64()]
+    if not (types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)):
+        return []
     if family in ("Date", "Date32"):
-        return array.cast(pa.string()).cast(pa.date32())
+        return [pa.string(), pa.date32()]
     if family in ("DateTime", "DateTime64"):
-        return array.cast(pa.string()).cast(pa.timestamp("us"))
+        return [pa.string(), pa.timestamp("us")]
     if family.startswith("Decimal"):
-        return array.cast(pa.string()).cast(pa.decimal256(*map(int, target.literals)))
-    if family in ("Float32", "Float64", "BFloat16"):
-        return array.cast(pa.string()).cast(pa.float64())
-    return array
+        return [pa.string(), pa.decimal256(*map(int, target.literals))]
+    return [pa.string(), pa.float64()] if family in ("Float32", "Float64", "BFloat16") else []

@@ -50,6 +50,7 @@ class Result:
         )
         if not self._address:
             raise MemoryError(f"no memory for {len(arrow_types)} columns")
+        self._open = False
 
     def __del__(self) -> None:
         if getattr(self, "_address", None):
@@ -59,21 +60,36 @@ class Result:
     def feed(self, piece: np.ndarray, enough: int = sys.maxsize) -> Fed:
         """Decode bytes as far as they go, or until a block ends with which there are `enough` rows.
 
-        Returns how many bytes are used up, the rows of all complete blocks, and whether a block is open. Raises
-        ValueError for bytes that are no block of these columns; nothing can be decoded after that.
+        `piece` is of uint8, without gaps. Returns how many bytes are used up, the rows of all complete blocks, and
+        whether a block is open. Raises ValueError for bytes that are no block of these columns; nothing can be decoded
+        or taken after that.
         """
+        if piece.dtype != np.uint8 or piece.ndim != 1 or not piece.flags.c_contiguous:
+            raise TypeError(f"expected bytes as one array of uint8 without gaps, found {piece.dtype}, {piece.strides}")
         fed = Fed()
-        functions().arrow_wire_clickhouse_decode(self._address, piece.ctypes.data, len(piece), enough, byref(fed))
-        if fed.failure == _MEMORY:
-            raise MemoryError(f'column "{self.schema.names[fed.column]}": no memory for its values')
-        if fed.failure:
-            field = self.schema.field(fed.column)
-            expected = _FOUND[fed.failure].format(type=self._types[fed.column], arrow_type=field.type)
-            raise ValueError(f'column "{field.name}": expected {expected}')
+        with self._targets.in_use():
+            functions().arrow_wire_clickhouse_decode(self._address, piece.ctypes.data, len(piece), enough, byref(fed))
+            if fed.failure:
+                raise self._complaint(fed)
+            self._open = bool(fed.open)
         return fed
 
+    def _complaint(self, fed: Fed) -> Exception:
+        if not self.schema.names:
+            return ValueError("expected blocks without columns, found others")
+        field = self.schema.field(fed.column)
+        if fed.failure == _MEMORY:
+            return MemoryError(f'column "{field.name}": no memory for its values')
+        expected = _FOUND[fed.failure].format(type=self._types[fed.column], arrow_type=field.type)
+        return ValueError(f'column "{field.name}": expected {expected}')
+
     def take(self) -> pa.RecordBatch:
-        """Return the rows of all blocks until now, of which there is no open one, without a copy."""
+        """Return the rows of all blocks until now, without a copy.
+
+        Raises ValueError where a block is open, whose rows are not whole, and after an error of `feed`.
+        """
+        if self._open:
+            raise ValueError("expected the end of a block before its rows are taken, found an open one; feed it first")
         arrays = self._targets.take()
         functions().arrow_wire_clickhouse_decoder_taken(self._address)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -1,6 +1,7 @@
 """Columns of Arrow that the compiled library writes into: `src/builders.zig`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from ctypes import addressof, byref
 
 import pyarrow as pa
@@ -19,9 +20,35 @@ class Columns:
         if not self.address:
             raise MemoryError(f"no memory for {len(self._types)} columns")
         self._free = library().arrow_wire_columns_free  # kept, as at the interpreter's end globals are gone
+        self._failed = ""  # how
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let one call of a decoder change them. What it raises leaves columns of different lengths: nobody gets these.
+
+        Raises ValueError where an earlier call has not ended well.
+        """
+        if self._failed:
+            raise ValueError(
+                f"expected a decoder without an error, found one that failed ({self._failed}); make another"
+            )
+        self._failed = "a call of it has not come to its end"
+        try:
+            yield
+        except BaseException as error:
+            self._failed = str(error) or type(error).__name__
+            raise
+        self._failed = ""
 
     def take(self) -> list[pa.Array]:
-        """Return an array a column, without a copy; the columns are empty then, and can be filled again."""
+        """Return an array a column, without a copy; the columns are empty then, and can be filled again.
+
+        Raises ValueError where a call of their decoder has failed.
+        """
+        with self.in_use():
+            return self._taken()
+
+    def _taken(self) -> list[pa.Array]:
         arrays = []
         for number, arrow_type in enumerate(self._types):
             made = ArrowArray()

@@ -50,6 +50,8 @@ class Encoder:
             if found is None:
                 do = "make texts of them with str" if array.type == pa.uuid() else "cast it"
                 raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}; {do}')
+            if found.cast is not None or not arrays.is_read_in_place(array):
+                arrays.require_whole(name, array)
             array = arrays.gathered(array)
             array = arrays.gathered(_cast(name, array, found.cast, into)) if found.cast is not None else array
             self._arrays.append(array)
@@ -119,7 +121,8 @@ def _number(name: str) -> int:
 
 def _complaint(name: str, row: int, array: arrays.Values, into: ServerType, reason: int) -> str:
     try:
-        value = repr(array[row].as_py()) if row < len(array) and reason != len(_REASONS) - 1 else "a damaged array"
+        damaged = reason == len(_REASONS) - 1 or row >= len(array) or arrays.first_wrong(array) is not None
+        value = "a damaged array" if damaged else repr(array[row].as_py())
     except (OverflowError, ValueError):  # a time that Python's own types do not hold
         value = " ".join(str(array.slice(row, 1)).split())
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."

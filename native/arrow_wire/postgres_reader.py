@@ -143,24 +143,27 @@ class Decoder:
 
         Return the position behind them; `end` says why it is there: the rest has to arrive (MORE), it is no row
         (OTHER), or the columns are full (FULL). Raises ValueError for a value that has no form in its column's type
-        (which and where, counted from 0 in the order of arrival), WrongDepth for an array, MemoryError.
+        (which and where, counted from 0 in the order of arrival), WrongDepth for an array, MemoryError. After that it
+        decodes nothing any more, and `take` raises too.
         """
         progress = library.ReadProgress(position=position, rows=self.rows)
         first = byref(c_char.from_buffer(buffer)) if len(buffer) else None
-        library.library().arrow_wire_postgres_decode(
-            self._lines, len(self._lines), self._columns.address, self._framing, first, len(buffer), limit,
-            byref(progress),
-        )  # fmt: skip
-        self.rows, self.end = progress.rows, progress.end
-        if progress.end == _WRONG:
-            raise self._complaint(progress)
+        with self._columns.in_use():
+            library.library().arrow_wire_postgres_decode(
+                self._lines, len(self._lines), self._columns.address, self._framing, first, len(buffer), limit,
+                byref(progress),
+            )  # fmt: skip
+            if progress.end == _WRONG:
+                raise self._complaint(progress)
+            self.rows, self.end = progress.rows, progress.end
         return int(progress.position)
 
     def take(self) -> list[pa.Array]:
-        """Return the rows so far, an array a column."""
+        """Return the rows so far, an array a column. Raises ValueError after an error of `feed`."""
+        arrays = self._columns.take()
         self._before += self.rows
         self.rows = 0
-        return self._columns.take()
+        return arrays
 
     def _complaint(self, progress: library.ReadProgress) -> Exception:
         reason = _REASONS[progress.reason]

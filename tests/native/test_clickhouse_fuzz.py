@@ -209,3 +209,79 @@ def test_rows_that_are_not_there_are_refused(rows: list[int]) -> None:
 def test_a_value_that_a_column_does_not_hold_is_named(value: pa.Array, sql_type: str, message: str) -> None:
     with pytest.raises(ValueError, match=f'^column "a": expected {message}'):
         encoded(clickhouse.Columns([("a", value, sql_type)]), range(len(value)))
+
+
+def result(*types: str) -> clickhouse.Result:
+    return clickhouse.Result([(f"c{place}", one) for place, one in enumerate(types)], pa.large_string())
+
+
+def head(rows: int, *types: str) -> bytes:
+    """Return the bytes before the first column's values; of one column."""
+    (sql_type,) = types
+    return bytes([1, rows, 2]) + b"c0" + bytes([len(sql_type)]) + sql_type.encode()
+
+
+WHOLE = head(2, "Nullable(Int32)") + b"\0\1" + b"\1\0\0\0\2\0\0\0"
+
+
+def fed(into: clickhouse.Result, data: bytes) -> Any:
+    return into.feed(np.frombuffer(data, np.uint8).copy())
+
+
+@pytest.mark.parametrize("cut", range(1, len(WHOLE)))
+def test_rows_of_an_open_block_are_not_taken_and_come_whole_once_it_has_ended(cut: int) -> None:
+    into = result("Nullable(Int32)")
+    done = fed(into, WHOLE[:cut])
+    if done.open:
+        with pytest.raises(ValueError, match="expected the end of a block before its rows are taken"):
+            into.take()
+    assert fed(into, WHOLE[done.consumed :]).rows == 2
+    assert into.take().to_pydict() == {"c0": [1, None]}
+
+
+@pytest.mark.parametrize(
+    "wrong", [head(2, "Nullable(Int32)") + b"\7\7" + bytes(8), head(2, "Nullable(Int64)"), b"\2\1"]
+)
+def test_a_result_that_failed_says_so_and_gives_nothing(wrong: bytes) -> None:
+    into = result("Nullable(Int32)")
+    with pytest.raises(ValueError, match='column "c0": expected') as first:
+        fed(into, WHOLE + wrong)
+    for call in (into.take, lambda: fed(into, WHOLE), into.take):
+        with pytest.raises(ValueError, match="found one that failed") as caught:
+            call()
+        assert str(first.value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [np.zeros(8, np.int64), np.zeros(8, np.uint8)[::-1], np.zeros(8, np.uint8)[::2], np.zeros((2, 4), np.uint8)],
+)
+def test_memory_that_is_no_row_of_bytes_is_refused(piece: np.ndarray) -> None:
+    with pytest.raises(TypeError, match="expected bytes as one array of uint8 without gaps"):
+        result("Int8").feed(piece)
+
+
+LYING = [
+    (pa.string(), np.int32, [0, 2, 10**6, 4], 1),
+    (pa.large_string(), np.int64, [0, 1, 2**60, 4], 1),
+    (pa.large_string(), np.int64, [0, 3, 1, 4], 1),
+    (pa.string(), np.int32, [0, -5, 2, 4], 0),
+]
+
+
+@pytest.mark.parametrize(("arrow_type", "width", "offsets", "row"), LYING)
+@pytest.mark.parametrize(
+    "sql_type", ["String", "Int32", "Date", "DateTime", "Decimal(9, 2)", "Float64", "UUID", "IPv4"]
+)
+@pytest.mark.parametrize("pieces", [0, 1, 300])
+def test_offsets_that_lie_are_an_error_with_column_and_row(
+    arrow_type: pa.DataType, width: Any, offsets: list[int], row: int, sql_type: str, pieces: int
+) -> None:
+    buffers = [None, pa.py_buffer(np.array(offsets, width)), pa.py_buffer(b"1234")]
+    column: Any = pa.Array.from_buffers(arrow_type, 3, buffers)
+    if pieces:
+        column = pa.chunked_array([*[pa.array(["1"], arrow_type)] * pieces, column])
+    with pytest.raises(
+        ValueError, match=rf'column "a": row {pieces + row}: |column "a": .*(form|address|UUID).* in row'
+    ):
+        encoded(clickhouse.Columns([("a", column, sql_type)]), range(len(column)))

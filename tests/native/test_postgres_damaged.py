@@ -142,3 +142,77 @@ def test_numbers_of_any_bytes_are_encoded_or_refused(arrow_type):
             except (Unsupported, ValueError):
                 continue
             assert len(blocks) == 6 + struct.unpack_from("!i", blocks, 2)[0]
+
+
+TWO = types([(23, -1), (20, -1), (25, -1), (1007, -1)])
+
+
+def row(*values: bytes) -> bytes:
+    return struct.pack("!h", len(values)) + b"".join(struct.pack("!i", len(one)) + one for one in values)
+
+
+def whole_row(number: int) -> bytes:
+    items = b"".join(struct.pack("!ii", 4, one) for one in range(number))
+    array = struct.pack("!iiiii", 1, 0, 23, number, 1) + items
+    return row(struct.pack("!i", number), struct.pack("!q", number), b"text", array)
+
+
+ARRAY = struct.pack("!iii", 0, 0, 23)
+WRONG = {
+    "number": row(bytes(4), b"abc", b"x", ARRAY),
+    "depth": row(bytes(4), bytes(8), b"x", struct.pack("!iiiiiiiii", 2, 0, 23, 1, 1, 1, 1, 4, 1)),
+    "row": struct.pack("!h", 3) + bytes(40),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("then", ["take", "feed"])
+def test_a_decoder_that_failed_says_so_and_gives_no_columns_of_different_lengths(wrong, then):
+    decoder = Decoder("abcd", [reading(one, VIEWS) for one in TWO], COPY)
+    rows = b"".join(map(whole_row, range(1, 6)))
+    decoder.feed(memoryview(bytearray(rows)), 0, 1000)
+    assert {len(array) for array in decoder.take()} == {5}
+    with pytest.raises(ValueError, match="expected") as first:
+        decoder.feed(memoryview(bytearray(rows + WRONG[wrong] + rows)), 0, 1000)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="found one that failed") as caught:
+            decoder.take() if then == "take" else decoder.feed(memoryview(bytearray(rows)), 0, 1000)
+        assert str(first.value) in str(caught.value)
+
+
+LYING = {
+    "string": (pa.string(), np.int32, [0, 2, 10**6, 4], 1),
+    "large_string": (pa.large_string(), np.int64, [0, 1, 2**60, 4], 1),
+    "falling": (pa.large_string(), np.int64, [0, 3, 1, 4], 1),
+    "negative": (pa.binary(), np.int32, [0, -5, 2, 4], 0),
+}
+
+
+def lying(how: str) -> pa.Array:
+    """Return an array of three values whose offsets pyarrow has not seen: it looks at the first and the last."""
+    arrow_type, width, offsets, _ = LYING[how]
+    return pa.Array.from_buffers(arrow_type, 3, [None, pa.py_buffer(np.array(offsets, width)), pa.py_buffer(b"1234")])
+
+
+@pytest.mark.parametrize("how", LYING)
+@pytest.mark.parametrize("oid", [16, 21, 23, 20, 700, 701, 25, 17, 1082, 1114, 1184, 1700])
+@pytest.mark.parametrize("pieces", ["one", "two", "many"])
+def test_offsets_that_lie_are_an_error_with_column_and_row_before_arrow_casts_by_them(how, oid, pieces):
+    array = lying(how)
+    column = {
+        "one": array,
+        "two": pa.chunked_array([pa.array(["1", "2"], array.type), array]),
+        "many": pa.chunked_array([*[pa.array(["1"], array.type)] * 300, array]),
+    }[pieces]
+    before = len(column) - 3
+    with pytest.raises((ValueError, Unsupported)) as caught:
+        for _ in Encoder(["one"], [column], types([(oid, -1)])).blocks(None, 0, len(column)):
+            pass
+    assert isinstance(caught.value, Unsupported) or f'column "one": row {before + LYING[how][3]}: ' in str(caught.value)
+
+
+def test_an_index_of_a_dictionary_that_lies_is_an_error_before_arrow_looks_it_up():
+    indices = np.array([0, 1, 10**8], np.int32)
+    array = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(["1", "2"]), safe=False)
+    with pytest.raises(ValueError, match='column "one": row 2: '):
+        list(Encoder(["one"], [array], types([(23, -1)])).blocks(None, 0, 3))
