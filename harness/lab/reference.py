@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import psutil
 
 from harness.machine import stopping
+from harness.machine.patience import Patience
 from harness.model import LabError
 from harness.systems.system import System
 
@@ -30,6 +31,7 @@ GREETING_SECONDS = 20.0  # for SELECT 1, which a server that is well answers in 
 _OPENING_SECONDS = 20.0  # an address that nobody is at is found in 5
 _CUT_SECONDS = 2.0  # for a call to notice that its connection is closed
 _CUT_AGAIN_SECONDS = 0.2
+_LOOK_SECONDS = 0.1
 # Connections that a call would not leave: to close or collect one under C code that is at it crashes the process.
 _ABANDONED: list[Any] = []
 _Answer = TypeVar("_Answer")
@@ -70,7 +72,7 @@ def within(
         thread.start()
         began(thread)
         waited_for.put(True)
-        answer, error = answers.get(timeout=seconds)
+        answer, error = _first(answers, seconds)
     except BaseException as reason:
         waited_for.put(False)
         _cut_short(thread, cut)
@@ -80,6 +82,15 @@ def within(
     if error is not None:
         raise error
     return answer
+
+
+def _first(answers: SimpleQueue[_Answer], seconds: float) -> _Answer:
+    """Return the answer as it comes. Raises Empty after so many seconds, without those in which we were stopped."""
+    patience = Patience(seconds)
+    while (left := patience.left()) > 0:
+        with suppress(Empty):
+            return answers.get(timeout=min(left, _LOOK_SECONDS))
+    raise Empty
 
 
 def _cut_short(thread: threading.Thread, cut: Callable[[], object]) -> None:

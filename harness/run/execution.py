@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.lab import interpreters
 from harness.machine import scratch, stopping
+from harness.machine.patience import Patience
 from harness.machine.variables import clean_environment
 from harness.model import Measurement, Status
 from harness.worker.lines import line
@@ -52,7 +53,8 @@ def execute(
     `called` is called once its clock has stopped, while it makes ready what it hands over; `paused` wherever it pauses,
     and when that returns it goes on.
 
-    The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life, `killed` when a
+    The answer's status is the worker's own, or `timeout` after `time_limit` seconds of its life (without those in which
+    this process was stopped: what it has answered meanwhile is read first), `killed` when a
     signal ended it, `again` when that was one by which people end programs, `error` when it ended without an answer,
     gave one that is none, or its server died.
     """
@@ -119,10 +121,10 @@ class Worker:
             return True
         self._says_ready = False
         assert self._process.stdout is not None
-        deadline = time.monotonic() + time_limit
+        patience = Patience(time_limit)
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while time.monotonic() < deadline:
+            while patience.left() > 0:
                 if selector.select(SAMPLE_SECONDS):
                     os.read(self._process.stdout.fileno(), len(READY))
                     return True
@@ -185,10 +187,10 @@ def _watch(
         return [], b"", "closed"  # it died at once; its exit code says how
     samples: list[Sample] = []
     output = b""
-    deadline, reason = time.monotonic() + time_limit, "timeout"
+    patience, reason = Patience(time_limit), "timeout"
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while (now := time.monotonic()) < deadline:
+        while patience.left() > 0:
             if selector.select(SAMPLE_SECONDS):
                 chunk = os.read(process.stdout.fileno(), 1 << 16)
                 if not chunk:
@@ -199,7 +201,8 @@ def _watch(
             _sample(process.pid, samples)
             stopping.check()  # the exception of a signal only comes to the main thread
             if reason == "timeout" and server_died():
-                deadline, reason = min(deadline, now + GRACE_SECONDS), "server died"
+                patience.shorten(GRACE_SECONDS)
+                reason = "server died"
     return samples, output, reason
 
 

@@ -2,6 +2,8 @@
 
 import select
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -113,3 +115,34 @@ def test_ctrl_c_in_the_parent_ends_the_worker_and_all_it_started(run, descendant
     with pytest.raises(KeyboardInterrupt):
         run(READ_JOB + descendant.start + "time.sleep(30)", server_died=interrupt)
     assert descendant.has_ended_within(2)
+
+
+PARENT = """
+import pathlib, sys
+from harness.run import execution
+from tests.run.one_liners import Call
+print("asking", flush=True)
+command = (sys.executable, "-S", "-E", "-c", sys.argv[1])
+found = execution.execute(Call(transport="a way"), 1.5, pathlib.Path(sys.argv[2]), command=command)
+print(found.answer.error, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        ("import json; print(json.dumps({'status': 'error', 'error': 'x' * 300_000}), flush=True); ", "x" * 300_000),
+        ("", "ended after"),
+    ],
+)
+def test_what_a_worker_answered_while_its_parent_was_stopped_beyond_the_limit_counts(tmp_path, then, said):
+    code = READ_JOB + f"time.sleep(0.5); {then}time.sleep(30)"
+    command = (sys.executable, "-c", PARENT, code, str(tmp_path / "log"))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "asking\n"
+        time.sleep(0.2)
+        parent.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        parent.send_signal(signal.SIGCONT)
+        assert parent.stdout.readline().startswith(said)
