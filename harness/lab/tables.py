@@ -193,6 +193,10 @@ class Tables:
             self._expected, canonical, self.spec.row_key, frame == "pandas", with_values=not self.spec.private
         )
 
+    def require_held(self, system: str) -> None:
+        """Raise LabError for values of the dataset that a database cannot hold, whoever writes them."""
+        self._ask(system, SYSTEMS[system].client.require_held, self.dataset.path, self.logical_types)
+
     def sums_of(self, system: str, table: str) -> Sums:
         """Have the server sum a table."""
         found: Sums = self._ask(system, SYSTEMS[system].sums.sums, table, self.logical_types)

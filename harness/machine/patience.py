@@ -2,7 +2,7 @@
 
 import time
 
-_STEP_SECONDS = 0.25  # between two looks; what is longer was no waiting: this process was stopped, or did something else
+_STEP_SECONDS = 0.25  # between two looks; a longer gap was no waiting: this process was stopped
 
 
 class Patience:

@@ -170,6 +170,9 @@ class Client(Protocol):
     ) -> None:
         """Fill a table from a Parquet file, in `order` where the table has none, and leave it as it is best read."""
 
+    def require_held(self, connection: Any, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
+        """Raise LabError, with column and row, for a value of a Parquet file that this very database cannot hold."""
+
     def fill(self, connection: Any, table: str, insertion: str) -> None:
         """Fill a table with one INSERT (`{table}` for its name)."""
 

@@ -10,6 +10,10 @@ A type that it has no form for goes as the next one. Columns of two types it wou
   not ingest. They go as the texts of arrays, through a table beside the right one whose rows the server casts. Those
   of several dimensions and of decimals come back as JSON.
   https://www.postgresql.org/docs/current/arrays.html
+
+It takes all strings for UTF-8. Those of a database in another encoding come as the bytes that the server makes of what
+it holds, whatever the encoding of the connection. In SQL_ASCII these are the bytes that somebody has written.
+https://www.postgresql.org/docs/current/functions-binarystring.html
 """
 
 from __future__ import annotations
@@ -29,12 +33,14 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-Columns = Sequence[tuple[Any, ...]]  # name, type and declared dimensions of each
+Columns = Sequence[tuple[Any, ...]]  # name, type and declared dimensions of each, and the encoding of the database
 _MICROSECONDS = (
     "CASE WHEN extract(year FROM {0}) = 0 AND extract(month FROM {0}) = 0 "
-    "THEN (extract(epoch FROM {0}) * 1000000)::bigint END AS {0}"
+    "THEN (extract(epoch FROM {0}) * 1000000)::bigint END"
 )
-_JSON = "array_to_json({0})::text AS {0}"
+_JSON = "array_to_json({0})::text"
+_BYTES = "convert_to({0}::text, '{1}')"
+_STRINGS = {"text", "character varying", "json", "jsonb"}
 # What stands in JSON for an item of an array, as Python takes it; NaN and infinity are texts there.
 _ITEMS: dict[str, Callable[[Any], Any]] = {
     "real[]": float,
@@ -137,35 +143,62 @@ def by_texts(table: str, logical_types: dict[str, str]) -> tuple[str, list[str],
 
 
 def question(table: str) -> str:
-    """Return the query for the columns of a table: their names, types and declared dimensions."""
+    """Return the query for `Columns` of a table."""
     return (
-        "SELECT attname, format_type(atttypid, NULL), attndims FROM pg_attribute "
+        "SELECT attname, format_type(atttypid, NULL), attndims, getdatabaseencoding() FROM pg_attribute "
         f"WHERE attrelid = {literal(identifier(table))}::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     )
 
 
 def selection(columns: Columns) -> str:
     """Return what to select of a table so that ADBC brings every value; `columns` answer its `question`."""
-    forms = [_MICROSECONDS if of == "interval" else _JSON if _as_json(of, at) else "" for _, of, at in columns]
+    forms = [_form(*column) for column in columns]
     if not any(forms):
         return "*"
     names = [identifier(name) for name, *_ in columns]
-    return ", ".join(form.format(name) if form else name for name, form in zip(names, forms, strict=True))
+    return ", ".join(f"{form} AS {name}" if form else name for name, form in zip(names, forms, strict=True))
 
 
-def _as_json(of: str, dimensions: int) -> bool:
-    return dimensions > 1 or of == "numeric[]"
+def _form(name: str, of: str, dimensions: int, encoding: str) -> str:
+    """Return what brings a column; empty where it comes as it is."""
+    quoted = identifier(name)
+    if of == "interval":
+        return _MICROSECONDS.format(quoted)
+    as_json = _as_json(of, dimensions, encoding)
+    form = _JSON.format(quoted) if as_json else quoted
+    if _as_bytes(of, encoding):
+        return _BYTES.format(form, "SQL_ASCII" if encoding == "SQL_ASCII" else "UTF8")
+    return form if as_json else ""
+
+
+def _as_json(of: str, dimensions: int, encoding: str) -> bool:
+    return dimensions > 1 or of == "numeric[]" or (of.endswith("[]") and _as_bytes(of, encoding))
+
+
+def _as_bytes(of: str, encoding: str) -> bool:
+    return encoding != "UTF8" and of.removesuffix("[]") in _STRINGS
 
 
 def brought(rows: pa.Table, columns: Columns) -> pa.Table:
-    """Return rows that were selected like this with lists in place of JSON.
+    """Return rows that were selected like this with strings in place of bytes, and lists in place of JSON.
 
-    Raises NotConvertible where there are not as many dimensions as the column has.
+    Raises NotConvertible where bytes are no UTF-8, or there are not as many dimensions as the column has.
     """
-    for place, (name, of, dimensions) in enumerate(columns):
-        if _as_json(of, dimensions):
-            rows = rows.set_column(place, name, _lists(name, rows.column(place), of, dimensions))
+    for place, (name, of, dimensions, encoding) in enumerate(columns):
+        if _as_bytes(of, encoding):
+            rows = rows.set_column(place, name, _strings(name, rows.column(place), of))
+        if _as_json(of, dimensions, encoding):
+            rows = rows.set_column(place, name, _lists(name, rows.column(place), of, max(dimensions, 1)))
     return rows
+
+
+def _strings(name: str, found: pa.ChunkedArray, of: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    try:
+        return found.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        raise NotConvertible(f"{name}: {of} does not convert to strings, its bytes are no UTF8") from None
 
 
 def _lists(name: str, texts: pa.ChunkedArray, of: str, dimensions: int) -> pa.Array:

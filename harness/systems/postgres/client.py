@@ -6,8 +6,9 @@ ADBC is none of the published transports, returns exact Arrow types and moves a 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
@@ -16,7 +17,7 @@ from harness import address
 from harness.datasets.own.reading import require_different
 from harness.machine.variables import namespace
 from harness.model import MARK, LabError, Server
-from harness.systems.postgres import SYSTEM, carried
+from harness.systems.postgres import SYSTEM, carried, characters
 from harness.systems.postgres import asked as of_query
 from harness.transports.postgres.sql import identifier, literal
 
@@ -38,12 +39,22 @@ def transport_uri(endpoint: str, uri: str) -> str:
     return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
 
 
+def _in_utf8(uri: str) -> str:
+    """Return a URI whose connections speak UTF-8, which the driver takes all strings for.
+
+    Neither the encoding of the database nor one that an address, a role or the environment names counts.
+    """
+    parts = address.split(uri, _ADDRESS)
+    query = {**dict(parse_qsl(parts.query)), "client_encoding": "UTF8"}
+    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
+
+
 def open_connection(endpoints: dict[str, str]) -> Connection:
     """Open the reference connection, autocommitting. Raises LabError: unreachable server, wrong user or password."""
     from adbc_driver_manager import Error
     from adbc_driver_postgresql import dbapi
 
-    uri = transport_uri("postgres", endpoints["postgres"])
+    uri = _in_utf8(transport_uri("postgres", endpoints["postgres"]))
     parts = address.split(uri, _ADDRESS)
     address.reach(parts, _ADDRESS)
     try:
@@ -134,6 +145,11 @@ def load(
         _execute(connection, *before)
         cursor.adbc_ingest(beside or table, rows, mode="append", db_schema_name="pg_temp" if beside else namespace())
     _execute(connection, *after, f"VACUUM (FREEZE, ANALYZE) {identifier(table)}")
+
+
+def require_held(connection: Connection, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
+    """Raise LabError, with column and row, for a character that the encoding of the database does not have."""
+    characters.require_held(partial(query, connection), parquet, logical_types)
 
 
 def fill(connection: Connection, table: str, insertion: str) -> None:
