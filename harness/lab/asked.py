@@ -1,12 +1,10 @@
-"""The answer of a query to somebody's server, read once through the reference client."""
+"""The answer of a query to somebody's server, read once in a session of theirs."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.lab import labs
-from harness.lab.reference import answered
 from harness.model import LabError
 from harness.settings import Settings
 from harness.systems import SYSTEMS
@@ -26,10 +24,5 @@ def frame_of(settings: Settings, query: str, system: str) -> tuple[pl.DataFrame,
         if system not in lab.systems:
             named = labs.variables(SYSTEMS[system])
             raise LabError(f"expected the address of {system} to ask it the query, found none; set {named}")
-        client = SYSTEMS[system].client
-        connection = answered(system, partial(client.open_connection, lab.endpoints))
-        try:
-            asked = client.asked(connection, query)
-            return of_memory(client.select(connection, asked)), asked
-        finally:
-            connection.close()
+        rows, asked = SYSTEMS[system].session.answer(lab.endpoints, query)
+        return of_memory(rows), asked

@@ -70,6 +70,11 @@ class System:
         return cast(Client, self._module("client"))
 
     @property
+    def session(self) -> Session:
+        """A person's own session, for a query of theirs."""
+        return cast(Session, self._module("session"))
+
+    @property
     def folder(self) -> Folder:
         """The look at a shared folder, of a system that `shares_folder`."""
         return cast(Folder, self._module("folder"))
@@ -179,12 +184,6 @@ class Client(Protocol):
     def fetch(self, connection: Any, table: str, selection: str = "*") -> pa.Table:
         """Return the whole table as Arrow."""
 
-    def asked(self, connection: Any, query: str) -> str:
-        """Return a person's query as one whose rows `select` brings as they are. Raises LabError where none does."""
-
-    def select(self, connection: Any, query: str) -> pa.Table:
-        """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
-
     def end_sessions(self, connection: Any) -> None:
         """End what dead workers left running."""
 
@@ -196,6 +195,16 @@ class Client(Protocol):
 
     def settle(self, connection: Any) -> None:
         """Bring the server to rest between runs."""
+
+
+class Session(Protocol):
+    """A session of a person's, as they have it at their address: the module `session` of a room."""
+
+    def answer(self, endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
+        """Return the rows of a person's query as Arrow, and the query whose rows come as they are.
+
+        Nothing can be written in that session. Raises LabError with what the server says.
+        """
 
 
 class Folder(Protocol):

@@ -226,8 +226,8 @@ def test_a_program_asks_the_query_itself(wish: Wish, made: Made, scripts: Script
         client.create(connection, TO_READ, definition)
         client.load(connection, TO_READ, tmp_path / "canonical.parquet", own.logical_types)
         query = f"SELECT *, {UUID[wish.system]} AS mark FROM {namespace()}.{TO_READ} WHERE id > 100"
-        with opened(wish, made) as asking:  # which leaves the lab's schema
-            asked = data.from_frame(reading.of_memory(client.select(asking, query)))
+        rows, query = SYSTEMS[wish.system].session.answer(made.lab.endpoints, query)
+        asked = data.from_frame(reading.of_memory(rows))
         assert (asked.rows, asked.logical_types["net"][:7], asked.logical_types["placed"]) == (
             200,
             "decimal",

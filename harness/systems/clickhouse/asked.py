@@ -34,12 +34,11 @@ def as_brought(query: str, columns: Iterable[tuple[str, str]]) -> str:
 
     Raises LabError for a column of a type that has no such form.
     """
-    query = query.strip().removesuffix(";")
     forms = {name: form for name, of in columns if (form := _form(name, of))}
     if not forms:
         return query
     replaced = ", ".join(f"{form.format(identifier(name))} AS {identifier(name)}" for name, form in forms.items())
-    return f"SELECT * REPLACE ({replaced}) FROM ({query}\n)"
+    return f"SELECT * REPLACE ({replaced}) FROM ({query})"
 
 
 def _form(name: str, of: str) -> str:

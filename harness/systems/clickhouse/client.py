@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from harness.address import Address
 from harness.machine.variables import namespace
 from harness.model import MARK, LabError, Server
 from harness.systems.clickhouse import SYSTEM
-from harness.systems.clickhouse.asked import as_brought, with_bytes
+from harness.systems.clickhouse.asked import with_bytes
 from harness.transports.clickhouse.sql import identifier, literal
 
 if TYPE_CHECKING:
@@ -46,10 +46,14 @@ def transport_uri(endpoint: str, uri: str) -> str:
 
 def open_connection(endpoints: dict[str, str]) -> Client:
     """Open the reference client over HTTP. Raises LabError: unreachable server, wrong user or password."""
+    return connected(endpoints["clickhouse_http"], settings={"async_insert": 0})
+
+
+def connected(uri: str, **options: Any) -> Client:
+    """Open a client over HTTP at a URI, with options of the client. Raises LabError."""
     import clickhouse_connect
     from clickhouse_connect.driver.exceptions import Error
 
-    uri = endpoints["clickhouse_http"]
     parts = address.split(uri, _HTTP)
     address.reach(parts, _HTTP)
     _ping(parts)
@@ -64,7 +68,7 @@ def open_connection(endpoints: dict[str, str]) -> Client:
             send_receive_timeout=_PATIENCE_SECONDS,
             autogenerate_session_id=False,
             dedicated_pool=True,  # connections that others opened would not be cut when this client waits
-            settings={"async_insert": 0},
+            **options,
         )
     except Error as error:
         raise LabError(_refused(parts, _HTTP, error, uri)) from None
@@ -109,7 +113,7 @@ def ensure_namespace(client: Client) -> None:
         if not found:
             client.command(f"CREATE DATABASE {namespace()} COMMENT '{MARK}'")
     except Error as error:
-        raise LabError(f'clickhouse: cannot make the database "{namespace()}": {_first_line(str(error))}') from None
+        raise LabError(f'clickhouse: cannot make the database "{namespace()}": {said(error)}') from None
     if found and found[0][0] != MARK:
         raise LabError(_not_ours("database", namespace()))
 
@@ -205,26 +209,6 @@ def _full(table: str) -> str:
     return f"{namespace()}.{identifier(table)}"
 
 
-def asked(client: Client, query: str) -> str:
-    """Return a person's query as one whose rows come as they are. Raises LabError."""
-    described = _answered(lambda: client.query(f"DESCRIBE TABLE ({query.strip().removesuffix(';')}\n)").result_rows)
-    return as_brought(query, [(name, of) for name, of, *_ in described])
-
-
-def select(client: Client, query: str) -> pa.Table:
-    """Return the rows of a person's query as Arrow. Raises LabError with what the server says."""
-    return with_bytes(_answered(lambda: client.query_arrow(query)))
-
-
-def _answered(ask: Callable[[], Any]) -> Any:
-    from clickhouse_connect.driver.exceptions import Error
-
-    try:
-        return ask()
-    except Error as error:
-        raise LabError(f"clickhouse: expected a query that returns rows, found: {_first_line(str(error))}") from None
-
-
 def end_sessions(client: Client) -> None:
     """End the queries of dead workers in the lab's database."""
     client.command(f"KILL QUERY WHERE current_database = '{namespace()}' ASYNC")
@@ -252,6 +236,12 @@ def _merged(client: Client) -> None:
     running = f"SELECT count() FROM system.merges WHERE database = '{namespace()}'"
     while client.command(running) and time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+def said(error: Exception) -> str:
+    """Return the line with the server's own error, without the stack trace below it."""
+    lines = str(error).splitlines() or [""]
+    return next((line.strip() for line in lines if "DB::Exception" in line), lines[0])
 
 
 def _ping(parts: SplitResult) -> None:
@@ -287,14 +277,8 @@ def _check_native(uri: str) -> None:
 
 
 def _refused(parts: SplitResult, where: Address, error: Exception, uri: str) -> str:
-    reason = _first_line(address.redact(str(error), [uri])) or repr(error)
+    reason = address.redact(said(error), [uri]) or repr(error)
     return f"{where.name} at {parts.hostname}:{parts.port or where.port}: {reason}"
-
-
-def _first_line(text: str) -> str:
-    """Return the line with the server's own error, without the stack trace below it."""
-    lines = text.splitlines() or [""]
-    return next((line.strip() for line in lines if "DB::Exception" in line), lines[0])
 
 
 def _not_ours(what: str, name: str) -> str:

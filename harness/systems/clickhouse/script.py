@@ -19,17 +19,20 @@ SELECT_PACKAGES = ("clickhouse_connect", "pyarrow")
 SELECT = '''\
 def select():
     """Return the rows of the query as an Arrow table."""
-    from urllib.parse import parse_qs, unquote, urlsplit
+    from urllib.parse import parse_qsl, unquote, urlsplit
 
     import clickhouse_connect
 
     url = urlsplit(os.environ["CLICKHOUSE_URL"])
+    settings = dict(parse_qsl(url.query))
+    database = settings.pop("database", "") or unquote(url.path.strip("/"))
     client = clickhouse_connect.get_client(
         host=url.hostname,
         port=url.port or 8123,
         secure=url.scheme == "https",
         username=unquote(url.username or "default"),
         password=unquote(url.password or ""),
-        database=parse_qs(url.query).get("database", ["default"])[0],
+        database=database or None,
+        settings=settings,
     )
     return client.query_arrow(QUERY)'''

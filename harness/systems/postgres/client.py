@@ -6,26 +6,23 @@ ADBC is none of the published transports, returns exact Arrow types and moves a 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from harness import address
-from harness.datasets.own.reading import require_different
 from harness.machine.variables import namespace
 from harness.model import MARK, LabError, Server
-from harness.systems.postgres import SYSTEM, carried, characters
-from harness.systems.postgres import asked as of_query
+from harness.systems.postgres import SYSTEM, carried, characters, poolers
 from harness.transports.postgres.sql import identifier, literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from adbc_driver_manager.dbapi import Connection
 
-Answer = TypeVar("Answer")
 (_ADDRESS,) = SYSTEM.addresses
 # Any fixed number: with the namespace it names the advisory lock that keeps two runs off one namespace of a server.
 _LOCK = 0x6C6162  # "lab"
@@ -39,33 +36,34 @@ def transport_uri(endpoint: str, uri: str) -> str:
     return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
 
 
-def _in_utf8(uri: str) -> str:
-    """Return a URI whose connections speak UTF-8, which the driver takes all strings for.
+def open_connection(endpoints: dict[str, str]) -> Connection:
+    """Open the reference connection, autocommitting. Raises LabError: unreachable server, wrong user or password."""
+    return connected(transport_uri("postgres", endpoints["postgres"]))
+
+
+def connected(uri: str) -> Connection:
+    """Open an autocommitting connection that speaks UTF-8, which the driver takes all strings for. Raises LabError.
 
     Neither the encoding of the database nor one that an address, a role or the environment names counts.
     """
-    parts = address.split(uri, _ADDRESS)
-    query = {**dict(parse_qsl(parts.query)), "client_encoding": "UTF8"}
-    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
-
-
-def open_connection(endpoints: dict[str, str]) -> Connection:
-    """Open the reference connection, autocommitting. Raises LabError: unreachable server, wrong user or password."""
     from adbc_driver_manager import Error
     from adbc_driver_postgresql import dbapi
 
-    uri = _in_utf8(transport_uri("postgres", endpoints["postgres"]))
     parts = address.split(uri, _ADDRESS)
+    query = dict(parse_qsl(parts.query)) | {"client_encoding": "UTF8", "connect_timeout": str(address.CONNECT_SECONDS)}
     address.reach(parts, _ADDRESS)
     try:
-        return dbapi.connect(f"{uri}&connect_timeout={address.CONNECT_SECONDS}", autocommit=True)
+        return dbapi.connect(urlunsplit(parts._replace(query=urlencode(query, quote_via=quote))), autocommit=True)
     except Error as error:
-        reason = address.redact(_first_line(error), [uri])
+        reason = address.redact(said(error), [uri])
+        if "unsupported startup parameter" in reason:
+            reason = f"{poolers.FOUND} ({reason}); {poolers.INSTEAD}"
         raise LabError(f"postgres at {parts.hostname}:{parts.port or _ADDRESS.port}: {reason}") from None
 
 
 def check(endpoints: dict[str, str]) -> Server:
     """Return version, extensions and changed settings of the server. Raises LabError when it cannot be used."""
+    poolers.require_none(partial(open_connection, endpoints), query)
     connection = open_connection(endpoints)
     try:
         version = query(connection, "SELECT current_setting('server_version')")[0][0]
@@ -93,7 +91,7 @@ def ensure_namespace(connection: Connection) -> None:
     try:
         _ensure_schema(connection)
     except Error as error:
-        raise LabError(f'postgres: cannot make the schema "{namespace()}": {_first_line(error)}') from None
+        raise LabError(f'postgres: cannot make the schema "{namespace()}": {said(error)}') from None
 
 
 def _ensure_schema(connection: Connection) -> None:
@@ -186,49 +184,6 @@ def fetch(connection: Connection, table: str, selection: str = "*") -> pa.Table:
         return carried.brought(cursor.fetch_arrow_table(), columns)
 
 
-def asked(connection: Connection, query: str) -> str:
-    """Return a person's query as one whose rows come as they are. Raises LabError.
-
-    The driver writes more behind it: there is no open comment at its end.
-    """
-    stripped = f"{query.strip().removesuffix(';')}\n"
-    schema = _answered(lambda: _schema(connection, stripped))
-    require_different(list(schema.names), "the answer of the query")
-    return of_query.as_brought(stripped, schema, _types(connection, stripped, of_query.unknown(schema)))
-
-
-def _types(connection: Connection, asked: str, columns: Sequence[str]) -> dict[str, Any]:
-    return dict(zip(columns, query(connection, of_query.question(asked, columns)), strict=True)) if columns else {}
-
-
-def select(connection: Connection, query: str) -> pa.Table:
-    """Return the rows of a person's query, as it is `asked`, as Arrow. Raises LabError with what the server says."""
-
-    def fetched() -> tuple[pa.Table, pa.Schema]:
-        schema = _schema(connection, query)
-        with connection.cursor() as cursor:
-            cursor.execute(of_query.with_dimensions(query, schema))
-            return cursor.fetch_arrow_table(), schema
-
-    return of_query.require_values(*_answered(fetched))
-
-
-def _schema(connection: Connection, query: str) -> pa.Schema:
-    """Return the schema of the answer of a person's query, which finds tables where that person's session does."""
-    _execute(connection, 'SET search_path TO "$user", public')  # the connection's own path is the lab's schema
-    with connection.cursor() as cursor:
-        return cursor.adbc_execute_schema(query)
-
-
-def _answered(ask: Callable[[], Answer]) -> Answer:
-    from adbc_driver_manager.dbapi import Error
-
-    try:
-        return ask()
-    except Error as error:
-        raise LabError(f"postgres: expected a query that returns rows, found: {_first_line(error)}") from None
-
-
 def end_sessions(connection: Connection) -> None:
     """End the sessions of dead workers that hold tables of the lab."""
     query(
@@ -281,12 +236,11 @@ def hold(connection: Connection, run_id: str) -> str:
     return holders[0][0].removeprefix("dataframe-io-lab ") if holders else "unknown"
 
 
-def _first_line(error: Exception) -> str:
+def said(error: Exception) -> str:
     """Return what the server said, without the driver's words around it."""
     text = str(error).strip()
-    return next((text.rpartition(mark)[2] for mark in ("FATAL:  ", "ERROR:  ") if mark in text), text).partition("\n")[
-        0
-    ]
+    of_server = next((text.rpartition(mark)[2] for mark in ("FATAL:  ", "ERROR:  ") if mark in text), text)
+    return of_server.partition("\n")[0]
 
 
 def _make(connection: Connection, creation: str, what: str) -> None:

@@ -15,5 +15,6 @@ def select():
     from adbc_driver_postgresql import dbapi
 
     with dbapi.connect(os.environ["POSTGRES_URI"]) as connection, connection.cursor() as cursor:
+        cursor.execute("SET client_encoding = 'UTF8'")  # which ADBC takes all strings for
         cursor.execute(QUERY)
         return cursor.fetch_arrow_table()'''

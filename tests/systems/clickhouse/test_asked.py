@@ -7,7 +7,7 @@ import pytest
 from harness.datasets.own import data, reading
 from harness.lab.embedded import EmbeddedLab
 from harness.model import LabError
-from harness.systems.clickhouse import client
+from harness.systems.clickhouse import session
 from harness.systems.clickhouse.asked import as_brought
 
 LABEL = "CAST('a', 'Enum8(\\'a\\' = 7)')"
@@ -19,8 +19,7 @@ def test_types_that_arrow_takes_for_numbers_come_as_they_are(embedded_lab: Embed
             {LABEL} AS label, toIPv4('1.2.3.4') AS ip, toLowCardinality('x') AS few,
             toDateTime64(1, 3, 'UTC') AS fine, unhex('00FF') AS raw -- ;
     """
-    opened = client.open_connection(embedded_lab.endpoints)
-    own = data.from_frame(reading.of_memory(client.select(opened, client.asked(opened, query))))
+    own = data.from_frame(reading.of_memory(session.answer(embedded_lab.endpoints, query)[0]))
     assert own.frame.to_dicts() == [
         {
             'a"t': dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC),
@@ -36,7 +35,7 @@ def test_types_that_arrow_takes_for_numbers_come_as_they_are(embedded_lab: Embed
 
 def test_a_query_of_other_types_is_asked_as_it_is() -> None:
     assert (
-        as_brought("SELECT 1 AS a;", [("a", "UInt8"), ("b", "Enum"), ("c", "Tuple(`x` DateTime64(3))")])
+        as_brought("SELECT 1 AS a", [("a", "UInt8"), ("b", "Enum"), ("c", "Tuple(`x` DateTime64(3))")])
         == "SELECT 1 AS a"
     )
 
@@ -72,8 +71,7 @@ def test_items_of_lists_and_bytes_inside_others_come_as_they_are(embedded_lab: E
             [CAST(NULL, 'Nullable(BFloat16)')] AS no,
             [unhex('00FF'), 'a'] AS raw, tuple('é', [unhex('00FF')])::Tuple(t String, r Array(String)) AS both
     """
-    opened = client.open_connection(embedded_lab.endpoints)
-    found = client.select(opened, client.asked(opened, query))
+    found = session.answer(embedded_lab.endpoints, query)[0]
     assert found.to_pylist() == [
         {
             "moments": [dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC)],

@@ -11,15 +11,11 @@ import pytest
 from harness.datasets.own import data, reading
 from harness.lab.embedded import EmbeddedLab
 from harness.model import LabError
-from harness.systems.postgres import client
+from harness.systems.postgres import session
 
 
 def brought(lab: EmbeddedLab, query: str) -> pa.Table:
-    connection = client.open_connection(lab.endpoints)
-    try:
-        return client.select(connection, client.asked(connection, query))
-    finally:
-        connection.close()
+    return session.answer(lab.endpoints, query)[0]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +95,14 @@ def test_the_last_moments_that_postgres_and_a_frame_have_come_as_they_are(embedd
 
 
 @pytest.mark.parametrize(
-    "query", ["WITH a AS (SELECT 1 AS n) SELECT * FROM a -- all", "SELECT 1 AS n;", "SELECT 1 AS n ; "]
+    "query",
+    [
+        "WITH a AS (SELECT 1 AS n) SELECT * FROM a -- all",
+        "SELECT 1 AS n;",
+        "SELECT 1 AS n ; ",
+        "SELECT 1 AS n; -- all; of it",
+        "SELECT 1 AS n /* a /* b */ ; */ ;;\n-- x",
+    ],
 )
 def test_a_query_may_end_as_people_end_them(embedded_lab: EmbeddedLab, query: str) -> None:
     assert brought(embedded_lab, query).to_pylist() == [{"n": 1}]

@@ -1,0 +1,50 @@
+"""A person's query in a session of theirs: the database and settings of their address, and nothing written.
+
+https://clickhouse.com/docs/operations/settings/permissions-for-queries
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from harness.model import LabError
+from harness.systems.clickhouse import client
+from harness.systems.clickhouse.asked import as_brought, with_bytes
+from harness.systems.queries import DOLLARS, without_end
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from clickhouse_connect.driver.client import Client
+
+_QUOTED = r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`""" + f"|{DOLLARS}"
+_TO_LINE_END = r"--|\#[ !]"
+_READS_ALONE = "SELECT value FROM system.settings WHERE name = 'readonly'"
+
+
+def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
+    """Return the rows of a person's query as Arrow, and the query whose rows come as they are. Raises LabError."""
+    from clickhouse_connect.driver.exceptions import Error
+
+    asked = without_end(query, _QUOTED, nested=True, to_line_end=_TO_LINE_END)
+    try:
+        opened = _opened(endpoints["clickhouse_http"])
+        try:
+            described = opened.query(f"DESCRIBE TABLE ({asked})").result_rows
+            asked = as_brought(asked, [(name, of) for name, of, *_ in described])
+            return with_bytes(opened.query_arrow(asked)), asked
+        finally:
+            opened.close()
+    except Error as error:
+        raise LabError(f"clickhouse refused the query: {client.said(error)}") from None
+
+
+def _opened(uri: str) -> Client:
+    """Open a client whose queries can read alone: what they read, and by which settings, a person may still choose."""
+    parts = urlsplit(uri)
+    settings = dict(parse_qsl(parts.query))
+    database = settings.pop("database", "") or unquote(parts.path.strip("/"))
+    opened = client.connected(uri, **({"database": database} if database else {}), settings=settings)
+    if not int(opened.command(_READS_ALONE)):
+        opened.set_client_setting("readonly", "2")
+    return opened

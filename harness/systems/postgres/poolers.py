@@ -1,0 +1,42 @@
+"""A pooler in front of Postgres that gives each transaction another session: what the lab sets of its own is not there.
+
+https://www.pgbouncer.org/features.html
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from harness.model import NAMESPACE, LabError
+
+if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Connection
+
+FOUND = "a pooler in front of the server, such as PgBouncer in transaction mode, does not keep what a session sets"
+INSTEAD = "give the address of the server itself"
+_SETTING = "dataframe_io_lab.session"
+
+
+def require_none(connect: Callable[[], Connection], query: Callable[[Connection, str], list[tuple[Any, ...]]]) -> None:
+    """Raise LabError where two connections share sessions, or one does not have the search path that it asked for.
+
+    `connect` opens a connection of the lab, `query` returns the rows of a statement. A setting of the first connection
+    must be there for it alone, also while the second one holds a session in a transaction.
+    """
+    first, second = connect(), connect()
+    try:
+        token = secrets.token_hex(8)
+        query(first, f"SELECT set_config('{_SETTING}', '{token}', false)")
+        second.adbc_connection.set_autocommit(False)
+        asked = f"SELECT current_setting('{_SETTING}', true), current_setting('search_path')"
+        of_second, path = query(second, asked)[0]
+        of_first = query(first, asked)[0][0]
+        second.rollback()
+        query(first, f"SELECT set_config('{_SETTING}', '', false)")
+    finally:
+        first.close()
+        second.close()
+    if of_second == token or of_first != token or path.strip('"') != NAMESPACE:
+        raise LabError(f"postgres: {FOUND}; {INSTEAD}")

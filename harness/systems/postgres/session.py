@@ -1,0 +1,66 @@
+"""A person's query in a session of theirs: the search path of their address, role and database, and nothing written.
+
+All is asked in one transaction, so that a pooler may be between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.datasets.own.reading import require_different
+from harness.model import LabError
+from harness.systems.postgres import asked as of_query
+from harness.systems.postgres import client
+from harness.systems.queries import DOLLARS, without_end
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from adbc_driver_manager.dbapi import Connection
+
+_QUOTED = r"""\b[eE]'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|'(?:[^']|'')*'""" + f"|{DOLLARS}"
+
+
+def answer(endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:
+    """Return the rows of a person's query as Arrow, and the query whose rows come as they are. Raises LabError."""
+    from adbc_driver_manager.dbapi import Error
+
+    connection = client.connected(endpoints["postgres"])
+    try:
+        connection.adbc_connection.set_autocommit(False)
+        client.say(connection, "SET TRANSACTION READ ONLY")
+        asked = _asked(connection, without_end(query, _QUOTED, nested=True))
+        return _rows(connection, asked), asked
+    except Error as error:
+        raise LabError(f"postgres refused the query: {client.said(error)}") from None
+    finally:
+        connection.close()
+
+
+def _asked(connection: Connection, query: str) -> str:
+    """Return a person's query as one whose rows come as they are. Raises LabError.
+
+    The driver writes more behind it: there is no open comment at its end.
+    """
+    schema = _schema(connection, query)
+    if not schema.names:
+        raise LabError("postgres: expected a query that returns columns, found a statement without; a query only reads")
+    require_different(list(schema.names), "the answer of the query")
+    return of_query.as_brought(query, schema, _types(connection, query, of_query.unknown(schema)))
+
+
+def _types(connection: Connection, asked: str, columns: Sequence[str]) -> dict[str, Any]:
+    rows = client.query(connection, of_query.question(asked, columns)) if columns else []
+    return dict(zip(columns, rows, strict=True))
+
+
+def _rows(connection: Connection, query: str) -> pa.Table:
+    schema = _schema(connection, query)
+    with connection.cursor() as cursor:
+        cursor.execute(of_query.with_dimensions(query, schema))
+        return of_query.require_values(cursor.fetch_arrow_table(), schema)
+
+
+def _schema(connection: Connection, query: str) -> pa.Schema:
+    with connection.cursor() as cursor:
+        return cursor.adbc_execute_schema(query)

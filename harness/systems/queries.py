@@ -1,0 +1,35 @@
+"""A person's query without what people end one with, so that it may stand in another one."""
+
+from __future__ import annotations
+
+import re
+
+DOLLARS = r"(?<!\w)(?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag)"  # $$ or $name$ around a string
+_COMMENT = re.compile(r"/\*|\*/")
+
+
+def without_end(query: str, quoted: str, *, nested: bool, to_line_end: str = "--") -> str:
+    """Return a query without the semicolons, comments and white space at its end, and with a line's end.
+
+    `quoted` is the pattern of what is quoted in its SQL, `nested` whether comments may be in comments there,
+    `to_line_end` the pattern of what begins a comment up to the end of the line.
+    """
+    token = re.compile(rf"(?P<quoted>{quoted})|(?P<line>(?:{to_line_end})[^\n]*)|(?P<comment>/\*)|[;\s]+|.", re.DOTALL)
+    place = end = 0
+    while found := token.match(query, place):
+        place = found.end()
+        if found["comment"]:
+            place = _comment_end(query, place, nested)
+        elif not found["line"] and found[0].strip("; \t\r\n\f\v"):
+            end = place
+    return f"{query[:end]}\n"
+
+
+def _comment_end(query: str, place: int, nested: bool) -> int:
+    """Return where a comment ends that began just before a place; the end of the query where it does not end."""
+    depth = 1
+    for mark in _COMMENT.finditer(query, place):
+        depth += (1 if nested else 0) if mark[0] == "/*" else -1
+        if not depth:
+            return mark.end()
+    return len(query)
