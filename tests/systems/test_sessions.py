@@ -45,7 +45,7 @@ def test_a_query_to_postgres_writes_nothing(embedded_lab: EmbeddedLab, query: st
 
 @pytest.mark.parametrize("query", ["CREATE TABLE made (a Int32) ENGINE = Memory", "INSERT INTO kept VALUES (2)"])
 def test_a_query_to_clickhouse_writes_nothing(embedded_lab: EmbeddedLab, query: str) -> None:
-    with pytest.raises(LabError, match="^clickhouse refused the query: "):
+    with pytest.raises(LabError, match=r"^clickhouse refused the query: "):
         answer("clickhouse", embedded_lab.endpoints, query)
     asked = "SELECT toInt64(getSetting('readonly')) AS reads_alone"
     assert answer("clickhouse", embedded_lab.endpoints, asked) == [{"reads_alone": 2}]

@@ -9,7 +9,8 @@ import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.model import NAMESPACE, LabError
+from harness.machine.variables import namespace
+from harness.model import LabError
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
@@ -38,5 +39,5 @@ def require_none(connect: Callable[[], Connection], query: Callable[[Connection,
     finally:
         first.close()
         second.close()
-    if of_second == token or of_first != token or path.strip('"') != NAMESPACE:
+    if of_second == token or of_first != token or path.strip('"') != namespace():
         raise LabError(f"postgres: {FOUND}; {INSTEAD}")

@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from harness.lab.embedded import EmbeddedLab
-from harness.model import NAMESPACE, LabError
+from harness.machine.variables import namespace
+from harness.model import LabError
 from harness.systems.postgres import client, session
 
 pytestmark = pytest.mark.skipif(
@@ -82,7 +83,7 @@ def test_a_pooler_that_takes_no_options_is_recognised(pooled: Pooled) -> None:
     assert "\n" not in said
 
 
-@pytest.mark.parametrize("of_database", ["", f"connect_query='SET search_path = {NAMESPACE}'"])
+@pytest.mark.parametrize("of_database", ["", f"connect_query='SET search_path = {namespace()}'"])
 def test_a_pooler_that_drops_what_a_session_sets_is_recognised(pooled: Pooled, of_database: str) -> None:
     """By the path that is not there, or, where it is, by a setting that another connection sees."""
     settings = ("pool_mode = transaction", "ignore_startup_parameters = options")
@@ -93,7 +94,7 @@ def test_a_pooler_in_session_mode_that_keeps_what_a_session_sets_is_taken(
     pooled: Pooled, embedded_lab: EmbeddedLab
 ) -> None:
     """Also after another session, whose settings the pooler discards."""
-    path = f"connect_query='SET search_path = {NAMESPACE}'"
+    path = f"connect_query='SET search_path = {namespace()}'"
     endpoints = pooled(
         *("pool_mode = session", "ignore_startup_parameters = options", "server_reset_query ="), of_database=path
     )
