@@ -1,10 +1,12 @@
 """Fixtures for tests that need real engines: one embedded lab for the whole session, whatever number of processes."""
 
+import fcntl
+import gc
 import os
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ settings.load_profile("lab")
 # Processes of tests share the servers of one lab; in them each has a namespace of its own.
 os.environ["LAB_NAMESPACE"] = f"dataframe_io_lab_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 
+gc.disable()  # until the tests are collected: nothing of them is garbage
+
 _STARTERS = {
     "lab_process",
     "launch",
@@ -40,12 +44,15 @@ _STARTERS = {
     "streamed",
 }  # fixtures by which a test starts processes that take seconds
 _PART = re.compile(r"@\d+(?=\]$)")
+_ONE_SERVER = "tests/systems/clickhouse/gateway/"  # a folder whose tests share a server that takes seconds to start
 
 
 class _FileOrPart(LoadFileScheduling):
     """The tests of a file go to one process, which makes their fixtures once; where ids end with @N, each N."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_ONE_SERVER):
+            return _ONE_SERVER
         part = _PART.search(nodeid)
         return nodeid.partition("::")[0] + (part[0] if part else "")
 
@@ -58,12 +65,49 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FileOrPart 
 
 @pytest.hookimpl(trylast=True)  # after tests were deselected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Beside one another, begin with the files that take longest: at the end no process is to wait for another."""
+    """Beside one another, begin with the files that take longest: at the end no process is to wait for another.
+
+    Those with tests that run alone come last: the others need not stop for them.
+    """
     if hasattr(config, "workerinput"):
-        work: Counter[Path] = Counter()
+        work: Counter[str] = Counter()
+        late: set[str] = set()
         for item in items:
-            work[item.path] += 10 if _STARTERS & {*getattr(item, "fixturenames", ())} else 1
-        items.sort(key=lambda item: (-work[item.path], item.path))
+            work[_place(item)] += 10 if _STARTERS & {*getattr(item, "fixturenames", ())} else 1
+            if _runs_alone(item):
+                late.add(_place(item))
+        items.sort(key=lambda item: (_place(item) in late, -work[_place(item)], item.path))
+
+
+def _place(item: pytest.Item) -> str:
+    return _ONE_SERVER if item.nodeid.startswith(_ONE_SERVER) else str(item.path)
+
+
+def _runs_alone(item: pytest.Item) -> bool:
+    """Say whether nothing may run beside a test; of those that take long, some wait for most of their time."""
+    return bool(item.get_closest_marker("alone")) and not item.get_closest_marker("long")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Run a test beside those of other processes, or wait until there are none and keep them waiting."""
+    gate = getattr(item.config, "workerinput", {}).get("gate")
+    if not gate:
+        return (yield)
+    with open(f"{gate}/turn", "wb") as turn, open(f"{gate}/room", "wb") as room:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # who waits for the others to leave lets nobody in
+        fcntl.flock(room, fcntl.LOCK_EX if _runs_alone(item) else fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        try:
+            return (yield)
+        finally:
+            fcntl.flock(room, fcntl.LOCK_UN)  # also where a fork has it open
+
+
+def pytest_collection_finish() -> None:
+    """Take what the tests themselves are out of every search for garbage: it stays until the end."""
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -83,7 +127,9 @@ def pytest_configure_node(node: Any) -> None:
     stash = node.config.stash
     if _OWNER not in stash:
         stash[_OWNER] = Owner(lambda: node.config._tmp_path_factory.mktemp("lab"))
+        (node.config._tmp_path_factory.getbasetemp() / "gate").mkdir()
     node.workerinput["lab"] = stash[_OWNER].where
+    node.workerinput["gate"] = str(node.config._tmp_path_factory.getbasetemp() / "gate")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

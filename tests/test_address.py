@@ -60,7 +60,7 @@ def test_a_listening_port_is_reached_also_by_the_default_of_the_scheme():
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
-        server.settimeout(5)
+        server.settimeout(60)
         address.reach(urlsplit("postgresql://127.0.0.1"), replace(POSTGRES, port=server.getsockname()[1]))
         assert server.accept()[1][0] == "127.0.0.1"
 

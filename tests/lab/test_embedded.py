@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -69,14 +68,8 @@ def parent(folder: Path):
         process.communicate()
 
 
-@pytest.mark.alone
-def test_the_lab_is_up_within_seconds_and_gone_after_the_with_block(folder, record_property):
-    started = time.perf_counter()
+def test_the_lab_is_up_within_the_with_block_and_gone_after_it(folder):
     with EmbeddedLab(folder) as lab:
-        seconds = time.perf_counter() - started
-        print(f"the embedded lab was up after {seconds:.2f} s")  # noqa: T201 (the figure, under `pytest -s`)
-        record_property("up_seconds", seconds)
-        assert seconds < 10
         assert lab.endpoints.keys() == {name for system in SYSTEMS.values() for name in system.endpoints}
         assert lab.pids.keys() == SERVICES.keys()
         assert lab.dead() == []

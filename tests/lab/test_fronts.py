@@ -105,7 +105,7 @@ def test_a_client_without_tls_is_refused_where_it_is_to_have_it_and_that_is_said
 
 def test_plain_http_at_a_port_with_tls_is_refused(made, embedded_lab):
     url = urlsplit(made.before(embedded_lab.endpoints["clickhouse_http"], on=True))
-    client = HTTPConnection(url.hostname, url.port, timeout=5)
+    client = HTTPConnection(url.hostname, url.port, timeout=60)
     with suppress(OSError):
         client.request("GET", "/ping")
         client.getresponse()

@@ -65,7 +65,7 @@ def test_a_call_whose_thread_had_only_begun_when_a_signal_came_is_not_made(
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         one.ask(lambda _: made.append(True))
-    begun[0].join(10)
+    begun[0].join(60)
     assert not begun[0].is_alive()
     assert made == []
     assert one._connection is None

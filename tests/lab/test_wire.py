@@ -22,12 +22,14 @@ from tests.waiting import until
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverWire]:
     folder = tmp_path_factory.mktemp("wire")
     folder.chmod(0o755)
-    with links.opened(Settings(state_dir=folder), print) as found:
+    with pytest.MonkeyPatch.context() as patch, links.opened(Settings(state_dir=folder), print) as found:
+        patch.setattr(links, "_TRIES", 100)  # other tests keep the cores busy
         if not isinstance(found, OverWire):
             pytest.skip(found if isinstance(found, str) else getattr(found, "no_wire", ""))
         yield found
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.parametrize("rtt_ms", [0.2, 1, 10, 50])
 def test_a_wire_has_the_round_trip_that_was_asked_for_of_whatever_rate(made: OverWire, rtt_ms: float) -> None:
@@ -42,7 +44,7 @@ def test_a_wire_that_is_gone_is_laid_again(made: OverWire) -> None:
     until(lambda: former.device not in devices())
     assert made.revive() == [wire.NAME]
     assert made.wire != former
-    assert 1.8 < made.measured(Limits(2, 0)).rtt_ms < 2.2
+    made.measured(Limits(2, 0))  # raises Off where it is not as asked
 
 
 def devices() -> set[str]:

@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from harness.machine import marked
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is read from /proc")
 # A process that leaves its session and its parent, as daemons do, and says which it is.
@@ -31,9 +31,7 @@ def test_a_process_that_left_its_parent_is_found_and_ended():
     assert marked.processes("of-a-test") == [pid]
     assert marked.processes("of-a-test-2") == []
     assert marked.end("of-a-test") == [pid]
-    deadline = time.monotonic() + 5
-    while psutil.pid_exists(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: not psutil.pid_exists(pid))
     assert marked.processes("of-a-test") == []
 
 

@@ -12,9 +12,7 @@ from harness.model import Status
 from harness.run.execution import Worker, execute
 from harness.worker.measure import Memory, StopwatchReport
 from harness.worker.messages import Failed
-from tests.run.one_liners import ANSWER, OK, READ_JOB, Call, saying
-
-pytestmark = pytest.mark.alone
+from tests.run.one_liners import ANSWER, LONG_BEFORE, OK, READ_JOB, Call, saying
 
 
 def test_the_job_reaches_the_worker_and_its_answer_comes_back(run):
@@ -76,11 +74,11 @@ def test_an_answer_of_many_megabytes_comes_back_whole(run):
 
 
 def test_memory_is_sampled_while_the_worker_runs(tmp_path):
-    code = READ_JOB + "held = b'x' * 50_000_000; time.sleep(0.4); " + ANSWER
+    code = READ_JOB + "held = b'x' * 50_000_000; time.sleep(1); " + ANSWER
     before = time.monotonic_ns()
     samples = execute(Call(transport="a way"), 20, tmp_path / "log", command=(sys.executable, "-S", "-c", code)).samples
     assert before < samples[0].at_ns < samples[-1].at_ns < time.monotonic_ns()
-    assert len(samples) >= 4
+    assert len(samples) >= 2
     assert max(sample.memory.rss for sample in samples) > 50_000_000
 
 
@@ -100,10 +98,10 @@ def test_a_worker_that_stays_lives_until_it_is_ended_or_a_job_takes_too_long(tmp
 
 
 def test_an_answer_is_taken_at_once_even_where_something_keeps_the_output_open(run):
-    keep = "subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(3)']); "
+    keep = "subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(90)']); "
     started = time.monotonic()
-    assert run(READ_JOB + keep + ANSWER, time_limit=2.0).status is Status.OK
-    assert time.monotonic() - started < 1.5
+    assert run(READ_JOB + keep + ANSWER, time_limit=60.0).status is Status.OK
+    assert time.monotonic() - started < LONG_BEFORE
 
 
 @pytest.mark.parametrize("junk", ["hello", "", "{", "[1]", "7", "null", "{}", "\\xff", '{"status": "ok"}\\nhello'])
@@ -122,8 +120,8 @@ def test_a_job_for_a_very_wide_table_that_is_never_read_does_not_block_beyond_th
     logical_types = {f"a_rather_long_column_name_{number}": "float64" for number in range(1_000)}
     job = Call(transport="a way", logical_types=logical_types)
     started = time.monotonic()
-    answer = run("import time; time.sleep(3)", time_limit=0.5, job=job)
-    assert time.monotonic() - started < 0.5 + 1
+    answer = run("import time; time.sleep(60)", time_limit=0.5, job=job)
+    assert time.monotonic() - started < LONG_BEFORE
     assert answer.status == Status.TIMEOUT
 
 
@@ -141,14 +139,14 @@ def test_the_standard_error_of_the_worker_is_in_the_log(run, tmp_path):
     assert (tmp_path / "log").read_text() == "a warning\n"
 
 
-@pytest.mark.parametrize("together", [True, False])
-def test_that_the_clock_has_stopped_is_told_before_the_answer_comes(run, together):
-    pause = "" if together else "time.sleep(0.3); "
-    told = []
-    answer = run(
-        "import time; " + READ_JOB + f"print('called', flush=True); {pause}" + ANSWER,
-        called=lambda: told.append(time.monotonic()),
-    )
+def test_that_the_clock_has_stopped_is_told_before_the_answer_comes(run, tmp_path):
+    heard = tmp_path / "heard"
+    wait = f"[time.sleep(0.01) for _ in iter(lambda: os.path.exists({str(heard)!r}), True)]; "
+    answer = run(READ_JOB + "print('called', flush=True); " + wait + ANSWER, called=heard.touch)
     assert answer.status is Status.OK
-    assert len(told) == 1
-    assert together or time.monotonic() - told[0] > 0.2
+
+
+def test_that_the_clock_has_stopped_is_told_once_where_the_answer_comes_at_the_same_time(run):
+    told = []
+    answer = run(READ_JOB + "print('called'); " + ANSWER, called=lambda: told.append(1))
+    assert (answer.status, told) == (Status.OK, [1])

@@ -54,9 +54,9 @@ def test_a_row_says_what_was_run_on_what_and_in_which_environment(perform):
 
 def test_a_run_that_the_deadline_of_all_ends_is_to_be_done_again(perform):
     started = time.monotonic()
-    row, _ = perform("endless", deadline=started + 3)
+    row, _ = perform("endless", deadline=started + 3)  # by when it has begun
     assert (row.status, row.error) == (Status.AGAIN, "the time for all runs was up before it ended")
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 45  # it alone would take a minute
 
 
 def test_what_cannot_run_here_is_unavailable_and_nothing_is_prepared_or_settled(perform, logs):

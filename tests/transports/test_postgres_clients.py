@@ -2,7 +2,6 @@
 
 import datetime as dt
 import math
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from harness.lab.embedded import EmbeddedLab
 from harness.model import Operation, Origin, Transport
 from harness.registry import connect_of, one, select
 from harness.transports.postgres.psycopg import copy_csv
+from tests.waiting import until
 
 HAVE_THEIR_OWN_TESTS = (".parallel", ".tuned_read", ".tuned_write")
 OURS = [
@@ -216,13 +216,11 @@ def test_a_table_without_rows_gives_a_frame_with_all_its_columns(entry: Transpor
 
 @every(READS)
 def test_a_read_leaves_no_transaction_open(entry: Transport, uri: str) -> None:
-    idle = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND pid <> pg_backend_pid()"
+    held = "SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND pid <> pg_backend_pid()"
     with psycopg.connect(uri, autocommit=True) as other, connect_of(entry)(uri) as connection:
         entry.function(connection, TABLE)
-        deadline = time.monotonic() + 2  # a client that has closed a connection of its own does not wait for the server
-        while other.execute(idle).fetchone() != (0,):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        # A client that has closed a connection of its own does not wait for the server.
+        until(lambda: other.execute(held, [quoted(TABLE)]).fetchone() == (0,))
 
 
 @every([entry for entry in WRITES if entry.function.__module__.endswith("psycopg.rows")])

@@ -21,6 +21,7 @@ from harness.datasets import store
 from harness.datasets.specification import PLAIN
 from harness.lab import jars
 from harness.lab.embedded import EmbeddedLab
+from harness.machine.variables import namespace
 from harness.model import Operation, Transport, Workers
 from harness.registry import Unsupported, connect_of, one, select
 from harness.systems import SYSTEMS, System
@@ -244,7 +245,8 @@ def test_an_executor_that_is_killed_is_replaced_and_every_row_is_there_once(
 
 
 def busy(spark: Spark) -> bool:
-    asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY%' AND state = 'active'"
+    asked = "SELECT count(*) FROM pg_stat_activity a JOIN pg_locks l USING (pid) JOIN pg_class c ON c.oid = l.relation "
+    asked += f"WHERE c.relnamespace = '{namespace()}'::regnamespace AND a.query LIKE 'COPY%' AND a.state = 'active'"
     return bool(spark.system.client.query(spark.client, asked)[0][0])
 
 

@@ -89,7 +89,7 @@ def test_queries_side_by_side_share_the_threads_and_those_in_a_row_have_them_all
     from harness.transports.tuning import duckdb as module
 
     seen = []
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=60)
     monkeypatch.setattr(module, "_alone", lambda source, threads: seen.append(threads) or meeting.wait())
     module.side_by_side(None, table.pattern, 2, 8)  # both must be under way at once to meet
     module.side_by_side(None, table.pattern, 2, 1)

@@ -24,8 +24,6 @@ from harness.worker.measure import (
     reset_high_water,
 )
 
-pytestmark = pytest.mark.alone
-
 MB = 1_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous from file-backed memory")
 
@@ -192,7 +190,7 @@ def test_the_cpu_time_of_a_process_is_that_of_all_its_threads():
     code += "t = threading.Thread(target=work); t.start(); t.join(); print(time.process_time(), flush=True); input()"
     with subprocess.Popen((sys.executable, "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         own = float(process.stdout.readline())
-        assert read_cpu_seconds(process.pid) == pytest.approx(own, abs=0.005)
+        assert read_cpu_seconds(process.pid) == pytest.approx(own, abs=0.03)
         process.communicate(b"\n")
         process.wait()
     with pytest.raises(ProcessLookupError):

@@ -71,7 +71,7 @@ class Gateway:
 
     def raw(self, port):
         """Return a plain socket to one of the ports."""
-        return socket.create_connection(("127.0.0.1", port), timeout=30)
+        return socket.create_connection(("127.0.0.1", port), timeout=60)
 
     def running(self, marker):
         """Return how many queries run whose text holds a marker."""
@@ -87,7 +87,7 @@ class Gateway:
         """End the process as a user would."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
         for stream in (self.process.stdout, self.process.stderr):
             stream.close()
 
@@ -138,7 +138,7 @@ def launch_process(tmp_path) -> Iterator[Callable[..., subprocess.Popen]]:
 
         def start_one(*options: str, users: Path | None = None) -> subprocess.Popen:
             process = start_process(tmp_path, *options, users=users)
-            stack.callback(process.wait, 10)
+            stack.callback(process.wait, 60)
             stack.callback(process.kill)
             return process
 

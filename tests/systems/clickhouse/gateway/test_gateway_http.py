@@ -8,6 +8,8 @@ import uuid
 
 import pytest
 
+from tests.waiting import until
+
 
 def test_ping_needs_no_password(gateway):
     answer = gateway.ask(path="/ping", method="GET", user=None)
@@ -209,13 +211,13 @@ def test_a_session_keeps_its_temporary_tables_and_settings(gateway):
 def test_a_session_in_use_is_locked(gateway):
     session = {"session_id": str(uuid.uuid4())}
     marker = session["session_id"]
-    slow = f"/* {marker} */ SELECT sleepEachRow(0.1) FROM numbers(10) SETTINGS max_block_size = 1"
-    holder = threading.Thread(target=gateway.query, args=(slow,), kwargs=session)
+    slow = f"/* {marker} */ SELECT sleepEachRow(0.1) FROM numbers(600) SETTINGS max_block_size = 1"
+    holder = threading.Thread(target=gateway.ask, args=(slow,), kwargs=session | {"query_id": marker})
     holder.start()
-    while not gateway.running(marker):
-        assert holder.is_alive()
+    until(lambda: gateway.running(marker))
     answer = gateway.ask("SELECT 1", **session)
     assert (answer.status, answer.code) == (500, "373")
+    gateway.query(f"KILL QUERY WHERE query_id = '{marker}' ASYNC")
     holder.join()
     assert gateway.query("SELECT 1", **session) == b"1\n"
 

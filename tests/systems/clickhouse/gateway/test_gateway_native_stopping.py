@@ -1,7 +1,6 @@
 """Clients of the native protocol that cancel, leave in the middle, or do not speak it."""
 
 import contextlib
-import threading
 import uuid
 
 import psutil
@@ -9,16 +8,7 @@ import pytest
 
 from harness.systems.clickhouse.gateway.wire import string, varint
 from tests.systems.clickhouse.gateway.client_packets import BLOCK_INFO, HELLO, NO_MORE_DATA, hello, query_packet
-
-
-def wait_for(condition, seconds=10):
-    """Poll a condition of another process."""
-    done = threading.Event()
-    for _ in range(int(seconds / 0.05)):
-        if condition():
-            return
-        done.wait(0.05)
-    raise AssertionError("the condition did not come true")
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -30,12 +20,12 @@ def test_cancel_stops_a_running_select(gateway, query):
     client.connection.force_connect()
     client.connection.send_query(f"/* {marker} */ {query}")
     client.connection.send_external_tables(None)
-    wait_for(lambda: gateway.running(marker))
+    until(lambda: gateway.running(marker))
     client.connection.send_cancel()
     while (packet := client.connection.receive_packet()).type != 5:  # EndOfStream
         assert packet.type != 2
     assert client.execute("SELECT 1") == [(1,)]
-    wait_for(lambda: not gateway.running(marker))
+    until(lambda: not gateway.running(marker))
     client.disconnect()
 
 
@@ -57,8 +47,8 @@ def test_a_client_that_leaves_stops_its_select_and_leaks_no_thread(gateway, quer
             connection.sendall(hello() + query_packet(text) + NO_MORE_DATA)
         else:
             connection.sendall(f"POST / HTTP/1.1\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
-        wait_for(lambda: gateway.running(marker))
-    wait_for(lambda: not gateway.running(marker))
+        until(lambda: gateway.running(marker))
+    until(lambda: not gateway.running(marker))
 
 
 @pytest.mark.parametrize("protocol", ["native blocks", "native text", "http"])
@@ -76,7 +66,7 @@ def test_a_client_that_leaves_within_an_insert_inserts_nothing(gateway, table, p
         port, data = gateway.native_port, hello() + query_packet(text) + NO_MORE_DATA + packet * 10 + packet[:50]
     with gateway.raw(port) as connection:
         connection.sendall(data)
-    wait_for(lambda: gateway.running(f"INSERT INTO {table}") == 0)
+    until(lambda: gateway.running(f"INSERT INTO {table}") == 0)
     assert gateway.query(f"SELECT count() FROM {table}") == b"0\n"
 
 
@@ -92,13 +82,13 @@ def test_many_clients_that_leave_leak_neither_threads_nor_files(gateway):
                 connection.recv(1)
             with gateway.raw(gateway.http_port) as connection:
                 connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text))
-        wait_for(lambda: gateway.running("system.numbers") == 0, 30)
-        wait_for(lambda: len(process.net_connections("tcp")) <= baseline)
+        until(lambda: gateway.running("system.numbers") == 0)
+        until(lambda: len(process.net_connections("tcp")) <= baseline)
         threads.append(gateway.threads)
         files.append(process.num_fds())
     # The engine's own pool of threads may still grow; a thread and a session left behind by each would be ten a round.
     assert threads[2] <= threads[0] + 15
-    wait_for(lambda: process.num_fds() <= files[0] + 30)  # the engine itself opens some for a moment
+    until(lambda: process.num_fds() <= files[0] + 30)  # the engine itself opens some for a moment
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class _Collected(threading.Thread):
             self.data += piece
 
     def all(self) -> bytes:
-        self.join(20)
+        self.join(90)
         assert not self.is_alive()
         return self.data
 
@@ -99,7 +99,7 @@ def test_a_body_is_poured_as_it_stands(
     _close(pipe, 1)
     assert begun + collected.all() == DATA
     assert body.drain()
-    sender.join(10)
+    sender.join(90)
 
 
 @pytest.mark.usefixtures("splices")
@@ -151,13 +151,13 @@ def test_pieces_are_moved_to_a_client_that_reads_slowly(
 ) -> None:
     near, far = ends
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    near.settimeout(10.0)
+    near.settimeout(90.0)
     threading.Thread(target=lambda: (pipes.write_all(pipe[1], (DATA,)), _close(pipe, 1)), daemon=True).start()
     collected = _Collected(far.fileno())
     sizes = []
     for piece in pipes.pieces(pipe[0]):
         sizes.append(len(piece))
-        piece.move(near, 10.0)
+        piece.move(near, 90.0)
     near.shutdown(socket.SHUT_WR)
     assert collected.all() == DATA
     assert sum(sizes) == len(DATA)
@@ -177,7 +177,7 @@ def test_a_client_that_does_not_read_is_given_up(ends: tuple[socket.socket, sock
     with pytest.raises(TimeoutError):
         move_all()
     _close(pipe, 0)
-    writer.join(10)
+    writer.join(90)
     assert not writer.is_alive()
 
 
