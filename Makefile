@@ -24,10 +24,10 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-long test-long-beside test-long-alone test-all check format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-long test-long-beside test-long-alone test-all check check-workflows format benchmarks lock clean
 
 help: ## Print this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Create .venv from the lock file; does nothing when it is current
 
@@ -99,13 +99,18 @@ test-long-alone: $(STAMP)
 
 test-all: test test-long ## Run all tests
 
-check: $(STAMP) ## Format, lint, types, import layers, generated docs, make test
+check: $(STAMP) ## Format, lint, types, import layers, generated docs, GitHub's workflows, make test
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(LAB) docs --check
+	@$(MAKE) --no-print-directory check-workflows
 	@$(MAKE) --no-print-directory test
+
+# Without the linters of shell and Python that only some machines have: it is to find the same everywhere.
+check-workflows: $(STAMP) ## Check GitHub's workflows with actionlint
+	$(VENV)/bin/actionlint -shellcheck= -pyflakes=
 
 format: $(STAMP) ## Format the code and write the generated docs
 	$(VENV)/bin/ruff format .
