@@ -90,7 +90,7 @@ def main() -> int:
         return 0  # the lab ended before it had said what to do
     message = json.loads(line)
     task, lab_pid = _read_task(message["task"]), message["lab_pid"]
-    with _bell() as bell, open(task.log, "ab", buffering=0) as log:
+    with _bell() as bell, open(task.log, "ab", buffering=0, opener=_private) as log:
         for command in task.prepare:
             process = _start(command, task, log)
             if _stop_asked(process, bell, lab_pid):
@@ -105,6 +105,13 @@ def main() -> int:
             return _status(process)
         _end(process, task.stop)
     return _clear(task)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that nobody else may read: a server's log names values of rows."""
+    found = os.open(path, flags, 0o600)
+    os.fchmod(found, 0o600)
+    return found
 
 
 def _read_task(fields: dict) -> Task:
@@ -131,7 +138,7 @@ def _bell() -> Iterator[int]:
 def _start(command: Command, task: Task, log: BinaryIO) -> subprocess.Popen[bytes]:
     """Start a command in its own session, under the task's account, its standard error in the log."""
     uid, gid = task.account or (None, None)
-    with open(command.output, "wb") if command.output else nullcontext(log) as output:
+    with open(command.output, "wb", opener=_private) if command.output else nullcontext(log) as output:
         process = subprocess.Popen(
             command.arguments,
             stdin=subprocess.PIPE,

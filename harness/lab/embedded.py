@@ -203,8 +203,7 @@ class EmbeddedLab:
         """Prepare a service in a new folder and hand it to a keeper."""
         assert self._lock is not None
         folder, ports = self.folder / name, free_ports(self._services[name].ports)
-        folder.mkdir()
-        folder.chmod(0o755)
+        folder.mkdir(mode=0o700)  # logs of servers name values of rows
         self._run(name, self._services[name].prepare(folder, ports, self._password), ports)
 
     def _run(self, name: str, task: Task, ports: list[int]) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 from harness.embedded.service import Files
@@ -127,6 +128,18 @@ def test_a_lab_that_is_ended_while_it_starts_leaves_nothing(folder, number):
         process.send_signal(number)
         assert process.stdout.read() == b""  # it did not come up
     until(lambda: nothing_is_left_in(folder))
+
+
+def test_nobody_else_reads_the_folder_or_the_log_of_a_server_which_names_values_of_rows(folder):
+    with EmbeddedLab(folder) as lab:
+        connection = psycopg.connect(lab.endpoints["postgres"], autocommit=True)
+        with connection, pytest.raises(psycopg.errors.InvalidTextRepresentation):
+            connection.execute("SELECT 'geheim99'::integer")
+        assert "geheim99" in (lab.folder / "postgres" / "server.log").read_text()
+        for name in SERVICES:
+            found = [lab.folder / name, *(lab.folder / name).glob("*.log")]
+            assert len(found) > 1
+            assert {path.name: path.stat().st_mode & 0o077 for path in found} == {path.name: 0 for path in found}
 
 
 def test_a_stop_after_the_postmaster_was_killed_gives_its_shared_memory_back(folder):

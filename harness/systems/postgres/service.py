@@ -149,7 +149,7 @@ def can_use(account: Account, path: Path) -> bool:
 def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     """Fill the service's empty folder and describe the commands: initdb, CREATE DATABASE, the server.
 
-    `folder` must be reachable for `service_account()`; `ports` has one element. Raises ServiceError.
+    The folder above `folder` must be reachable for `service_account()`; `ports` has one element. Raises ServiceError.
     """
     account = service_account()
     programs = _usable_programs(find_installation(), account, folder)
@@ -160,6 +160,7 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     if account is not None:
         os.chown(data, account.uid, account.gid)
         os.chown(secret, account.uid, account.gid)
+        os.chown(folder, account.uid, account.gid)  # which stays closed to others
     (folder / _HBA_FILE).write_text(_MAY_CONNECT)
     (folder / _HBA_FILE).chmod(0o644)  # whatever our umask: the account has to read it
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
