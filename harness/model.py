@@ -193,6 +193,13 @@ def texts(label: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in label.split(BETWEEN) if part)
 
 
+def printable(text: str) -> str:
+    """Return what others wrote as it may be shown: what a terminal would obey, or cannot show, as its number."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 @dataclass(frozen=True)
 class Case:
     """One transport in one experiment under one combination of its parameters."""

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Otherwise the lab is an installed package, and ROOT the folder of all packages: nothing is to be left there.
 CHECKOUT = (ROOT / "pyproject.toml").is_file()
 _PLACE = ROOT if CHECKOUT else Path()  # the current folder
+_TEMPORARY = Path("/tmp")
 _CACHE = Path("~/.cache/dataframe-io-lab")
 
 
@@ -84,8 +85,8 @@ class _Settings(BaseSettings):
 
     @property
     def lock_folder(self) -> Path:
-        """Where the machine's lock lies: the same for every checkout."""
-        return self.lock_dir or Path(tempfile.gettempdir())
+        """Where the machine's lock lies: the same for every checkout and user, whatever their TMPDIR."""
+        return self.lock_dir or (_TEMPORARY if _TEMPORARY.is_dir() else Path(tempfile.gettempdir()))
 
     @property
     def endpoints(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ And one at a time on servers that several machines use.
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -12,10 +13,12 @@ from pathlib import Path
 
 from harness.lab.labs import Lab
 from harness.lab.reference import answered
-from harness.model import LabError
+from harness.model import LabError, printable
 from harness.systems import SYSTEMS
 
 NAME = "dataframe-io-lab.lock"
+_OTHER_FOLDER = "set LAB_LOCK_DIR to another folder"
+_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 @contextmanager
@@ -47,12 +50,15 @@ def _locked(folder: Path, how: int) -> Iterator[int]:
         folder.mkdir(parents=True, exist_ok=True)
         file = _opened(folder / NAME)
     except OSError as error:
-        raise LabError(f"cannot lock {folder / NAME}: {error.strerror}; set LAB_LOCK_DIR to another folder") from None
+        raise LabError(f"cannot lock {folder / NAME}: {error.strerror}; {_OTHER_FOLDER}") from None
     try:
+        _require_ours(file, folder / NAME)
         try:
             fcntl.flock(file, how | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise LabError(busy(os.pread(file, 1000, 0).decode(errors="replace").strip())) from None
+            raise LabError(busy(os.pread(file, 200, 0).decode(errors="replace").strip())) from None
+        except OSError as error:  # of a network's folder, which wants a file that may be written
+            raise LabError(f"cannot lock {folder / NAME}: {error.strerror}; {_OTHER_FOLDER}") from None
         yield file
     finally:
         os.close(file)
@@ -61,20 +67,35 @@ def _locked(folder: Path, how: int) -> Iterator[int]:
 def _opened(path: Path) -> int:
     """Open the file, which may be another user's in a folder that all may write in: Linux lets nobody create it there.
 
-    A link is refused: somebody else would say what is written to.
+    A link is refused: somebody else would say what is written to. A pipe is opened without waiting for its other end.
     """
+    always = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR):
         with suppress(FileNotFoundError, FileExistsError, PermissionError):
-            found = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            found = os.open(path, flags | always, 0o666)
             if flags & os.O_CREAT:
                 os.fchmod(found, 0o666)  # whatever the umask: others are to lock it
             return found
-    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return os.open(path, os.O_RDONLY | always)
+
+
+def _require_ours(file: int, path: Path) -> None:
+    """Raise LabError where somebody has put something else in the place of the lock."""
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
+        return
+    what = (
+        "a file with a second name" if stat.S_ISREG(found.st_mode) else _KINDS.get(stat.S_IFMT(found.st_mode), "none")
+    )
+    raise LabError(
+        f"cannot lock {path}: expected a file, found {what} of the user with uid {found.st_uid}; remove it, "
+        f"or {_OTHER_FOLDER}"
+    )
 
 
 def busy(holder: str) -> str:
     """Say that another run is under way."""
-    name = holder or "unknown"
+    name = printable(holder) or "unknown"
     return f"run {name} is using this machine; two runs at once would measure each other: wait for it to end"
 
 

@@ -1,5 +1,6 @@
 """One run at a time on one machine, and a killed run holds nobody up."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -87,7 +88,12 @@ def test_a_folder_that_cannot_be_written_is_one_line_that_names_the_setting(tmp_
 def test_every_checkout_has_the_same_lock_unless_told_otherwise(tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_STATE_DIR", str(tmp_path / "another checkout"))
     monkeypatch.delenv("LAB_LOCK_DIR", raising=False)
-    assert load().lock_folder == Path(tempfile.gettempdir())
+    places = []
+    for temporary in (tmp_path / "a", tmp_path / "b"):
+        monkeypatch.setenv("TMPDIR", str(temporary))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        places.append(load().lock_folder)
+    assert places == [Path("/tmp")] * 2
 
 
 def test_the_lock_of_another_user_holds_too_and_is_left_as_it_is(holder, tmp_path):
@@ -100,5 +106,30 @@ def test_a_link_in_the_place_of_the_lock_is_refused(tmp_path):
     (tmp_path / "mine").write_text("precious")
     (tmp_path / NAME).symlink_to(tmp_path / "mine")
     with pytest.raises(LabError, match="cannot lock"), only_run(tmp_path, "first"):
+        pytest.fail("somebody else's file was taken for the lock")
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_what_stands_in_the_lock_of_another_user_is_shown_without_what_a_terminal_obeys(tmp_path):
+    first = only_run(tmp_path, "\x1b]0;title\x07\x1b[31mred\x9b2J\u202e\nline")
+    with first, pytest.raises(LabError) as caught, only_run(tmp_path, "second"):
+        pytest.fail("two runs at once")
+    assert str(caught.value).isprintable()
+    assert r"run \x1b]0;title\x07\x1b[31mred\x9b2J\u202e\nline is using" in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o666])
+def test_a_pipe_in_the_place_of_the_lock_is_one_line_at_once(tmp_path, mode):
+    os.mkfifo(tmp_path / NAME)
+    (tmp_path / NAME).chmod(mode)
+    command = (sys.executable, "-c", HOLD, str(tmp_path))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert "expected a file, found a pipe of the user with uid" in done.stderr
+
+
+def test_a_file_with_a_second_name_in_the_place_of_the_lock_is_refused(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / NAME).hardlink_to(tmp_path / "mine")
+    with pytest.raises(LabError, match="found a file with a second name"), only_run(tmp_path, "first"):
         pytest.fail("somebody else's file was taken for the lock")
     assert (tmp_path / "mine").read_text() == "precious"
