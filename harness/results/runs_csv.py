@@ -15,6 +15,37 @@ _OTHER_COLUMNS = "expected the columns of this version, found others; see docs/c
 _PARSED = {column.name: column for column in COLUMNS}
 
 
+class Rows:
+    """runs.csv of a run under way. Raises LabError where it is not the file any more that this process left."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._left = path, _identity(path)
+
+    def require_same(self) -> None:
+        """Raise LabError where somebody has removed, replaced or changed the file: rows in it would be lost."""
+        found = _identity(self._path)
+        if found != self._left:
+            how = (
+                "removed" if found is None else "changed" if self._left and found[:2] == self._left[:2] else "replaced"
+            )
+            raise LabError(f"{self._path} was {how} while this run wrote to it; put the earlier file back")
+
+    def add(self, row: Row) -> None:
+        """Add one row, see `append`."""
+        self.require_same()
+        append(self._path, row)
+        self._left = _identity(self._path)
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells a file from another one that took its name, and its size; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size
+
+
 def append(path: Path, row: Row) -> None:
     """Add one row and flush it to the disk, with the header before the first."""
     with path.open("a", newline="", encoding="utf-8") as file:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,11 @@ class SuiteSession:
     ahead: Ahead | None = None
     deadline: float = math.inf
 
+    @cached_property
+    def rows(self) -> runs_csv.Rows:
+        """The rows of this run, as they are on the disk."""
+        return runs_csv.Rows(self.folder / folders.RUNS)
+
     @property
     def goes_on(self) -> str:
         """How to complete it, for the end of a message."""
@@ -86,6 +91,7 @@ def perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], 
 def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
     (session.folder / "logs").mkdir(exist_ok=True)
     ours = _identity(session)
+    _require_rows(session)
     for place, run in enumerate(runs):
         if session.ahead:
             following = (one for one in runs[place + 1 :] if not cannot_run(session, one))
@@ -104,13 +110,23 @@ def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row],
         if outcome.status is Status.AGAIN and (full := watch.full()):
             raise LabError(f"no space left on the disk of {full} ({outcome.error}); make room, {session.goes_on}")
         row = as_row(session, run, outcome, started_at)
+        _require_rows(session)
         try:
-            runs_csv.append(session.folder / folders.RUNS, row)
+            session.rows.add(row)
         except OSError as error:
             raise LabError(
                 f"cannot write {session.folder}/runs.csv: {error.strerror}; make room, {session.goes_on}"
             ) from None
         on_row(row)
+    _require_rows(session)
+
+
+def _require_rows(session: SuiteSession) -> None:
+    """Raise LabError where the rows on the disk are not those that were written any more."""
+    try:
+        session.rows.require_same()
+    except LabError as error:
+        raise LabError(f"{error}, {session.goes_on}") from None
 
 
 def _identity(session: SuiteSession) -> tuple[int, int] | None:

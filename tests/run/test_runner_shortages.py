@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import LabError, Status
-from harness.run import blame
+from harness import registry
+from harness.model import Case, LabError, Run, Status
+from harness.run import blame, runner
+from tests.made_up import MadeUp
+from tests.run.conftest import UP as TWO
+from tests.run.conftest import Rig
 
 
 def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_before_it(perform, tmp_path):
@@ -72,3 +76,33 @@ def test_a_results_folder_that_is_renamed_under_a_run_is_what_the_message_says(p
     with pytest.raises(LabError, match=r"run was removed or renamed while this run wrote to it; put it back, then "):
         perform(check=Renaming())
     assert not folder.exists()
+
+
+CHANGES = {
+    "removed": lambda path: path.unlink(),
+    "replaced": lambda path: (path.rename(path.with_name("backup")), path.write_text("")),
+    "changed": lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1])),
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("when", [1, 2])
+def test_rows_that_somebody_removes_or_replaces_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):
+    """An editor writes a new file and gives it the old one's name: rows that were added meanwhile would be lost."""
+    made = MadeUp(tmp_path, up=TWO)
+    made.join(monkeypatch, runner)
+    folder, told = tmp_path / "run", []
+    folder.mkdir()
+    case = Case(registry.one("made.up.scan"), "growing", "lineitem", {"files": 1})
+    session = runner.SuiteSession("the-run", "scan", Rig({"revive": [[]] * 9}), "0123456789ab", folder, 30.0)
+
+    def on_row(row):
+        told.append(row)
+        if len(told) == when:
+            CHANGES[how](folder / "runs.csv")
+
+    with pytest.raises(
+        LabError, match=rf'runs\.csv was {how} while this run wrote to it; put .*, then "lab run --resume'
+    ):
+        runner.perform(session, [Run(case, 1, 1), Run(case, 2, 2)], on_row)
+    assert len(told) == when
