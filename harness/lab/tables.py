@@ -194,8 +194,28 @@ class Tables:
         )
 
     def require_held(self, system: str) -> None:
-        """Raise LabError for values of the dataset that a database cannot hold, whoever writes them."""
-        self._ask(system, SYSTEMS[system].client.require_held, self.dataset.path, self.logical_types)
+        """Raise LabError where a database takes no table of the dataset, or not its rows, whoever writes them.
+
+        The table is made and the few rows of the warm-up are loaded once, over the reference connection. What the
+        server says of a row is told where no value of it can be in these words; else the transports show what happens.
+        """
+        of_system, (_, table) = SYSTEMS[system], self._names("")
+        definition = self._definition(system, PLAIN)
+        try:
+            self._ask(system, of_system.client.create, table, definition)
+        except LabError:
+            raise
+        except Exception as error:
+            raise LabError(f"{system} refuses a table of these columns: {of_system.client.said(error)}") from None
+        self._ask(system, of_system.client.require_held, self.dataset.path, self.logical_types)
+        try:
+            self._ask(system, of_system.client.load, table, self.warmup.path, self.logical_types, once=True)
+        except LabError:
+            raise
+        except Exception as error:
+            if words := of_system.without_values(str(error)):
+                raise LabError(f"{system} refuses these rows: {words}") from None
+        self._ask(system, of_system.client.drop, table)
 
     def sums_of(self, system: str, table: str) -> Sums:
         """Have the server sum a table."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from harness.check.logical_types import plain
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.losses import each_lost
-from harness.model import Transport
+from harness.model import Status, Transport
+from harness.run.discretion import of_server
+
+_LIMITED = f"{Status.TIMEOUT}: "
 
 
 def by_declaration(entry: Transport, data: OwnData) -> set[str]:
@@ -38,9 +41,30 @@ def most(blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str]
     return said and f"{said}; leave it out or cast it"
 
 
-def nobody(blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str], reason: str) -> str:
-    """Say that no transport is left, and which columns rule the most out; `reason` is one of them all."""
-    said = most(blamed, logical_types)
+def shared(reasons: Iterable[str], columns: Collection[str]) -> tuple[str, int]:
+    """Return the one cause of most failures, of those that are about no column, and how many have it.
+
+    The words of a server are one cause, whatever a client calls the exception. Empty where most have another one.
+    """
+    causes = [of_server(reason) or reason for reason in reasons if not by_failure(reason, columns)]
+    if not causes:
+        return "", 0
+    (cause, count), *_ = Counter(causes).most_common(1)
+    return (cause, count) if count > 1 and 2 * count > len(causes) else ("", 0)
+
+
+def nobody(
+    blamed: Mapping[str, Collection[str]], logical_types: Mapping[str, str], reasons: Sequence[str], more: str = ""
+) -> str:
+    """Say that no transport is left: the cause that most share, and the columns that rule the most out.
+
+    `reasons` are those of transports, `more` is what to do where the cause is the time limit of a run.
+    """
+    cause, count = shared(reasons, logical_types)
+    found = [f"{count} say: {cause}" if cause else "", most(blamed, logical_types)]
+    said = "; ".join(filter(None, found))
+    helps = more if cause.startswith(_LIMITED) else ""
     return (
-        f"none of {len(blamed)} transports brings these data through{f': {said}' if said else f', such as: {reason}'}"
+        f"none of {len(blamed)} transports brings these data through"
+        f"{f': {said}{helps}' if said else f', such as: {reasons[0]}'}"
     )

@@ -73,7 +73,7 @@ def _nobody(left_out: Sequence[LeftOut], data: OwnData) -> str:
     blamed = {one.transport.id: by_declaration(one.transport, data) for one in left_out if one.kind}
     unwanted = [one for one in left_out if not one.kind]
     if not unwanted:
-        return nobody(blamed, data.logical_types, left_out[0].reason)
+        return nobody(blamed, data.logical_types, [one.reason for one in left_out])
     first = unwanted[0]
     said = f"none of {len(left_out)} transports is left: {first.reason} ({first.transport.id}) and others; ask for less"
     return f"{said}, or: {most(blamed, data.logical_types)}" if blamed else said

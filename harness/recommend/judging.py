@@ -13,13 +13,14 @@ from statistics import median
 
 from harness import registry, show
 from harness.model import LabError, Origin, Transport
-from harness.recommend.blamed import by_declaration, by_failure, nobody
+from harness.recommend.blamed import by_declaration, by_failure, nobody, shared
 from harness.recommend.intervals import interval, mean, ratio_interval
 from harness.recommend.race import Race
 from harness.recommend.racing import Racing
 from harness.report.answers import EXACT
 from harness.report.recommendation import SIMPLE_WITHIN, Figure, Recommendation, RuledOut
 from harness.results.row import Row
+from harness.run.discretion import of_server
 
 _FRAMES = {"polars", "pandas", "numpy", "pyarrow"}  # what whoever has a frame has, too
 
@@ -87,21 +88,23 @@ def _shown_slower(figure: Figure | None) -> bool:
 
 
 def _nobody(racing: Racing) -> str:
+    types, id_ = racing.asked.data.logical_types, racing.track.run_id
+    reasons = {name: reason for name, reason in racing.race.out.items() if " times as slow" not in reason}
     if not racing.begun:
         ran = len({row.transport for row in racing.rows.values()})
+        cause, count = shared(reasons.values(), types)
+        if count == ran and of_server(cause):
+            return f"none of the {ran} transports that ran brings these data through: {cause}; more time does not help"
         return (
             f"expected time for a run of each of {len(racing.race.transports)} transports, but {racing.ended} after "
-            f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with "
-            f"--resume {racing.track.run_id}"
+            f"{ran}; give it more (--budget), leave some out (--without, --style), or go on with --resume {id_}"
         )
-    reasons = {name: reason for name, reason in racing.race.out.items() if " times as slow" not in reason}
-    types = racing.asked.data.logical_types
     # The words of a client may name a column by chance.
     failed = {name: racing.blamed.get(name) or by_failure(reason, types) for name, reason in reasons.items()}
     declared = {
         one.transport.id: by_declaration(one.transport, racing.asked.data) for one in racing.left_out if one.kind
     }
-    return nobody(declared | failed, types, next(iter(reasons.values())))
+    return nobody(declared | failed, types, list(reasons.values()), "; give it more (--budget)")
 
 
 def _times(rows: Iterable[Row]) -> dict[tuple[str, int], _Times]:

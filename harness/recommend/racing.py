@@ -225,16 +225,20 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
         left_out += [LeftOut(entry, f"{Status.UNAVAILABLE}: {_NO_S3}") for entry in eligible if "s3" in entry.needs]
         eligible = [entry for entry in eligible if "s3" not in entry.needs]
     usual = {entry.id for entry in eligible if entry.id in asked.usual}
-    least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # as it is said, so that it is enough
-    if asked.budget < least:
-        raise LabError(
-            f"expected a budget of at least {least} s, which is one pass over {len(eligible)} transports, found "
-            f"{asked.budget:.0f} s; give it more, or leave some out (--without, --style)"
-        )
+
+    def require_budget() -> None:
+        least = math.ceil(REPORT_SECONDS + FIRST_GUESS * len(eligible))  # as it is said, so that it is enough
+        if asked.budget < least:
+            raise LabError(
+                f"expected a budget of at least {least} s, which is one pass over {len(eligible)} transports, found "
+                f"{asked.budget:.0f} s; give it more, or leave some out (--without, --style)"
+            )
+
     race = Race([entry.id for entry in eligible], asked.data.rows, settings.seed, frozenset(usual))
     bounds = bounds_of(asked.wish)
     plan = _plan(settings, asked, race, bounds)
-    request = RunRequest(plan, "databases", asked.lab, asked.run_id, asked.folder, own=asked.data)
+    # Where the servers refuse the data, more time is of no help.
+    request = RunRequest(plan, "databases", asked.lab, asked.run_id, asked.folder, own=asked.data, ready=require_budget)
     with open_run(settings, request, say) as suite_run:
         rig = suite_run.session.rig
 

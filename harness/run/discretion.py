@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from harness.model import Status
 from harness.run.blame import no_space
+from harness.systems import SYSTEMS
 
 _OURS = {Status.OK, Status.TIMEOUT, Status.KILLED, Status.UNAVAILABLE, Status.UNSUPPORTED, Status.AGAIN}
 _COUNTED = re.compile(
@@ -25,28 +26,36 @@ _KEPT_BACK = "its words may have values in them, and are not kept"
 
 
 def without_values(status: Status, error: str, columns: Iterable[str]) -> str:
-    """Return what an error may say in results: the lab's own words, or the name of the exception and of the column."""
+    """Return what an error may say in results: the lab's own words, plain ones of a server, or a name and a column."""
     if status in _OURS or _COUNTED.fullmatch(error):
         return error
     if status is Status.MISMATCH and (known := _CONVERTED.match(error)):
         return known[1].rstrip(": ")
+    exception = _EXCEPTION.match(error)
+    name = exception[1] if exception else "an error"
+    if words := of_server(error):
+        return f"{name}: {words}"
     named = _named(error, columns)
     about = f', about column "{named[0]}"' if len(named) == 1 else ""
-    exception = _EXCEPTION.match(error)
-    return f"{exception[1] if exception else 'an error'}{about} ({_KEPT_BACK})"
+    return f"{name}{about} ({_KEPT_BACK})"
+
+
+def of_server(error: str) -> str:
+    """Return the words of a server in an error in which no value of a row can be; empty where there are none."""
+    return next((words for system in SYSTEMS.values() if (words := system.without_values(error))), "")
 
 
 def of_types(status: Status, error: str, undeclared: Mapping[str, str]) -> tuple[Status, str]:
     """Return how a call failed: one that raised on types for which it declares nothing, or gave others, is unsupported.
 
     `undeclared` are columns of such types with their logical types. Of an exception the name is told, and none of its
-    words; where these name no column, it may be any of them.
+    words; where these name no column, it may be any of them. What the server says of all rows is about no type.
     """
     came = _CAME.match(error) if status is Status.MISMATCH else None
     if came and came[1] in undeclared:
         return Status.UNSUPPORTED, f'{undeclared[came[1]]} (column "{came[1]}"): it came as {came[2]}'
     exception = _EXCEPTION.match(error) if status is Status.ERROR and not no_space(error) else None
-    if not undeclared or not exception:
+    if not undeclared or not exception or of_server(error):
         return status, error
     suspects = _named(error, undeclared) or list(undeclared)
     return Status.UNSUPPORTED, f"{_by_type(suspects, undeclared)}: {exception[1]}"

@@ -61,7 +61,7 @@ class RunRequest:
     """What the person asked for: a plan on a rig and in a lab, as a new run or (`run_id`) one to complete.
 
     `folder` is where the one to complete is. `traces` keeps the cores that runs use over time. `own` are the data,
-    where they are somebody's own.
+    where they are somebody's own. `ready` is called once the servers took the data, before anything is left behind.
     """
 
     plan: Plan
@@ -71,6 +71,7 @@ class RunRequest:
     folder: Path | None = None
     traces: bool = False
     own: OwnData | None = None
+    ready: Callable[[], None] = lambda: None
 
 
 def resume_request(settings: Settings, run: str, rig_of: Callable[[str], str]) -> RunRequest:
@@ -108,6 +109,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         scratch.remove_left()
         order = Order(settings, run_id, request.lab, chosen, plan.seed, plan.time_limit, say, request.own)
         rig = stack.enter_context(_rig(request.rig, order))
+        request.ready()
         facts = environment.describe(
             plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit, settings.ahead
         )

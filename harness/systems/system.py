@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,9 +40,10 @@ class System:
     `source_profile` is the form of a table that costs the server least to read. `fixes` say what to do where the server
     does not offer what some transports need. `shares_folder`: it can read and write files of a folder that it shares
     with this machine. `variables` are beginnings of names in the environment that its clients read, `no_space` words
-    with which it says that its disk is full. `embedded` says in a sentence what is to be known of figures of the
-    embedded server. The properties import the modules of its room when they are asked for: what only needs the words
-    loads no client. Those of OPTIONAL raise LabError where the room has none.
+    with which it says that its disk is full, `plain` patterns of its errors that have no room for a value of a row.
+    `embedded` says in a sentence what is to be known of figures of the embedded server. The properties import the
+    modules of its room when they are asked for: what only needs the words loads no client. Those of OPTIONAL raise
+    LabError where the room has none.
     """
 
     name: str
@@ -53,6 +55,7 @@ class System:
     shares_folder: bool = False
     variables: tuple[str, ...] = ()
     no_space: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
     embedded: str = ""
 
     @property
@@ -119,6 +122,10 @@ class System:
         """The server that the embedded lab starts, or the files it keeps where the database has none."""
         return cast("Service | Files", self._module("service").SERVICE)
 
+    def without_values(self, error: str) -> str:
+        """Return the words of the server in an error in which no value of a row can be; empty where it has none."""
+        return next((found[0] for words in self.plain if (found := re.search(words, error))), "")
+
     def lacks(self, name: str) -> str:
         """Say what cannot be done where the room has no module of this name, one of OPTIONAL; else nothing."""
         if importlib.util.find_spec(f"harness.systems.{self.name}.{name}"):
@@ -145,6 +152,9 @@ class Client(Protocol):
 
     def check(self, endpoints: dict[str, str]) -> Server:
         """Return what the server is. Raises LabError when it cannot be used."""
+
+    def said(self, error: Exception) -> str:
+        """Return what the server said, in one line, without the words of the client around it."""
 
     def offers(self, server: Server, endpoints: dict[str, str]) -> str:
         """Say in a few words what the server offers beyond its version; for `lab doctor`."""

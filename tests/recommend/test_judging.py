@@ -167,3 +167,22 @@ def test_where_nobody_came_through_it_says_why(begun: bool, said: str) -> None:
     under_way._take_in(Turn(TUNED, OWN.rows, 1), failed)
     with pytest.raises(LabError, match=said):
         judging.recommendation(under_way, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("errors", "helps"),
+    [
+        (["E: row is too big: size 9000, maximum size 8160", "F: row is too big: size 9000, maximum size 8160"], False),
+        (["E: row is too big: size 9000, maximum size 8160", "TypeError"], True),
+        (["TypeError", "TypeError"], True),
+    ],
+)
+def test_more_time_is_asked_for_only_where_it_may_help(errors: list[str], helps: bool) -> None:
+    under_way = racing([TUNED, TEXT, PARALLEL])
+    under_way.begun, under_way.ended = False, "the budget of 60 s was used up"
+    for name, error in zip((TUNED, TEXT), errors, strict=True):
+        under_way._take_in(Turn(name, OWN.rows, 1), row(name, status=Status.ERROR, error=error))
+    with pytest.raises(LabError) as raised:
+        judging.recommendation(under_way, 1.0)
+    assert ("give it more (--budget)" in str(raised.value)) == helps
+    assert ("none of the 2 transports that ran brings these data through: row is too big" in str(raised.value)) != helps

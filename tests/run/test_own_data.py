@@ -174,3 +174,17 @@ def test_every_transport_moves_types_that_few_know_or_says_that_it_does_not(
     tuned = {name for name in rows if name.endswith(("polars_tuned", "pandas_tuned"))}
     assert len(tuned) == 4
     assert {rows[name].status for name in tuned} == {Status.OK}
+
+
+def test_what_the_server_refuses_is_said_before_a_transport_runs_and_before_more_time_is_asked_for(
+    lab: Command, on_embedded_lab: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "hidden.parquet"
+    FRAME.rename({"id": "ctid"}).write_parquet(file)
+    said = refused(
+        lab("recommend", "--data", str(file), "--to", "postgres", "--external", "--budget", "5", env=on_embedded_lab)
+    )
+    assert said == (
+        'lab: postgres refuses a table of these columns: column name "ctid" conflicts with a system column name'
+    )
+    assert not list(Path(on_embedded_lab["LAB_RESULTS_DIR"]).glob("2*"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -247,7 +247,9 @@ def servers_and_tables(
             for one in {name: one for (name, _), one in tables.items()}.values():
                 one.claim(system)
             claimed.append(system)
-        _require_own_held(order, tables)
+        sizes = sorted((int(rows), system) for name, rows, system in of_systems if name == own.NAME)
+        for system, rows in {system: rows for rows, system in sizes}.items():  # the largest of each
+            tables[own.NAME, rows].require_held(system)
         # What is compiled or started beyond the databases is for cases that can run: others have said why they cannot.
         can_run = [case for case in order.cases if not _lacking(case, lab, servers, named)]
         on_s3 = sorted({case.transport.id for case in can_run if "s3" in case.transport.needs})
@@ -279,15 +281,6 @@ def _require_tables(tables: Tables, system: str) -> None:
     """Raise LabError where a database has no table of these columns, before any is made."""
     if tables.spec.columns and system in SYSTEMS:
         SYSTEMS[system].tables.definition(tables.spec, PLAIN)
-
-
-def _require_own_held(order: Order, tables: Mapping[tuple[str, int], Tables]) -> None:
-    """Raise LabError where a database cannot hold somebody's own data: before a transport is blamed for it."""
-    if order.own is None:
-        return
-    most = max(rows for name, rows in tables if name == own.NAME)
-    for system in dict.fromkeys(case.transport.system for case in order.cases if case.dataset == own.NAME):
-        tables[own.NAME, most].require_held(system)
 
 
 def _close(

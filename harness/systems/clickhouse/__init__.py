@@ -30,6 +30,14 @@ SYSTEM = System(
     source_profile="memory",
     variables=("CLICKHOUSE_",),
     no_space=("NOT_ENOUGH_SPACE",),
+    plain=(
+        r"Elements '[^']+' and '[^']+' of Nested data structure '[^']+' \(Array columns\) have different array sizes",
+        r"Timeout exceeded: elapsed [\d.]+ \w+, maximum: [\d.]+(?: \w+)?",
+        r"[Mm]emory limit (?:\([\w ]+\) )?exceeded",
+        r"Too many partitions for single INSERT block \(more than \d+\)",
+        r"Cannot execute query in readonly mode",
+        r"Not enough privileges",
+    ),
     embedded="The figures of ClickHouse are those of its engine inside a Python process (chDB) behind a gateway in "
     "Python, which adds some milliseconds to every call and flattens the differences between the fastest transports.",
 )

@@ -22,6 +22,7 @@ from harness.machine.variables import namespace
 from harness.model import MARK, LabError, Server
 from harness.systems.clickhouse import SYSTEM
 from harness.systems.clickhouse.asked import with_bytes
+from harness.systems.clickhouse.tables import require_even
 from harness.transports.clickhouse.sql import identifier, literal
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _HTTP, _NATIVE = SYSTEM.addresses
 _FORMATS = ("ArrowStream", "CSV", "Native", "Parquet", "TabSeparated")
 _PATIENCE_SECONDS = 24 * 3600  # of the client itself: how long a call may take is for those who ask (lab/reference.py)
 _PIECE_BYTES = 1 << 28  # of a Parquet file that is loaded at once
+_EXCEPTION = "DB::Exception: "
 _MERGE_SECONDS = 20  # less than a call may take: how long to wait for background merges before going on
 
 
@@ -182,7 +184,8 @@ def _pieces(file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def require_held(client: Client, parquet: str | Path, logical_types: Mapping[str, str]) -> None:
-    """Require nothing: what a column holds is the same in every database."""
+    """Raise LabError, with column and row, for lists that are parts of one Nested and have not one length."""
+    require_even(parquet, logical_types)
 
 
 def fill(client: Client, table: str, insertion: str) -> None:
@@ -239,9 +242,10 @@ def _merged(client: Client) -> None:
 
 
 def said(error: Exception) -> str:
-    """Return the line with the server's own error, without the stack trace below it."""
+    """Return what the server said, in one line, without version, stack trace and the client's words around it."""
     lines = str(error).splitlines() or [""]
-    return next((line.strip() for line in lines if "DB::Exception" in line), lines[0])
+    line = next((line.strip() for line in lines if _EXCEPTION in line), lines[0])
+    return line.rpartition(_EXCEPTION)[2].partition(" (version ")[0]
 
 
 def _ping(parts: SplitResult) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.check.logical_types import digits, fields, items, mapped, plain
 from harness.datasets.specification import PLAIN, Column, Specification
 from harness.model import LabError
 from harness.transports.clickhouse.sql import identifier, identifiers, literal
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TYPES = {
     "text": "String",
@@ -128,6 +134,32 @@ def _require_no_null(column: Column) -> None:
                 f"{column.place(what)}: {_NOT_NULL[plain(column.logical_type)]} of ClickHouse cannot be null, nor a "
                 "list, a struct or a map in it; make it an empty one, or a struct of nulls"
             )
+
+
+def require_even(parquet: str | Path, logical_types: Mapping[str, str]) -> None:
+    """Raise LabError where columns of lists that are called a.x and a.y have other lengths: they are one Nested.
+
+    https://clickhouse.com/docs/sql-reference/data-types/nested-data-structures/nested
+    """
+    parts: dict[str, dict[str, int]] = {}
+    for place, (name, logical) in enumerate(logical_types.items()):
+        if plain(logical) == "array" and "." in name:
+            parts.setdefault(name.partition(".")[0], {})[name] = place
+    for nested, places in parts.items():
+        (first, place), *others = places.items()
+        lengths = _lengths(parquet, place)
+        for name, at in others:
+            if uneven := (lengths != _lengths(parquet, at)).arg_true().to_list():
+                raise LabError(
+                    f'column "{name}", row {uneven[0]}: ClickHouse takes "{first}" and "{name}" for parts of one '
+                    f'Nested "{nested}", whose lists have one length in a row; rename one'
+                )
+
+
+def _lengths(parquet: str | Path, place: int) -> pl.Series:
+    import polars as pl
+
+    return pl.read_parquet(parquet, columns=[place], memory_map=False).to_series().list.len()
 
 
 def _merge_tree(spec: Specification) -> str:

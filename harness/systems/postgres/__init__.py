@@ -29,4 +29,18 @@ SYSTEM = System(
     },
     shares_folder=True,
     variables=("PG",),
+    plain=(
+        r"row is too big: size \d+, maximum size \d+",
+        r"index row (?:size \d+ exceeds|requires \d+ bytes, maximum size is \d+)(?: btree version \d+ maximum \d+)?",
+        r"canceling statement due to (?:statement|lock) timeout",
+        r"terminating connection due to [\w-]+ timeout",
+        r'column name "[^"]+" conflicts with a system column name',
+        r'null value in column "[^"]+" of relation "[^"]+" violates not-null constraint',
+        r'duplicate key value violates unique constraint "[^"]+"',
+        r"permission denied for \w+ [\w.]+",
+        r"must be owner of \w+ [\w.]+",
+        r"cannot execute [A-Z ]+ in a read-only transaction",
+        r"tables can have at most \d+ columns",
+        r"out of shared memory",
+    ),
 )

@@ -1,0 +1,161 @@
+"""Data that a server refuses, whoever writes them: said once, in the server's own words, before a transport runs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import polars as pl
+import psycopg
+import pytest
+
+from harness.datasets.own import data
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.references import References
+from harness.lab.tables import Tables
+from harness.model import LabError, Status
+from harness.run.discretion import of_server, of_types, without_values
+
+LONG = "longer than the eight bytes that a pointer to it takes, thrice " * 3
+
+
+def refusal(system: str, endpoints: dict[str, str], frame: pl.DataFrame, folder: Path) -> str:
+    """Return what is said of a frame; empty where the server takes it."""
+    own = data.from_frame(frame)
+    dataset, warmup = (own.dataset(folder, min(rows, own.rows), bytes(32)) for rows in (own.rows, 1_000))
+    tables = Tables(References(endpoints), own.specification, dataset, warmup)
+    try:
+        tables.require_held(system)
+    except LabError as error:
+        return str(error)
+    finally:
+        assert tables.references.close(tables.drop) == []
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("system", "frame", "said"),
+    [
+        (
+            "postgres",
+            pl.DataFrame({"id": [1], "ctid": [2]}),
+            'postgres refuses a table of these columns: column name "ctid" conflicts with a system column name',
+        ),
+        (
+            "postgres",
+            pl.DataFrame({f"c{number}": [LONG] for number in range(900)}),
+            "postgres refuses these rows: row is too big: size 16224, maximum size 8160",
+        ),
+        (
+            "clickhouse",
+            pl.DataFrame({"_row_exists": [1]}),
+            "clickhouse refuses a table of these columns: Cannot create table with column '_row_exists' for MergeTree",
+        ),
+        (
+            "clickhouse",
+            pl.DataFrame({"id": [1, 2], "a.x": [[1], [1]], "a.y": [[1], [1, 2]], "b.z": [[], []]}),
+            'column "a.y", row 1: ClickHouse takes "a.x" and "a.y" for parts of one Nested "a", whose lists have one '
+            "length in a row; rename one",
+        ),
+    ],
+)
+def test_what_no_transport_could_write_is_refused_with_the_reason(
+    embedded_lab: EmbeddedLab, system: str, frame: pl.DataFrame, said: str, tmp_path: Path
+) -> None:
+    assert refusal(system, embedded_lab.endpoints, frame, tmp_path).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("system", "frame"),
+    [
+        ("postgres", pl.DataFrame({"oid": [1], "tableoid_": [2], "user": ["a"]})),
+        ("clickhouse", pl.DataFrame({"a.x": [[1], []], "a.y": [[2], []], "b.x": [[], [1]], "a.n": [1, 2]})),
+    ],
+)
+def test_what_a_server_takes_is_not_refused(
+    embedded_lab: EmbeddedLab, system: str, frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    assert refusal(system, embedded_lab.endpoints, frame, tmp_path) == ""
+
+
+@pytest.fixture
+def apart(embedded_lab: EmbeddedLab) -> Iterator[dict[str, str]]:
+    """The endpoints of a lab whose Postgres database is its own, for triggers and settings."""
+    uri = embedded_lab.endpoints["postgres"]
+    with psycopg.connect(uri, autocommit=True) as server:
+        server.execute("CREATE DATABASE refusing")
+        try:
+            yield {**embedded_lab.endpoints, "postgres": urlunsplit(urlsplit(uri)._replace(path="/refusing"))}
+        finally:
+            server.execute("DROP DATABASE refusing WITH (FORCE)")
+
+
+def on_create_table(endpoints: dict[str, str], body: str) -> None:
+    with psycopg.connect(endpoints["postgres"], autocommit=True) as server:
+        server.execute(
+            f"CREATE FUNCTION watch() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN {body}; END $$;"  # type: ignore[arg-type]
+            "CREATE EVENT TRIGGER watch ON ddl_command_start WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION watch()"
+        )
+
+
+def test_a_rule_of_the_house_is_told_in_its_own_words(apart: dict[str, str], tmp_path: Path) -> None:
+    on_create_table(apart, "RAISE EXCEPTION 'tables are made by the release team alone'")
+    said = refusal("postgres", apart, pl.DataFrame({"id": [1]}), tmp_path)
+    assert said == "postgres refuses a table of these columns: tables are made by the release team alone"
+
+
+def test_a_timeout_of_statements_says_so(apart: dict[str, str], tmp_path: Path) -> None:
+    on_create_table(apart, "PERFORM pg_sleep(60)")
+    with psycopg.connect(apart["postgres"], autocommit=True) as server:
+        server.execute("ALTER DATABASE refusing SET statement_timeout = '2s'")
+    said = refusal("postgres", apart, pl.DataFrame({"id": [1]}), tmp_path)
+    assert said == "postgres refuses a table of these columns: canceling statement due to statement timeout"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            "QueryCanceled: canceling statement due to statement timeout CONTEXT:  COPY own, line 1: Smith",
+            "QueryCanceled: canceling statement due to statement timeout",
+        ),
+        (
+            "a.ProgramLimitExceeded: row is too big: size 16224, maximum size 8160 CONTEXT: COPY own, line 4, Smith",
+            "a.ProgramLimitExceeded: row is too big: size 16224, maximum size 8160",
+        ),
+        (
+            'NotNullViolation: null value in column "id" of relation "own" violates not-null constraint DETAIL: Smith',
+            'NotNullViolation: null value in column "id" of relation "own" violates not-null constraint',
+        ),
+        (
+            "DatabaseError: Code: 190. DB::Exception: Elements 'a.x' and 'a.y' of Nested data structure 'a' (Array "
+            "columns) have different array sizes (3 and 0). Smith",
+            "DatabaseError: Elements 'a.x' and 'a.y' of Nested data structure 'a' (Array columns) have different array "
+            "sizes",
+        ),
+        (
+            "ServerException: Code: 159. DB::Exception: Timeout exceeded: elapsed 5.1 seconds, maximum: 5: Smith",
+            "ServerException: Timeout exceeded: elapsed 5.1 seconds, maximum: 5",
+        ),
+    ],
+)
+def test_words_of_a_server_without_room_for_a_value_are_kept_and_those_around_them_are_not(
+    error: str, told: str
+) -> None:
+    assert without_values(Status.ERROR, error, ["id", "a.x"]) == told
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        'DataError: invalid input syntax for type integer: "Smith"',
+        'DataError: character with byte sequence 0xc5 0x81 in encoding "UTF8" has no equivalent in encoding "LATIN1"',
+        "DatabaseError: Cannot parse string 'Smith' as Int32",
+    ],
+)
+def test_words_that_may_quote_a_value_are_none_of_these(error: str) -> None:
+    assert of_server(error) == ""
+
+
+def test_no_type_is_blamed_for_what_a_server_says_of_whole_rows() -> None:
+    error = "a.ProgramLimitExceeded: row is too big: size 16224, maximum size 8160"
+    assert of_types(Status.ERROR, error, {"words": "array(text)"}) == (Status.ERROR, error)
