@@ -79,15 +79,14 @@ down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); loo
 serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 	@$(LAB) serve
 
-# Beside one another, each process with a lab (1.5 GB), whatever times nothing; then the rest, one after the other, and of
-# those that take long three at a time: they wait. The tests of a file stay in one process, which makes their fixtures once;
-# see tests/conftest.py.
+# Processes share one lab, and wait for one another where a test must be alone. The tests of a file stay in one process,
+# which makes their fixtures once: tests/conftest.py. Of those that take long, some wait for most of their time: they run
+# three at a time, after the others.
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
 test: $(STAMP) ## Run the tests that take minutes: every room on real engines
-	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long and not alone'
-	$(VENV)/bin/pytest -m 'not long and alone' $(ALONE)
+	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long'
 
 test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults
 

@@ -84,8 +84,9 @@ def _place(item: pytest.Item) -> str:
 
 
 def _runs_alone(item: pytest.Item) -> bool:
-    """Say whether nothing may run beside a test; of those that take long, some wait for most of their time."""
-    return bool(item.get_closest_marker("alone")) and not item.get_closest_marker("long")
+    """Say whether nothing may run beside a test; those that take long and time nothing may have others like them."""
+    alone = item.get_closest_marker("alone")
+    return bool(alone) and bool(not item.get_closest_marker("long") or alone.kwargs.get("times"))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -55,7 +55,7 @@ class MadeUp:
     def run(self, job: Job[AnswerT], paused: Callable[[], object] = lambda: None) -> AnswerT | Failed:
         """Run a job in a worker, which leaves what it hands over at `result`, and return its answer."""
         job = replace(job, result=str(self.result))
-        return execute(job, 30, self.log, command=self.command, paused=paused).answer
+        return execute(job, 120, self.log, command=self.command, paused=paused).answer
 
     def join(self, monkeypatch: pytest.MonkeyPatch, *starters: ModuleType) -> None:
         """Until the end of a test, put the transports into the catalogue and let modules start workers that know them.

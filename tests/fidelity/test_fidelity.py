@@ -21,6 +21,7 @@ from harness.fidelity.examination import Examination, pairs, select
 from harness.fidelity.pair import judge
 from harness.lab import labs
 from harness.lab.labs import Lab
+from harness.machine.variables import namespace
 from harness.model import Fate, Finding, Transport
 from harness.report.fidelity import corrections
 from tests.fidelity import due
@@ -122,7 +123,7 @@ def made_up(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) 
     made.join(monkeypatch)
     entry = replace(registry.one("made.up.write_badly"), system="postgres", endpoint="postgres")
     return Examination(
-        lab_of_tests, labs.check(lab_of_tests), "none", "", [entry], command=made.command, time_limit=5.0
+        lab_of_tests, labs.check(lab_of_tests), "none", "", [entry], command=made.command, time_limit=8.0
     )
 
 
@@ -182,8 +183,8 @@ def test_no_table_stays_in_the_database(made_up: Examination) -> None:
 
     trials.examine(replace(made_up, kinds=[KINDS["zero_rows"], KINDS["one_row"]]))
     with psycopg.connect(made_up.lab.endpoints["postgres"]) as direct:
-        left = "SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'hostile%'"
-        assert direct.execute(left).fetchone() == (0,)
+        left = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'hostile%%'"
+        assert direct.execute(left, [namespace()]).fetchone() == (0,)
 
 
 CHANGING = """

@@ -80,19 +80,20 @@ def test_the_lab_is_up_within_the_with_block_and_gone_after_it(folder):
     lab.stop()  # does nothing the second time
 
 
+ALL = ("postgres", "clickhouse")
 ENDINGS = [
-    ("end", None, 0),
-    ("exception", None, 1),
-    ("ctrl_c", signal.SIGINT, -signal.SIGINT),
-    ("sigterm", signal.SIGTERM, 128 + signal.SIGTERM),
-    ("sighup", signal.SIGHUP, 128 + signal.SIGHUP),
-    ("kill_9", signal.SIGKILL, -signal.SIGKILL),
+    ("end", None, 0, ALL),
+    ("exception", None, 1, ALL[:1]),
+    ("ctrl_c", signal.SIGINT, -signal.SIGINT, ALL[:1]),
+    ("sigterm", signal.SIGTERM, 128 + signal.SIGTERM, ALL[:1]),
+    ("sighup", signal.SIGHUP, 128 + signal.SIGHUP, ALL[:1]),
+    ("kill_9", signal.SIGKILL, -signal.SIGKILL, ALL),
 ]
 
 
-@pytest.mark.parametrize(("ending", "number", "status"), ENDINGS, ids=[ending for ending, *_ in ENDINGS])
-def test_nothing_is_left_when_the_process_that_holds_the_lab_ends(parent, folder, ending, number, status):
-    process, _ = parent(ending, "postgres", "clickhouse")
+@pytest.mark.parametrize(("ending", "number", "status", "services"), ENDINGS, ids=[ending for ending, *_ in ENDINGS])
+def test_nothing_is_left_when_the_process_that_holds_the_lab_ends(parent, folder, ending, number, status, services):
+    process, _ = parent(ending, *services)
     if number is not None:
         assert len(processes_in(folder)) > 2
         os.killpg(process.pid, number)

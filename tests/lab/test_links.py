@@ -45,7 +45,7 @@ def at_the_far_end(made: Links, call: Callable[[], _Answer]) -> _Answer:
 
 
 @pytest.mark.long
-@pytest.mark.alone
+@pytest.mark.alone(times=True)
 def test_a_link_is_measured_to_be_what_was_asked_for(made: Links) -> None:
     found = made.measured(Limits(20, 100))
     assert 18 <= found.rtt_ms <= 22 + made.late_ms
@@ -69,7 +69,7 @@ def test_a_link_that_cannot_be_made_here_is_refused_with_what_was_asked_and_foun
 
 
 @pytest.mark.long
-@pytest.mark.alone
+@pytest.mark.alone(times=True)
 def test_the_slope_counts_the_round_trips_that_a_client_is_known_to_wait_for(made: Links, embedded_lab) -> None:
     """psycopg waits for BEGIN before the first statement of a transaction: two; with autocommit there is one."""
     taken: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
@@ -139,7 +139,7 @@ def test_a_toxiproxy_that_died_is_brought_back_and_its_links_are_made_again(made
 
 
 @pytest.mark.long
-@pytest.mark.alone
+@pytest.mark.alone(times=True)
 def test_over_a_wire_bytes_wait_for_the_window_of_tcp_and_elsewhere_not(made: Links) -> None:
     """A new connection sends 10 segments of 1,448 bytes, and twice as many after each round trip."""
     limits, number = Limits(20, 0), 400_000

@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverWire]:
 
 
 @pytest.mark.long
-@pytest.mark.alone
+@pytest.mark.alone(times=True)
 @pytest.mark.parametrize("rtt_ms", [0.2, 1, 10, 50])
 def test_a_wire_has_the_round_trip_that_was_asked_for_of_whatever_rate(made: OverWire, rtt_ms: float) -> None:
     for mbit_per_s in (0, 1_000, 100):

@@ -11,6 +11,7 @@ from harness import registry
 from harness.datasets.own import data
 from harness.lab.labs import Lab
 from harness.lab.references import References
+from harness.machine.variables import namespace
 from harness.model import Operation
 from harness.recommend import judging
 from harness.recommend.alone import failing
@@ -43,7 +44,7 @@ def rig(lab_of_tests: Lab, tmp_path: Path) -> DatabaseRig:
 def tables_of(rig: DatabaseRig) -> list[tuple[object, ...]]:
     from harness.systems.postgres import client
 
-    question = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'own_9%'"
+    question = f"SELECT tablename FROM pg_tables WHERE schemaname = '{namespace()}' AND tablename LIKE 'own_9%'"
     found: list[tuple[object, ...]] = rig.references.ask("postgres", client.query, question)
     return found
 

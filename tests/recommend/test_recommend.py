@@ -93,7 +93,8 @@ def test_nothing_of_the_data_is_left_in_results_but_names_types_and_counts(raced
 
 def test_nothing_is_left_in_the_database(raced: Raced) -> None:
     with psycopg.connect(raced.environment["LAB_POSTGRES_URI"]) as connection:
-        left = connection.execute("SELECT relname FROM pg_class WHERE relname LIKE 'own%'").fetchall()
+        left = "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'own%%'"
+        left = connection.execute(left, [namespace()]).fetchall()
     assert left == []
 
 

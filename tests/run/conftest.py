@@ -103,7 +103,7 @@ def perform(tmp_path, monkeypatch):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
         session = runner.SuiteSession(
-            "the-run", "scan", rig, "0123456789ab", folder, 30.0, starved=frozenset(starved), deadline=deadline
+            "the-run", "scan", rig, "0123456789ab", folder, 120.0, starved=frozenset(starved), deadline=deadline
         )
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = runs_csv.load(folder / "runs.csv")
@@ -127,7 +127,7 @@ def logs(tmp_path):
 def run(tmp_path):
     """Execute a Python one-liner as the worker."""
 
-    def run(code, time_limit=20.0, job=None, **more):
+    def run(code, time_limit=60.0, job=None, **more):
         command = (sys.executable, "-S", "-E", "-c", code)
         return execute(job or Call(transport="a way"), time_limit, tmp_path / "log", command=command, **more).answer
 

@@ -70,7 +70,7 @@ def perform(tmp_path, monkeypatch):
             Run(Case(registry.one(f"made.up.{name}"), "growing", "lineitem", {"files": place}), 1, place)
             for place, name in enumerate(functions, 1)
         ]
-        session = runner.SuiteSession("the-run", "scan", rig, "0" * 12, folder, 30.0, ahead=Ahead() if ahead else None)
+        session = runner.SuiteSession("the-run", "scan", rig, "0" * 12, folder, 120.0, ahead=Ahead() if ahead else None)
         runner.perform(session, runs, lambda row: None)
         return rig, runs_csv.load(folder / "runs.csv")
 

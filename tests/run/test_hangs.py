@@ -45,9 +45,16 @@ def still_there(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
+@pytest.fixture(scope="module")
+def embedded_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLab]:
+    """A lab of these tests' own, whose servers they suspend."""
+    with EmbeddedLab(tmp_path_factory.mktemp("hanging")) as lab:
+        yield lab
+
+
 @pytest.fixture
 def hanging(embedded_lab: EmbeddedLab) -> Iterator[Callable[[str], None]]:
-    """Let a server of the session's lab hang until the test ends."""
+    """Let a server hang until the test ends."""
     stopped: list[psutil.Process] = []
 
     def hang(system: str) -> None:

@@ -40,7 +40,10 @@ ANY_NAME = (
     .filter(lambda name: not name.startswith("^"))  # methods of a polars Series take ^...$ for a pattern (2.1.0)
 )
 LITERALS = {
-    "postgres": (postgres_sql.literal, "SELECT relname AS name FROM pg_class WHERE relname = {}"),
+    "postgres": (
+        postgres_sql.literal,
+        f"SELECT tablename AS name FROM pg_tables WHERE schemaname = '{namespace()}' AND tablename = {{}}",
+    ),
     "clickhouse": (
         clickhouse_sql.literal,
         f"SELECT name FROM system.tables WHERE database = '{namespace()}' AND name = {{}}",

@@ -53,9 +53,11 @@ def write(request: pytest.FixtureRequest, writers: list[psycopg.Connection], tmp
 
 
 def left(server: psycopg.Connection) -> tuple[int, int]:
-    """Return how many rows and how many prepared transactions there are."""
+    """Return how many rows there are, and how many prepared transactions of this table, which have no process."""
     (rows,) = server.execute("SELECT count(*) FROM together").fetchone()
-    (prepared,) = server.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone()
+    (prepared,) = server.execute(
+        "SELECT count(DISTINCT virtualtransaction) FROM pg_locks WHERE relation = 'together'::regclass AND pid IS NULL"
+    ).fetchone()
     return rows, prepared
 
 

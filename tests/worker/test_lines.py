@@ -106,7 +106,7 @@ def test_a_worker_that_is_handed_a_job_of_another_version_says_so_and_ends(tmp_p
         colour: str = "red"
 
     worker = Worker(tmp_path / "log")
-    answer = worker.ask(NewerJob(transport="a.b.c", folder="", files=[], warmup_files=[], stays=True), 30).answer
+    answer = worker.ask(NewerJob(transport="a.b.c", folder="", files=[], warmup_files=[], stays=True), 120).answer
     assert answer.status is Status.ERROR
     assert answer.error.startswith("ValueError: expected the fields of ParquetJob (transport, ")
     assert answer.error.endswith("found an unknown colour")

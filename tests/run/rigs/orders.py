@@ -15,4 +15,4 @@ def case(transport: str, dataset: str = "integers", **parameters: Value) -> Case
 
 def order(settings: Settings, *cases: Case, say: Callable[[str], None] = lambda text: None) -> Order:
     """Return an order for these cases."""
-    return Order(settings, "the-run", "embedded", cases, 1, 30.0, say)
+    return Order(settings, "the-run", "embedded", cases, 1, 120.0, say)

@@ -76,7 +76,7 @@ def perform(settings, tmp_path):
         folder = tmp_path / "run"
         folder.mkdir()
         with stores.opened(order(settings, *cases)) as rig:
-            session = runner.SuiteSession("the-run", "stores", rig, "0" * 12, folder, 30.0)
+            session = runner.SuiteSession("the-run", "stores", rig, "0" * 12, folder, 120.0)
             runner.perform(session, [Run(case, 1, place) for place, case in enumerate(cases, 1)], lambda row: None)
             assert not (settings.state_dir / "stores" / "created").exists()
         assert not (settings.state_dir / "stores").exists()
@@ -129,7 +129,7 @@ def prepared(settings, name):
 
 
 def measured(job, tmp_path):
-    answer = stores.execute(job, 30.0, tmp_path / "log").answer
+    answer = stores.execute(job, 120.0, tmp_path / "log").answer
     assert answer.status is Status.OK, answer
     return answer
 

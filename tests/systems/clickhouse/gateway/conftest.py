@@ -1,6 +1,7 @@
 """One gateway process for all tests of this folder, and a way to ask it over HTTP without any client library."""
 
 import contextlib
+import ctypes
 import http.client
 import json
 import signal
@@ -101,7 +102,14 @@ def users_file(folder: Path) -> Path:
 def start_process(folder: Path, *options: str, users: Path | None = None) -> subprocess.Popen:
     command = [sys.executable, "-m", "harness.systems.clickhouse.gateway", "--path", str(folder / "data")]
     command += ["--users-file", str(users or users_file(folder)), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, preexec_fn=end_with_its_parent, **pipes)
+
+
+def end_with_its_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends, also where that is killed; on Linux alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def start(folder: Path, *options: str, users: Path | None = None) -> Gateway:

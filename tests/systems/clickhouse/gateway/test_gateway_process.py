@@ -4,14 +4,16 @@ import contextlib
 import signal
 import socket
 import socketserver
+import sys
 import threading
 
 import psutil
 import pytest
 
+from harness.systems.clickhouse.gateway import __main__ as program
 from harness.systems.clickhouse.gateway.http_sessions import NamedSessions
 from harness.systems.clickhouse.gateway.server import Common, LoopbackServer
-from harness.systems.clickhouse.gateway.users import Users
+from harness.systems.clickhouse.gateway.users import Users, UsersFileError, read_users
 from harness.systems.clickhouse.gateway.watch import ClientWatch
 from tests.systems.clickhouse.gateway.conftest import start
 from tests.waiting import until
@@ -93,15 +95,19 @@ def test_a_port_out_of_range_is_refused(launch_process):
 @pytest.mark.parametrize(
     "content", [None, "", "not JSON secret-word", "[]", "{}", '{"a": 1}', '["secret-word"]', '{"secret-word": null}']
 )
-def test_an_unusable_users_file_is_refused_and_not_shown(launch_process, tmp_path, content):
+def test_an_unusable_users_file_is_refused_and_not_shown(tmp_path, content):
     path = tmp_path / "other.json"
     if content is not None:
         path.write_text(content, encoding="utf-8")
-    process = launch_process(users=path)
-    output, errors = process.communicate(timeout=60)
-    assert (process.returncode, output, errors.count("\n")) == (2, "", 1)
-    assert str(path) in errors
-    assert "secret-word" not in errors
+    with pytest.raises(UsersFileError) as refused:
+        read_users(path)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "secret-word" not in str(refused.value)
+
+
+def test_a_process_with_an_unusable_users_file_does_not_start(launch_process, tmp_path):
+    assert_one_line(launch_process(users=tmp_path / "none.json"), "users file", "none.json")
 
 
 def test_a_path_that_is_a_file_is_refused(launch_process, tmp_path):
@@ -159,10 +165,12 @@ def test_a_greeting_that_never_ends_is_closed(impatient, protocol, beginning):
     assert impatient.query("SELECT 1") == b"1\n"
 
 
-def test_the_options_are_explained(launch_process):
-    process = launch_process("--help")
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+def test_the_options_are_explained(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["gateway", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        program._arguments()
+    output = capsys.readouterr().out
+    assert ended.value.code == 0
     for option in ("--path", "--http-port", "--native-port", "--users-file", "--max-connections", "--greeting-seconds"):
         assert option in output
 
