@@ -1,0 +1,143 @@
+"""What a person has set for pip holds for the uv that installs the lab's environments, and what fails says why."""
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from harness.settings import ROOT
+
+SCRIPT = ROOT / "environments/uv.py"
+NOBODY = "http://127.0.0.1:9/simple"  # the port of discard
+
+
+def _read() -> object:
+    found = importlib.util.spec_from_file_location("environments_uv", SCRIPT)
+    assert found
+    assert found.loader
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+UV = _read()
+
+
+def of_pip(tmp_path: Path, text: str = "", **variables: str) -> dict[str, str]:
+    """What uv is told where this is pip's configuration (nothing: no file at all); pip itself says what it reads."""
+    file = tmp_path / "pip.conf" if text else Path(os.devnull)
+    file.write_text(text, encoding="utf-8")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": str(file)} | variables
+    command = (sys.executable, "-m", "pip", "config", "list")
+    listed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    told = UV.settings_of_pip(listed, environment)
+    return {name: value for name, value in told.items() if name not in UV.ALWAYS}
+
+
+FILE = """
+[global]
+index-url = https://a.invalid/simple
+extra-index-url =
+    https://b.invalid/simple
+    https://c.invalid/simple
+cert = /etc/their's.pem
+timeout = 7
+[install]
+trusted-host = b.invalid c.invalid
+"""
+
+
+def test_each_setting_of_pip_has_one_of_uv(tmp_path: Path) -> None:
+    assert of_pip(tmp_path, FILE) == {
+        "UV_DEFAULT_INDEX": "https://a.invalid/simple",
+        "UV_INDEX": "https://b.invalid/simple https://c.invalid/simple",
+        "UV_INSECURE_HOST": "b.invalid c.invalid",
+        "UV_HTTP_TIMEOUT": "7",
+        "SSL_CERT_FILE": "/etc/their's.pem",
+    }
+
+
+def test_the_environment_wins_over_files_and_what_is_set_for_uv_over_both(tmp_path: Path) -> None:
+    found = of_pip(tmp_path, FILE, PIP_INDEX_URL=NOBODY, PIP_CERT="/c.pem", SSL_CERT_FILE="/d.pem")
+    assert found["UV_DEFAULT_INDEX"] == NOBODY
+    assert "SSL_CERT_FILE" not in found
+
+
+def test_a_command_of_pip_wins_over_what_is_set_for_all(tmp_path: Path) -> None:
+    text = "[install]\nindex-url = https://a.invalid\n[global]\nindex-url = https://b.invalid\n"
+    assert of_pip(tmp_path, text)["UV_DEFAULT_INDEX"] == "https://a.invalid"
+
+
+def test_a_folder_of_packages_that_is_not_there_is_left_out(tmp_path: Path) -> None:
+    links = f"{tmp_path} {tmp_path}/none https://a.invalid/links"
+    assert of_pip(tmp_path, PIP_FIND_LINKS=links) == {"UV_FIND_LINKS": f"{tmp_path},https://a.invalid/links"}
+
+
+def test_a_bundle_that_pip_takes_from_the_environment_is_taken(tmp_path: Path) -> None:
+    assert of_pip(tmp_path, REQUESTS_CA_BUNDLE="/a.pem") == {"SSL_CERT_FILE": "/a.pem"}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    """An index of packages on this machine with one package, `made-up-package`."""
+    folder = tmp_path / "served" / "simple" / "made-up-package"
+    folder.mkdir(parents=True)
+    wheel = folder / "made_up_package-1.0-py3-none-any.whl"
+    about = "made_up_package-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("made_up_package.py", "")
+        file.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: made-up-package\nVersion: 1.0\n")
+        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(
+            f"{about}/RECORD", f"made_up_package.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n{about}/RECORD,,\n"
+        )
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (folder / "index.html").write_text(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>')
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+
+
+def run(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the script with an empty cache and no configuration but these variables."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    environment |= {"PIP_CONFIG_FILE": os.devnull, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_HTTP_RETRIES": "0"}
+    command = (sys.executable, str(SCRIPT), *words)
+    return subprocess.run(command, env=environment | variables, capture_output=True, text=True, check=False)
+
+
+def test_a_package_comes_from_the_index_that_is_set_for_pip(tmp_path: Path, index: str) -> None:
+    target = tmp_path / "target"
+    words = (sys.prefix, "pip", "install", "--quiet", "--target", str(target), "made-up-package")
+    done = run(tmp_path, *words, PIP_INDEX_URL=index)
+    assert done.returncode == 0, done.stderr
+    assert (target / "made_up_package.py").is_file()
+
+
+def test_an_index_out_of_reach_is_named_with_what_to_look_at(tmp_path: Path) -> None:
+    words = (sys.prefix, "pip", "install", "--quiet", "--target", str(tmp_path / "target"), "made-up-package")
+    done = run(tmp_path, *words, PIP_INDEX_URL=NOBODY)
+    assert done.returncode != 0
+    assert "http://127.0.0.1:9/simple/made-up-package/" in done.stderr
+    assert done.stderr.endswith(f"{UV.ADVICE}\n")
+
+
+@pytest.mark.long
+def test_without_an_index_an_environment_is_refused_in_two_lines(tmp_path: Path) -> None:
+    done = run(tmp_path, "create", str(tmp_path / "fresh"), PIP_INDEX_URL=NOBODY)
+    assert done.returncode == 1
+    first, second = done.stderr.splitlines()
+    assert first.startswith("uv, which installs the packages, could not be fetched: ")
+    assert "Connection refused" in first
+    assert second == UV.ADVICE
