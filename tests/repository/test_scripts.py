@@ -7,12 +7,14 @@ import subprocess
 from tests.every import every
 from tests.repository.checkout import ROOT
 
-FOLDERS = ("compose", ".ci", "images/harness")
+FOLDERS = ("compose", ".ci", "environments", "images/harness")
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).iterdir()) if path.is_file()]
 SCRIPTS = [path for path in FILES if path.read_text().startswith("#!/usr/bin/env bash\n")]
 SOURCED = [path for path in FILES if path.read_text().startswith("# shellcheck shell=bash\n")]
 LINUX_ONLY = {"debian-base"}  # debootstrap
-EVERYWHERE = [path for path in SCRIPTS if path.parent.name == "compose" and path.name not in LINUX_ONLY]
+EVERYWHERE = [
+    path for path in SCRIPTS if path.parent.name in ("compose", "environments") and path.name not in LINUX_ONLY
+]
 
 
 def name(path):
