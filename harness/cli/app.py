@@ -33,6 +33,11 @@ def new_console() -> Console:
     return found if found.is_terminal else Console(width=200)
 
 
+def say(console: Console, text: str) -> None:
+    """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends."""
+    console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=not console.is_terminal)
+
+
 def command_line() -> str:
     """Return how this command was called, for a hint that can be pasted."""
     return sys.argv[0] if Path(sys.argv[0]).name == "lab" else "lab"

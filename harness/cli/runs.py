@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from harness import registry, settings
-from harness.cli.app import app, command_line, explained, new_console
+from harness.cli.app import app, command_line, explained, new_console, say
 from harness.model import LabError, Status
 from harness.systems import SYSTEMS
 
@@ -113,12 +113,13 @@ def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
 
     lock.require_free(chosen.lock_folder)  # open_run takes it, after all that is said before
     console, judge = new_console(), _judge(chosen, request.plan)
+    tell = partial(say, console)
     if request.run_id is None:
-        typer.echo(_intention(request.plan, judge))
+        tell(_intention(request.plan, judge))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
-            typer.echo(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
-    with open_run(chosen, request, typer.echo) as suite_run:
-        _announce(suite_run, request.plan)
+            tell(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
+    with open_run(chosen, request, tell) as suite_run:
+        _announce(suite_run, request.plan, tell)
         session, work = suite_run.session, {run.key for run in suite_run.work}
         pace = estimate.pace(suite_run.work, judge.run.rows if judge else [], request.plan.time_limit)
         try:
@@ -163,9 +164,9 @@ def _passes(plan: "Plan") -> str:
     return f"{plan.passes} pass{'es' if plan.passes > 1 else ''}"
 
 
-def _announce(suite_run: "SuiteRun", plan: "Plan") -> None:
+def _announce(suite_run: "SuiteRun", plan: "Plan", tell: Callable[[str], None]) -> None:
     """Say what is used, what cannot be run and why, a line a reason, and what will be run."""
-    typer.echo(suite_run.session.rig.headline)
+    tell(suite_run.session.rig.headline)
     cases = {run.key[:3] for run in suite_run.todo}
     skipped: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
     for key, reason in suite_run.reasons.items():
@@ -175,9 +176,9 @@ def _announce(suite_run: "SuiteRun", plan: "Plan") -> None:
         whose = names[0] if len(names) == 1 else f"{len(names)} transports"
         of_all = sum(name in names for name, *_ in cases)
         part = "" if len(of_reason) == of_all else f" ({len(of_reason)} of {of_all} cases)"
-        typer.echo(f"skipped: {whose}{part}: {reason}")
+        tell(f"skipped: {whose}{part}: {reason}")
     done = sum(row.status is not Status.UNAVAILABLE for row in suite_run.done)
-    typer.echo(
+    tell(
         f"{len(suite_run.work)} runs of {len({run.case.transport.id for run in suite_run.work})} transports, "
         f"size {plan.size}, {_passes(plan)}{f', {done} runs already done' if done else ''}; seed {plan.seed}"
     )

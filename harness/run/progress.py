@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from harness.model import Status
@@ -14,7 +14,7 @@ from harness.results.row import Row
 from harness.run.estimate import Key, Pace
 
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
-_BAR = 10  # columns
+_BAR, _WIDE = 20, 120  # columns of the bar, and of a terminal that has room for it
 
 
 class OnRow(Protocol):
@@ -35,9 +35,12 @@ def shown(console: Console, work: Collection[Key], pace: Pace) -> Iterator[OnRow
     if not console.is_terminal:
         yield _plain(console, work, eta)
         return
-    columns = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("ETA {task.fields[eta]}"), BarColumn(_BAR))
-    last = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
-    with Progress(*columns, last, console=console) as progress:
+    columns: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn("ETA {task.fields[eta]}")]
+    if console.width >= _WIDE:
+        columns += [TimeElapsedColumn(), BarColumn(_BAR)]
+    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # of the line; all others are shown whole
+    last = TextColumn("{task.description}", markup=False, table_column=rest)
+    with Progress(*columns, last, console=console, expand=True) as progress:
         task = progress.add_task("the first run is under way", total=len(work), eta="-:--")
 
         def on_row(row: Row) -> None:

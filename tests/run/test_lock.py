@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import LabError
-from harness.run.lock import NAME, only_run
+from harness.run.lock import NAME, only_run, require_free
 from harness.settings import load
 
 HOLD = """
@@ -36,6 +36,17 @@ def test_a_second_run_is_refused_with_the_id_of_the_first(holder, tmp_path):
     with pytest.raises(LabError, match=r"^run first is using this machine") as caught, only_run(tmp_path, "second"):
         pytest.fail("two runs at once")
     assert "\n" not in str(caught.value)
+
+
+def test_who_only_asks_is_refused_too_and_leaves_the_lock_free(holder, tmp_path):
+    with pytest.raises(LabError, match=r"^run first is using this machine"):
+        require_free(tmp_path)
+    holder.kill()
+    holder.wait()
+    require_free(tmp_path)
+    assert (tmp_path / NAME).read_text() == "first"
+    with only_run(tmp_path, "second"):
+        assert (tmp_path / NAME).read_text() == "second"
 
 
 def test_being_refused_changes_nothing_for_the_holder(holder, tmp_path):
