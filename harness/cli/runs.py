@@ -118,20 +118,27 @@ def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
         tell(_intention(request.plan, judge))
         if left_out := {name for part in request.plan.experiments for name in part.left_out}:
             tell(f"left out: {len(left_out)} transports that are no contenders; --origin all has them, too")
-    with open_run(chosen, request, tell) as suite_run:
-        _announce(suite_run, request.plan, tell)
-        session, work = suite_run.session, {run.key for run in suite_run.work}
-        pace = estimate.pace(suite_run.work, judge.run.rows if judge else [], request.plan.time_limit)
-        try:
-            with progress.shown(console, work, pace) as on_row:
-                after_pass_1 = partial(_answers_so_far, console, session.folder, suite, _after_pass_1(request.plan))
-                runner.perform(session, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
-        except (KeyboardInterrupt, SystemExit):
-            with suppress(OSError):  # the terminal may be gone
-                again = " with the same --data or --query" if request.own else ""
-                _answers_so_far(console, session.folder, suite, "stopped: these are the answers of the runs so far")
-                typer.echo(f"lab: stopped; go on with: {command_line()} run --resume {session.name}{again}")
-            raise
+    folder, go_on = None, ""
+    try:
+        with open_run(chosen, request, tell) as suite_run:
+            _announce(suite_run, request.plan, tell)
+            session, work = suite_run.session, {run.key for run in suite_run.work}
+            folder, again = session.folder, " with the same --data or --query" if request.own else ""
+            go_on = f"go on with: {command_line()} run --resume {session.name}{again}"
+            pace = estimate.pace(suite_run.work, judge.run.rows if judge else [], request.plan.time_limit)
+            try:
+                with progress.shown(console, work, pace) as on_row:
+                    after_pass_1 = partial(_answers_so_far, console, folder, suite, _after_pass_1(request.plan))
+                    runner.perform(session, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
+            except (KeyboardInterrupt, SystemExit):
+                with suppress(OSError):  # the terminal may be gone
+                    typer.echo(f"lab: stopped; {go_on}")
+                raise
+    except KeyboardInterrupt:  # by a person, who waits for an answer; the servers have ended by now
+        with suppress(OSError):
+            if folder:
+                _answers_so_far(console, folder, suite, f"stopped: these answers are of the runs so far; {go_on}")
+        raise
     return _report(console, session.folder, suite, chosen.pictures)
 
 
