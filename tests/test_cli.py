@@ -14,12 +14,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from harness import registry
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.model import Status
 from harness.report.closing import LINES
-from harness.results import folder as folders
 from harness.results import runs_csv
 from harness.run.lock import NAME
 from harness.settings import ROOT
@@ -117,26 +115,6 @@ def test_an_external_run_uses_the_named_servers_and_leaves_no_table(
         assert direct.execute(query, (namespace(),)).fetchone() == (0,)
     password = embedded_lab.endpoints["postgres"].partition(":lab:")[2] or embedded_lab._password
     assert not [path for path in folder.rglob("*") if path.is_file() and password in path.read_text(errors="replace")]
-
-
-def test_after_the_first_pass_a_person_sees_its_answers_and_what_cannot_run_is_one_line_and_no_work(
-    lab: Command, on_embedded_lab: dict[str, str]
-) -> None:
-    cannot = [entry.id for entry in registry.select("postgres.pg_parquet.write_*")]
-    chosen = ("--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ",".join([ONE_WAY, *cannot]))
-    done = lab("run", "--external", *chosen, env=on_embedded_lab)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
-    assert [line for line in lines if line.startswith("skipped: ")] == [
-        f"skipped: {len(cannot)} transports: the postgres 18.4 server does not offer pg_parquet"
-    ]
-    assert [line for line in lines if line.startswith("2 runs of 1 transports, size default, 2 passes; seed ")]
-    first, second = (next(place for place, line in enumerate(lines) if line.startswith(f"[{n}/2, ")) for n in (1, 2))
-    assert lines[second - 1] == "this is after pass 1 of 2, from one run each: the answers may still change"
-    assert any(ONE_WAY in line for line in lines[first + 1 : second])
-    (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
-    assert len(runs_csv.load(folder / "runs.csv")) == 2 + 2 * len(cannot)
-    assert folders.read(folder).ended
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

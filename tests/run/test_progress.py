@@ -1,15 +1,22 @@
 """What a person sees while a run is under way: only work counts, and every figure is shown whole."""
 
 import io
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from harness import registry
 from harness.model import Status
+from harness.results import folder as folders
+from harness.results import runs_csv
 from harness.results.row import Row
 from harness.run import progress
 from harness.run.estimate import Pace
 
+ONE_WAY = "postgres.psycopg.write_polars_copy_text"
 LONGEST = "clickhouse.clickhouse_connect.write_pandas_dataframe_in_many_ways"
 
 
@@ -44,3 +51,23 @@ def test_on_a_terminal_count_eta_and_the_last_result_are_shown_whole(width: int)
     assert "120/120 ETA 0:00" in last
     assert "0.2500 s clickhouse.clickhouse_connect.write_pandas" in last
     assert len(last) <= width + 10  # and what moves the cursor
+
+
+def test_after_the_first_pass_a_person_sees_its_answers_and_what_cannot_run_is_one_line_and_no_work(
+    lab: Callable[..., subprocess.CompletedProcess[str]], on_embedded_lab: dict[str, str]
+) -> None:
+    cannot = [entry.id for entry in registry.select("postgres.pg_parquet.write_*")]
+    chosen = ("--experiment", "matrix", "--rows", "100", "--passes", "2", "--only", ",".join([ONE_WAY, *cannot]))
+    done = lab("run", "--external", *chosen, env=on_embedded_lab)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("skipped: ")] == [
+        f"skipped: {len(cannot)} transports: the postgres 18.4 server does not offer pg_parquet"
+    ]
+    assert [line for line in lines if line.startswith("2 runs of 1 transports, size default, 2 passes; seed ")]
+    first, second = (next(place for place, line in enumerate(lines) if line.startswith(f"[{n}/2, ")) for n in (1, 2))
+    assert lines[second - 1] == "this is after pass 1 of 2, from one run each: the answers may still change"
+    assert any(ONE_WAY in line for line in lines[first + 1 : second])
+    (folder,) = Path(on_embedded_lab["LAB_RESULTS_DIR"]).iterdir()
+    assert len(runs_csv.load(folder / "runs.csv")) == 2 + 2 * len(cannot)
+    assert folders.read(folder).ended
