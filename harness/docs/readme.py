@@ -31,6 +31,7 @@ NONE_EXACT = "none kept every type"
 _WIDTH = 80  # of a line of README; rows of a table are longer
 _COLUMNS = ("what most code does", "fastest with PyPI packages", "fastest of all")
 _CONVERTED = "converted"
+_JOINED = "\N{NO-BREAK SPACE}"  # before what no line may begin with: a mark, a unit
 
 
 def page() -> str:
@@ -49,7 +50,8 @@ def _block() -> str:
         raise LabError(f"suites/{SUITE}.toml: expected [answers], which README shows; found none")
     cells = competing(suite.answers, summaries).values()
     found = list(zip(answers(suite.answers, run.rows, summaries), cells, strict=True))
-    paragraphs = [_how_much(found), _legend(found), _few_rows(), " ".join(_made(run.environment))]
+    read = [*_legend(found), _few_rows()]
+    paragraphs = [_how_much(found), " ".join(filter(None, read)), " ".join(_made(run.environment))]
     opening, *rest = (_filled(text) for text in paragraphs if text)
     return "\n".join([opening, _table(found), *rest])
 
@@ -108,11 +110,11 @@ def _against(case: Summary | None, usual: Summary | None) -> str:
 
 def _cell(case: Summary, named: str) -> str:
     """Return a transport with its marks, its median and what is to be said of its values."""
-    marked = f"{named} {marks(case.lossy)}".rstrip()
+    marked = f"{named}{_JOINED}{marks(case.lossy)}".rstrip(_JOINED)
     if not case.n:
         return f"{marked} {case.status}"
     converted = f", {_CONVERTED}" if case.fidelity != EXACT else ""
-    return f"{marked} {significant(case.median_seconds)} s{converted}"
+    return f"{marked} {significant(case.median_seconds)}{_JOINED}s{converted}"
 
 
 def _apart(case: Summary) -> str:
@@ -141,21 +143,19 @@ def _range(pairs: Iterable[tuple[Summary | None, Summary | None]]) -> str:
     return " to ".join(dict.fromkeys(_times(found[place]) for place in (0, -1))) if found else ""
 
 
-def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> str:
-    """Say what the figures and the marks are."""
+def _legend(found: Sequence[tuple[Leaders, Sequence[Summary]]]) -> Iterator[str]:
+    """Yield what the figures and the marks are."""
     shown = [case for one, cases in found for case in (usual_of(one), fastest_from_pypi(cases), one.fastest) if case]
-    runs = sorted({case.n for case in shown if case.n})
-    said = [
-        f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone; factors are "
-        f"against what most code does.",
-        f"{CHANGES} changes some kinds of values silently, {REFUSES} refuses some with an error: these data have none "
-        f"of them, and the [catalogue](docs/catalogue.md) lists them.",
-    ]
+    if runs := sorted({case.n for case in shown if case.n}):
+        yield f"Median of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs of the call alone."
+    yield (
+        f"{CHANGES} changes some kinds of values silently, {REFUSES} refuses some with an error: these data have none, "
+        f"and the [catalogue](docs/catalogue.md) lists them."
+    )
     if any(case.fidelity != EXACT for case in shown if case.n):
-        said.append(f"{_CONVERTED.capitalize()}: every value came back, some in another dtype.")
+        yield f"{_CONVERTED.capitalize()}: every value came back, some in another dtype."
     if any(one.fastest and not from_pypi(registry.one(one.fastest.transport)) for one, _ in found):
-        said.append("`tuned` needs [arrow-wire](docs/native.md), which `make install` builds: it is not on PyPI.")
-    return " ".join(said)
+        yield "`tuned` needs [arrow-wire](docs/native.md), which is not on PyPI: `make install` builds it."
 
 
 def _few_rows() -> str:
@@ -171,14 +171,11 @@ def few_rows(found: Curves) -> str:
     lost = [(rows, one) for one in found.winners if (rows := _gives_way(one))]
     if not lost:
         return ""
-    fewest, first = min(lost, key=itemgetter(0))
-    most, last = max(lost, key=itemgetter(0))
-    bounds = f"below {many(fewest, first)} ({route(first.direction)})"
-    if len(lost) > 1:
-        bounds += f" to below {many(most, last)} ({route(last.direction)})"
+    ends = (many(rows, one) for rows, one in (min(lost, key=itemgetter(0)), max(lost, key=itemgetter(0))))
+    bounds = " to ".join(dict.fromkeys(ends)).replace(" rows to ", " to ")
     return (
-        f"With few rows, ordinary clients from PyPI are the fastest in {len(lost)} of {len(found.winners)} directions: "
-        f"{bounds}. [Where they cross](results/reference/{CROSSINGS}/report.md)."
+        f"With few rows clients from PyPI win in {len(lost)} of {len(found.winners)} directions, below "
+        f"[{bounds}](results/reference/{CROSSINGS}/report.md)."
     )
 
 
@@ -197,10 +194,10 @@ def _made(environment: Facts) -> Iterator[str]:
     ran = environment["servers"]
     servers = ", ".join(f"{name} {ran[name]['version']}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
-    yield f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}."
+    report = f"[report](results/reference/{SUITE}/report.md)"
+    yield f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}: {report}."
     if environment["lab"] == "embedded":
         yield from (system.embedded for name, system in SYSTEMS.items() if name in ran and system.embedded)
-    yield f"All transports and all runs: [the report](results/reference/{SUITE}/report.md)."
 
 
 def _filled(text: str) -> str:

@@ -1,6 +1,8 @@
 """What ways lose is marked at their names, and stands once in a table made from results alone."""
 
-from harness.report.losses import losses
+import pytest
+
+from harness.report.losses import losses, marks
 from harness.report.markdown import tables
 from harness.report.summarising import summarise
 from harness.report.text_tables import MARKED, text_tables
@@ -42,3 +44,17 @@ def test_the_report_has_the_table_and_an_extract_of_it_has_not():
 
 def test_a_run_from_before_losses_were_declared_has_no_mark():
     assert "†" not in tables(summarise([row("postgres.a.write", seconds=0.5, lossy=None)], ()))
+
+
+@pytest.mark.parametrize(
+    ("fates", "marked"),
+    [
+        ({}, ""),
+        ({"nan": "changed"}, "†"),
+        ({"nan": "refused", "tab": "refused"}, "‡"),
+        ({"nan": "refused", "tab": "changed"}, "†‡"),
+        ({"zero_rows": "hangs"}, "‡"),  # nothing arrives, and nothing was changed
+    ],
+)
+def test_a_silent_change_and_a_refusal_are_never_one_mark(fates, marked):
+    assert marks(fates) == marked

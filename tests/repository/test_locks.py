@@ -7,7 +7,8 @@ import tomllib
 import pytest
 from packaging.requirements import Requirement
 
-from harness.lab.packages import left_out
+from harness.lab.packages import NOT_ON_PYPI, left_out, package_of
+from harness.registry import catalogue
 from harness.settings import ROOT
 from tests.repository.locks import LOCKS, PROJECT, entries
 
@@ -83,3 +84,10 @@ def test_the_lock_has_what_daft_is_asked_for_with() -> None:
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["daft"]
     for requirement in map(Requirement, asked):
         assert re.search(rf"^{requirement.name}{requirement.specifier or '=='}", locked, re.MULTILINE)
+
+
+def test_what_transports_require_is_locked_from_pypi_unless_it_is_said_not_to_be_there():
+    locked = {package for path in ROOT.glob("requirements*.lock") for package in entries(path.name)}
+    asked = {package_of(module) for entry in catalogue().values() for module in entry.modules}
+    assert asked - locked - sys.stdlib_module_names == NOT_ON_PYPI
+    assert set(PROJECT["tool"]["uv"]["sources"]) == NOT_ON_PYPI

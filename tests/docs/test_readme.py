@@ -1,0 +1,207 @@
+"""The answers of README: what the reference runs say of the eight directions, by a derivation that made-up runs try."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from harness.docs import readme, reference
+from harness.model import LabError, Origin, Status
+from harness.registry import catalogue
+from harness.report.answer_tables import route
+from harness.report.answers import answers, competing
+from harness.report.cells import significant
+from harness.report.crossing_tables import curves
+from harness.report.summarising import summarise
+from harness.settings import ROOT
+from harness.suites import suite_files
+from harness.suites.suite import AnswersWanted
+from harness.systems import SYSTEMS
+from tests.report.cases import row
+from tests.report.curves import line, runs
+
+TUNED, PGPQ, ADBC = (
+    f"postgres.{name}"
+    for name in ("psycopg.write_polars_tuned", "pgpq.write_polars_copy_binary", "adbc.write_polars_ingest")
+)
+EXTENSION = "postgres.pg_parquet.write_polars_parquet_stream"
+USUAL = "postgres.sqlalchemy.write_polars_write_database"
+JOINED = "\N{NO-BREAK SPACE}"
+TO_SQL, MULTI = (f"postgres.sqlalchemy.write_pandas_{name}" for name in ("to_sql", "to_sql_multi"))
+
+
+def block():
+    return readme.page().partition(readme.BEGIN)[2].partition(readme.END)[0]
+
+
+def made_up(**seconds):
+    """Three ok runs of each transport, by id with its dots as `__`; a tuple has what differs of them as well."""
+    found = []
+    for name, given in seconds.items():
+        took, more = given if isinstance(given, tuple) else (given, {})
+        transport = name.replace("__", ".")
+        system, client, function = transport.split(".")
+        operation, frame, *_ = function.split("_")
+        about = {"system": system, "client": client, "operation": operation, "frame": frame, "origin": Origin.BEYOND}
+        found += [row(transport, **{"seconds": took, **about, "pass": number, **more}) for number in (1, 2, 3)]
+    return found
+
+
+def cells(seconds, usual=(USUAL,)):
+    """The cells of the one direction of made-up runs, whose spaces that keep words together are like others."""
+    rows = made_up(**{name.replace(".", "__"): given for name, given in seconds.items()})
+    wanted, summaries = AnswersWanted(experiment="matrix", usual=list(usual)), summarise(rows, ())
+    (one,), (cases,) = answers(wanted, rows, summaries), competing(wanted, summaries).values()
+    return tuple(cell.replace(JOINED, " ") for cell in readme.row(one, cases))
+
+
+def test_the_fastest_from_pypi_is_the_fastest_exact_one_that_needs_neither_arrow_wire_nor_an_extension():
+    converted = {"fidelity": "converted: key (object)"}
+    name, usual, from_pypi, fastest = cells(
+        {TUNED: 0.1, EXTENSION: 0.2, ADBC: (0.25, converted), PGPQ: 0.5, USUAL: 2.0}
+    )
+    assert name == "polars to Postgres"
+    assert usual == "`write_database` 2.00 s"
+    page = "docs/catalogue/postgres-pgpq.md#write_polars_copy_binary"
+    assert from_pypi == f"[pgpq `copy_binary`]({page}) 0.500 s, **4.0×**"
+    assert fastest == "[psycopg `tuned`](docs/catalogue/postgres-psycopg.md#write_polars_tuned) 0.100 s, **20×**"
+
+
+def test_without_an_exact_one_from_pypi_the_fastest_that_converts_is_named_as_such():
+    converted = {"fidelity": "converted: key (object)"}
+    _, usual, from_pypi, _ = cells({TUNED: 0.1, ADBC: (0.25, converted), USUAL: (2.0, converted)})
+    assert usual == "`write_database` 2.00 s, converted"
+    assert from_pypi.startswith("none kept every type; [adbc `ingest`](")
+    assert from_pypi.endswith(" 0.250 s, converted, **8.0×**")
+
+
+def test_where_none_from_pypi_ran_the_cell_says_so():
+    failed = {"status": Status.ERROR}
+    _, usual, from_pypi, fastest = cells({TUNED: 0.1, PGPQ: (None, failed), USUAL: (None, failed)})
+    assert usual == "`write_database` error"
+    assert from_pypi == readme.NONE_EXACT
+    assert fastest.endswith(" 0.100 s")
+
+
+def test_a_transport_that_is_from_pypi_may_be_the_fastest_of_all():
+    _, _, from_pypi, fastest = cells({TUNED: 0.5, PGPQ: 0.1, USUAL: 2.0})
+    assert from_pypi == fastest
+
+
+def test_the_factor_is_against_the_first_of_two_usual_ones():
+    other = "postgres.pgpq.write_pandas_copy_binary"
+    _, usual, from_pypi, _ = cells({other: 0.5, TO_SQL: 2.0, MULTI: 28.0}, (TO_SQL, MULTI))
+    assert usual == "`to_sql` 2.00 s"
+    assert from_pypi.endswith("**4.0×**")
+    _, usual, from_pypi, _ = cells({other: 0.5, TO_SQL: 2.0, MULTI: 28.0}, (MULTI, TO_SQL))
+    assert from_pypi.endswith("**56×**")
+
+
+@pytest.mark.parametrize(
+    ("lossy", "marked"),
+    [("nan=changed", " †"), ("nan=refused", " ‡"), ("nan=changed; arrays=refused", " †‡"), ("", "")],
+)
+def test_a_silent_change_and_a_refusal_have_marks_of_their_own(lossy, marked):
+    _, _, from_pypi, _ = cells({TUNED: 0.1, PGPQ: (0.5, {"lossy": lossy}), USUAL: 2.0})
+    assert f"){marked} 0.500 s" in from_pypi
+
+
+@pytest.mark.parametrize(
+    ("transport", "call"),
+    [
+        ("clickhouse.clickhouse_connect.write_pandas_df", "`insert_df`"),
+        ("clickhouse.clickhousedb.read_polars_database", "`read_database`"),
+        (TO_SQL, "`to_sql`"),
+        (PGPQ, "`copy_binary`"),  # which its summary does not spell: the end of its name
+    ],
+)
+def test_what_most_code_does_is_named_as_it_is_called(transport, call):
+    (case,) = summarise(made_up(**{transport.replace(".", "__"): 1.0}), ())
+    assert readme.call(case) == call
+
+
+def of_sizes(few, many, *others):
+    """What is said of runs at several sizes: the first transport costs less a call, the second less a row."""
+    sizes = (1, 100, 1_000)
+    rows = runs(few, line(0.01, 1e-4, sizes)) + runs(many, line(0.05, 1e-6, sizes))
+    for one, other in others:
+        rows += runs(one, line(0.01, 1e-4, sizes)) + runs(other, line(0.02, 1e-6, sizes))
+    suite, summaries = suite_files.load(ROOT / "suites", "crossings"), summarise(rows, ())
+    return readme.few_rows(curves(suite, rows, summaries))
+
+
+def test_it_says_below_how_many_rows_clients_from_pypi_win():
+    report = "(results/reference/crossings/report.md)"
+    said = f"With few rows clients from PyPI win in {{}} of {{}} directions, below [{{}}]{report}."
+    assert of_sizes(PGPQ, TUNED) == said.format(1, 1, "400 rows")  # 0.04 s are 400 of the rows that cost 99 µs more
+    pandas = (PGPQ.replace("polars", "pandas"), TUNED.replace("polars", "pandas"))
+    assert of_sizes(PGPQ, TUNED, pandas) == said.format(2, 2, "100 to 400 rows")
+    assert of_sizes(PGPQ, TUNED, pandas[::-1]) == said.format(1, 2, "400 rows")
+
+
+@pytest.mark.parametrize("pair", [(PGPQ, ADBC), (TUNED, PGPQ)])
+def test_where_no_client_from_pypi_gives_way_to_another_it_says_nothing(pair):
+    assert of_sizes(*pair) == ""
+
+
+def test_every_direction_has_a_row_of_what_the_reference_run_says():
+    suite, run, summaries = reference.of(readme.SUITE)
+    found = answers(suite.answers, run.rows, summaries)
+    lines = [text.replace(JOINED, " ") for text in block().splitlines() if text.startswith("|")][2:]
+    shown = [[cell.strip() for cell in text.split("|")[1:-1]] for text in lines]
+    assert [name for name, *_ in shown] == [route(one) for one in found]
+    assert len({name for name, *_ in shown}) == 8
+    entries = catalogue()
+    for (_, usual, from_pypi, fastest), one in zip(shown, found, strict=True):
+        assert f" {significant(one.usual[0].case.median_seconds)} s" in usual
+        assert f" {significant(one.fastest.median_seconds)} s, **{significant(one.usual[0].factor, 2)}×**" in fastest
+        others = [
+            case
+            for case in summaries
+            if (case.experiment, case.system, case.operation, case.frame)
+            == ("matrix", one.system, one.operation, one.frame)
+            and case.status == "ok"
+            and case.fidelity == "exact"
+            and case.origin in ("published", "beyond")
+            and not {"arrow_wire"} & entries[case.transport].modules
+        ]
+        quickest = min((case.median_seconds for case in others), default=None)
+        assert (readme.NONE_EXACT in from_pypi) == (quickest is None)
+        if quickest is not None:
+            assert f" {significant(quickest)} s, **" in from_pypi
+
+
+def test_no_line_begins_with_a_mark_or_a_unit():
+    assert (
+        re.findall(r"(?<!\|) (?:[†‡]|s\b)", "\n".join(text for text in block().splitlines() if text[0:1] == "|")) == []
+    )
+    assert f"{JOINED}†‡ 2.40{JOINED}s |" in block()
+
+
+def test_each_link_of_a_row_leads_to_where_the_transport_is_listed():
+    links = re.findall(r"\]\((docs/catalogue/[a-z0-9_-]+\.md)#(\w+)\)", block())
+    assert len(links) == 16
+    for page, anchor in links:
+        assert f"\n### {anchor}\n" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_it_says_where_the_figures_of_an_embedded_server_were_made():
+    said = " ".join(block().split())
+    assert "lab: embedded" in said
+    assert "Median of 3 runs of the call alone." in said
+    assert "The figures of ClickHouse are those of its engine inside a Python process" in said
+
+
+def test_a_database_that_came_after_the_reference_run_is_not_in_it(monkeypatch):
+    as_it_is = readme.page()
+    third = replace(next(iter(SYSTEMS.values())), name="third", embedded="Something of a third one.")
+    monkeypatch.setattr(readme, "SYSTEMS", SYSTEMS | {"third": third})
+    assert readme.page() == as_it_is
+
+
+@pytest.mark.parametrize("text", ["no marks", f"{readme.BEGIN}{readme.END}{readme.BEGIN}{readme.END}"])
+def test_a_readme_without_its_two_marks_is_refused(text, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text(text)
+    monkeypatch.setattr(readme, "ROOT", tmp_path)
+    with pytest.raises(LabError, match="expected the lines <!-- reference:begin --> and"):
+        readme.page()
