@@ -31,7 +31,7 @@ NONE_EXACT = "none kept every type"
 _WIDTH = 80  # of a line of README; rows of a table are longer
 _COLUMNS = ("what most code does", "fastest with PyPI packages", "fastest of all")
 _CONVERTED = "converted"
-_JOINED = "\N{NO-BREAK SPACE}"  # before what no line may begin with: a mark, a unit
+_JOINED = "\N{NO-BREAK SPACE}"  # before what no line may begin with: a mark, a unit, a factor
 
 
 def page() -> str:
@@ -105,7 +105,7 @@ def _against(case: Summary | None, usual: Summary | None) -> str:
     page = f"docs/catalogue/{case.system}-{case.client}.md#{case.transport.rpartition('.')[2]}"
     named = _cell(case, f"[{case.client} `{_apart(case)}`]({page})")
     lacking = "" if is_exact(case) else f"{NONE_EXACT}; "
-    return lacking + (f"{named}, **{_times(factor(case, usual))}**" if usual and usual.n else named)
+    return lacking + (f"{named},{_JOINED}**{_times(factor(case, usual))}**" if usual and usual.n else named)
 
 
 def _cell(case: Summary, named: str) -> str:

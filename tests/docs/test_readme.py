@@ -139,7 +139,7 @@ def test_it_says_below_how_many_rows_clients_from_pypi_win():
     assert of_sizes(PGPQ, TUNED, pandas[::-1]) == said.format(1, 2, "400 rows")
 
 
-@pytest.mark.parametrize("pair", [(PGPQ, ADBC), (TUNED, PGPQ)])
+@pytest.mark.parametrize("pair", [(PGPQ, ADBC), (TUNED, PGPQ), (EXTENSION, TUNED)])
 def test_where_no_client_from_pypi_gives_way_to_another_it_says_nothing(pair):
     assert of_sizes(*pair) == ""
 
