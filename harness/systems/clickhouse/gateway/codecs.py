@@ -25,6 +25,8 @@ from .errors import (
 from .wire import Reader, receiver
 
 _GZIP_WINDOW = 31
+_SLICE_BYTES = 1 << 11  # decompressed at a time: of zeros zstd makes 64 MB of them, gzip 2 MB
+_PIECE_BYTES = 1 << 20  # that are handed on together
 _LOW_64_BITS = (1 << 64) - 1
 
 # ---------------------------------------------------------------- HTTP bodies
@@ -59,8 +61,9 @@ def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         raise refusal(NOT_IMPLEMENTED, text)
     decoder = _DECODERS[encoding]()
     started = False
-    for chunk in chunks:
-        data = chunk
+    ready: list[bytes] = []
+    size = 0
+    for data in _slices(chunks):
         while data:
             if decoder.eof:  # one body may hold several streams, one behind the other
                 decoder = _DECODERS[encoding]()
@@ -70,10 +73,21 @@ def decode_body(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
                 raise refusal(_FAILURES[encoding], f"Cannot decompress the {encoding} body: {error}") from error
             started = True
             data = (decoder.unused_data or b"") if decoder.eof else b""
-            if out:
-                yield out
+            ready.append(out)
+            size += len(out)
+        if size >= _PIECE_BYTES:
+            yield b"".join(ready)
+            ready, size = [], 0
     if started and not decoder.eof:
         raise refusal(_FAILURES[encoding], f"Cannot decompress the {encoding} body: it ends before its last byte")
+    if size:
+        yield b"".join(ready)
+
+
+def _slices(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        for start in range(0, len(chunk), _SLICE_BYTES):
+            yield chunk[start : start + _SLICE_BYTES]
 
 
 class Encoder(Protocol):

@@ -5,8 +5,10 @@ import binascii
 import email.parser
 import email.policy
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.errors import MissingHeaderBodySeparatorDefect
 from email.message import Message
 from urllib.parse import parse_qsl, urlsplit
 
@@ -47,6 +49,8 @@ _MAX_FORM_BYTES = 64 << 20
 _MAX_DRAINED_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
 _MAX_CHUNK_HEAD_BYTES = 1 << 12
+_MAX_TRAILERS = 100
+_CHUNK_SIZE, _LENGTH = re.compile(rb"[0-9a-fA-F]{1,15}"), re.compile(r"[0-9]{1,18}")
 _PARAMETER_PREFIX = "param_"
 
 
@@ -131,11 +135,15 @@ class Body:
     def __init__(self, source: "io.BufferedReader[TimedSocket]", headers: Message) -> None:
         """Take the framing from the headers. Raises ClickHouseError (36) when it cannot be understood."""
         self._source = source
-        transfer = headers.get("Transfer-Encoding", "identity").strip().lower()
-        length = headers.get("Content-Length", "0").strip()
+        if any(isinstance(defect, MissingHeaderBodySeparatorDefect) for defect in headers.defects):
+            raise refusal(BAD_ARGUMENTS, "Headers: expected name: value in every line, found another one")
+        lengths, transfers = (headers.get_all(name, []) for name in ("Content-Length", "Transfer-Encoding"))
+        if len(lengths) + len(transfers) > 1:  # of two, another program on the way may believe the other one
+            raise refusal(BAD_ARGUMENTS, "Content-Length, Transfer-Encoding: expected one of them, found several")
+        transfer, length = "".join(transfers or ["identity"]).strip().lower(), "".join(lengths or ["0"]).strip()
         if transfer not in ("identity", "chunked"):
             raise refusal(BAD_ARGUMENTS, f"Transfer-Encoding {transfer!r}: expected chunked or none")
-        if not (length.isascii() and length.isdecimal()):
+        if not _LENGTH.fullmatch(length):
             raise refusal(BAD_ARGUMENTS, f"Content-Length {length!r}: expected a number")
         self._parts = self._chunks() if transfer == "chunked" else iter((int(length),))
         self._left = 0  # of the part that is being read
@@ -198,16 +206,18 @@ class Body:
         """Yield the size of each chunk, which has been read when the next one is asked for."""
         while size := self._chunk_size():
             yield size
-            self._line()
-        while self._line():  # trailers
-            pass
+            if rest := self._line():
+                raise ValueError(f"expected the end of a chunk, found {rest[:20]!r}")
+        for _ in range(_MAX_TRAILERS):
+            if not self._line():
+                return
+        raise ValueError(f"expected at most {_MAX_TRAILERS} trailers behind the last chunk, found more")
 
     def _chunk_size(self) -> int:
         digits = self._line().partition(b";")[0].strip()
-        try:
-            return int(digits, 16)
-        except ValueError:
-            raise ValueError(f"expected the size of a chunk, found {digits[:20]!r}") from None
+        if not _CHUNK_SIZE.fullmatch(digits):  # int() also takes signs, underscores and 0x
+            raise ValueError(f"expected the size of a chunk in hexadecimal digits, found {digits[:20]!r}")
+        return int(digits, 16)
 
     def _line(self) -> bytes:
         line = self._source.readline(_MAX_CHUNK_HEAD_BYTES)

@@ -263,3 +263,40 @@ def test_what_is_no_request_is_closed_and_harms_nobody(gateway, request_bytes):
         while connection.recv(1 << 16):
             pass
     assert gateway.query("SELECT 1") == b"1\n"
+
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+AMBIGUOUS = {
+    "two lengths": b"Content-Length: 8\r\nContent-Length: 8\r\n\r\nSELECT 1",
+    "two other lengths": b"Content-Length: 8\r\nContent-Length: 1\r\n\r\nSELECT 1",
+    "a list of lengths": b"Content-Length: 8, 8\r\n\r\nSELECT 1",
+    "a signed length": b"Content-Length: +8\r\n\r\nSELECT 1",
+    "a length with an underscore": b"Content-Length: 0_8\r\n\r\nSELECT 1",
+    "a length of 5000 digits": b"Content-Length: " + b"0" * 5000 + b"8\r\n\r\nSELECT 1",
+    "length beside chunked": CHUNKED + b"Content-Length: 8\r\n\r\n8\r\nSELECT 1\r\n0\r\n\r\n",
+    "chunked beside length": b"Content-Length: 8\r\n" + CHUNKED + b"\r\n8\r\nSELECT 1\r\n0\r\n\r\n",
+    "chunked twice": CHUNKED + CHUNKED + b"\r\n8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a name with a space": b"Transfer-Encoding : chunked\r\nContent-Length: 8\r\n\r\nSELECT 1",
+    "a negative chunk": CHUNKED + b"\r\n-8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a negative chunk behind a whole one": CHUNKED + b"\r\n8\r\nSELECT 1\r\n-1\r\nx\r\n0\r\n\r\n",
+    "a signed chunk": CHUNKED + b"\r\n+8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a chunk with 0x": CHUNKED + b"\r\n0x8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a signed chunk with 0x": CHUNKED + b"\r\n-0x8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a chunk with an underscore": CHUNKED + b"\r\n0_8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a chunk of 40 digits": CHUNKED + b"\r\n" + b"0" * 39 + b"8\r\nSELECT 1\r\n0\r\n\r\n",
+    "a chunk that is longer than its size": CHUNKED + b"\r\n8\r\nSELECT 1 + 1\r\n0\r\n\r\n",
+    "trailers without an end": CHUNKED + b"\r\n8\r\nSELECT 1\r\n0\r\n" + b"a: b\r\n" * 1000 + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("how", AMBIGUOUS)
+def test_a_body_whose_end_is_not_plain_is_refused_and_the_connection_ends(gateway, how):
+    credentials = f"X-ClickHouse-User: {gateway.user}\r\nX-ClickHouse-Key: {gateway.password}\r\n".encode()
+    answer = b""
+    with gateway.raw(gateway.http_port) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(b"POST / HTTP/1.1\r\n" + credentials + AMBIGUOUS[how])
+        while piece := connection.recv(1 << 16):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 400 "), answer[:300]
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert gateway.query("SELECT 1") == b"1\n"
