@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+from unicodedata import category
 
 CONTROL = "_control"  # ends the id of an A/A control; before it stands the id of the transport that it repeats
 MARK = "made by dataframe-io-lab; safe to drop"  # the comment on everything the lab makes in a database
@@ -193,11 +194,16 @@ def texts(label: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in label.split(BETWEEN) if part)
 
 
-def printable(text: str) -> str:
-    """Return what others wrote as it may be shown: what a terminal would obey, or cannot show, as its number."""
+def printable(text: str, keep: str = "") -> str:
+    """Return what others wrote as it may be shown: what a terminal would obey, or cannot show, as its number.
+
+    Spaces of any width stay, and the characters of `keep`.
+    """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return "".join(
+        one if one.isprintable() or one in keep or category(one) == "Zs" else ascii(one)[1:-1] for one in text
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness import registry, show
 from harness.datasets.own.data import OwnData
 from harness.datasets.specification import PLAIN
-from harness.model import LabError, Operation, Transport
+from harness.model import LabError, Operation, Transport, printable
 from harness.recommend.loading import Source, load
 from harness.report.recommendation import Recommendation
 from harness.systems import SYSTEMS
@@ -72,7 +72,8 @@ def _docstring(entry: Transport, found: Recommendation, source: Source, table: s
         f"The address stands in the environment: {' and '.join(sorted(variables))}.",
         f"Needs: {', '.join(sorted(packages))}.",
     )
-    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"""')
+    shown = "\n".join(printable(line) for part in lines for line in part.split("\n")).replace("\\", "\\\\")
+    text = re.sub(r'"(?=")|(?<=")"', r'\\"', shown)  # a name or query may have as many in a row as it likes
     return f'"""{text}\n"""'
 
 
