@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import sys
 import tomllib
 
 import pytest
