@@ -9,6 +9,8 @@ from harness.excerpt import definitions, imports
 from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
 
+# The kinds of values that a transport loses where the client is in another time zone, or everywhere.
+ZONE, TYPE = "timestamps_elsewhere", "timestamps"
 _URIS = {address.name: address.variable for system in SYSTEMS.values() for address in system.addresses}
 _LOAD = {
     "polars": "import polars\n\n    frame = polars.read_parquet(parquet)",
@@ -61,7 +63,12 @@ def body(entry: Transport, *more: tuple[str, str]) -> str:
         imported.append(("", "asyncio"))
     if "phase" in used:
         imported += [("", "time"), ("contextlib", "contextmanager")]
+    in_utc = ZONE in entry.lossy and TYPE not in entry.lossy
+    if in_utc:
+        imported += [("", "os"), ("", "time")]
     parts = ["\n".join(imports(needed, imported))]
+    if in_utc:
+        parts.append(_IN_UTC)
     if "phase" in used:
         parts.append(_PHASE)
     if "Unsupported" in used:
@@ -77,6 +84,10 @@ def variable(entry: Transport) -> str:
     return _URIS[entry.endpoint]
 
 
+_IN_UTC = dedent("""\
+    # This client moves timestamps without a zone by the zone of the machine.
+    os.environ["TZ"] = "UTC"
+    time.tzset()""")
 _UNSUPPORTED = dedent('''\
     class Unsupported(Exception):
         """Raised where this transport cannot do what it is asked; its text is the reason."""''')

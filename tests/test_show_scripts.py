@@ -1,5 +1,8 @@
 """The scripts that `lab show` prints do what their transports do, on real engines and without this project."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,13 +12,16 @@ import pytest
 from harness import registry
 from harness.check import stores, sums, unloaded
 from harness.datasets import benchmark_input, lineitem, raw_csv, store
+from harness.datasets.hostile.kinds import KINDS
 from harness.datasets.lineitem import Layout
+from harness.datasets.own import data
+from harness.fidelity import tables
 from harness.lab.availability import missing_package
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.references import References
 from harness.lab.tables import Tables
 from harness.model import Operation, Origin, Transport
-from harness.show import script
+from harness.show import TYPE, ZONE, script
 from harness.systems import SYSTEMS
 from tests.scripts import Scripts
 
@@ -106,6 +112,28 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
         table, _ = tables.for_read(entry.system)
         assert str(ROWS) in output(entry, uri, table)
     tables.references.close(tables.drop)
+
+
+MOVING = [entry for entry in RUNNABLE if ZONE in entry.lossy and TYPE not in entry.lossy]
+
+
+@pytest.mark.parametrize("entry", MOVING, ids=lambda entry: entry.id)
+def test_the_script_of_a_client_that_moves_timestamps_moves_none_in_another_zone(
+    entry: Transport, embedded_lab: EmbeddedLab, tmp_path: Path
+) -> None:
+    """In a process of its own: clients remember the first zone that they find."""
+    own = data.from_frame(tables.one(KINDS[ZONE], entry.system).rows)
+    dataset = own.dataset(tmp_path, own.rows, bytes(32))
+    of_lab = Tables(References(embedded_lab.endpoints), own.specification, dataset, dataset)
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
+    path, (table, _) = tmp_path / "moving.py", of_lab.for_write(entry.system)
+    path.write_text(script(entry))
+    variables = {"PATH": os.environ["PATH"], "TZ": KINDS[ZONE].zone}
+    command = (sys.executable, str(path), uri, table, dataset.path)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert of_lab.differences_in_table(entry.system, table) == []
+    of_lab.references.close(of_lab.drop)
 
 
 @pytest.mark.parametrize("entry", first_of_each(STREAMS))

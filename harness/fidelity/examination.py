@@ -18,7 +18,7 @@ from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects, object_store
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
-from harness.model import LabError, Operation, Server, Transport
+from harness.model import Fate, LabError, Operation, Server, Transport
 from harness.run.execution import COMMAND
 from harness.run.lock import only_run, only_run_on_server
 from harness.run.suite_run import new_id
@@ -121,8 +121,13 @@ def opened(
 
 
 def pairs(entry: Transport, kinds: Iterable[Kind] = tuple(KINDS.values())) -> list[Kind]:
-    """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them."""
-    known = [of_system for kind in kinds if (of_system := held(kind, entry.system))]
+    """Return the kinds that a transport can be tried on: a read needs rows that are there, a write a frame of them.
+
+    In another time zone only types are tried that it takes at all.
+    """
+    no_type = {name for name, fate in entry.lossy.items() if fate != Fate.CHANGED}
+    tried = (kind for kind in kinds if kind.type_of not in no_type)
+    known = [of_system for kind in tried if (of_system := held(kind, entry.system))]
     if entry.operation is Operation.READ:
         return [of_system.kind for of_system in known if not (of_system.forbidden or of_system.no_read)]
     return [of_system.kind for of_system in known if entry.frame not in of_system.kind.no_frame]

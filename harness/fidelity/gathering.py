@@ -33,11 +33,12 @@ class Gathering:
 def fits(of: Held, read: bool) -> bool:
     """Say whether a kind is about nothing but the values of its columns, and these are few.
 
-    The others are about names, about whole rows or tables, about a type or a column that is the database's own, or what
-    is right of them depends on the server. What the reference client has to fill by SQL stays apart in tables of reads.
+    The others are about names, about whole rows or tables, about a type or a column that is the database's own, about
+    the zone of the client, or what is right of them depends on the server. What the reference client has to fill by SQL
+    stays apart in tables of reads.
     """
     kind, own = of.kind, of.own
-    of_more = kind.tables or of.forbidden or own.may_refuse or own.types or own.hidden or own.shown
+    of_more = kind.tables or kind.zone or of.forbidden or own.may_refuse or own.types or own.hidden or own.shown
     by_server = kind.into.keys() - kind.columns.keys()
     if of_more or by_server or not of.about or (read and of.insertion):
         return False

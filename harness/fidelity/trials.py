@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
+from zoneinfo import TZPATH
 
 from harness.datasets.hostile.kind import Kind
 from harness.datasets.hostile.kinds import KINDS
@@ -96,7 +97,11 @@ def _of_module(
     exam: Examination, entries: list[Transport], of_system: Witness, hanging: dict[str, list[Transport]]
 ) -> Iterator[Finding]:
     """Yield the findings on the transports of one module, which share a process; set aside what is declared to hang."""
-    with scratch.folder("verify") as folder, _Process(Path(folder), exam.command) as process:
+    with scratch.folder("verify") as folder, ExitStack() as stack:
+        process = stack.enter_context(_Process(Path(folder), exam.command))
+        elsewhere = {
+            zone: stack.enter_context(_Process(Path(folder), in_zone(exam.command, zone))) for zone in _zones(exam)
+        }
         for entry in entries:
             kinds = [kind for kind in pairs(entry, exam.kinds) if entry.lossy.get(kind.name) != Fate.HANGS]
             for kind in pairs(entry, exam.kinds):
@@ -107,7 +112,8 @@ def _of_module(
                 kinds.remove(CONTROL)
                 yield control
             if exam.in_sittings and control.fate in (Fate.EXACT, Fate.CONVERTED):
-                for finding in _in_sittings(exam, entry, kinds, of_system, process):
+                here = [kind for kind in kinds if not kind.zone]
+                for finding in _in_sittings(exam, entry, here, of_system, process):
                     kinds.remove(KINDS[finding.kind])
                     yield finding
             unsupported = control.detail if control.fate is Fate.UNAVAILABLE else ""
@@ -115,9 +121,23 @@ def _of_module(
                 if unsupported and kind.columns == CONTROL.columns:
                     yield Finding(entry, kind.name, Fate.UNAVAILABLE, pair.wanted(entry, kind), unsupported)
                     continue
-                finding = _cared_for(exam, entry, kind, of_system, process)
+                finding = _cared_for(exam, entry, kind, of_system, elsewhere.get(kind.zone, process))
                 not_here = unsupported and finding.detail == unsupported
                 yield replace(finding, fate=Fate.UNAVAILABLE) if not_here else finding
+
+
+def _zones(exam: Examination) -> list[str]:
+    return sorted({kind.zone for kind in exam.kinds if kind.zone})
+
+
+def in_zone(command: tuple[str, ...], zone: str) -> tuple[str, ...]:
+    """Return a command whose process is in a time zone from its start: clients remember the first that they find.
+
+    Raises LabError where this machine does not have the zone, which would silently be UTC.
+    """
+    if not any((Path(place) / zone).is_file() for place in TZPATH):
+        raise LabError(f"this machine does not have the time zone {zone}; install tzdata")
+    return ("env", f"TZ={zone}", *command)
 
 
 class _Process:
@@ -149,7 +169,8 @@ def _declared_to_hang(
     What does not hang after all is tried again, alone.
     """
     with scratch.folder("verify") as folder, ExitStack() as stack:
-        workers = [Worker(Path(folder) / f"log-{place}", exam.command) for place in range(len(entries))]
+        command = in_zone(exam.command, kind.zone) if kind.zone else exam.command
+        workers = [Worker(Path(folder) / f"log-{place}", command) for place in range(len(entries))]
         for worker in workers:
             stack.callback(worker.end)
 
@@ -168,7 +189,7 @@ def _declared_to_hang(
                 detail = f"ended after the time limit of {pair.DECLARED_LIMIT:g} s"
                 yield Finding(entry, kind.name, Fate.HANGS, Fate.HANGS, detail)
             else:
-                alone = Worker(Path(folder) / "log", exam.command)
+                alone = Worker(Path(folder) / "log", command)
                 stack.callback(alone.end)
                 pair.finding(exam, entry, CONTROL, of_system, alone, Path(folder))
                 yield pair.finding(exam, entry, kind, of_system, alone, Path(folder))

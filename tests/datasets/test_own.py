@@ -130,6 +130,26 @@ def test_hostile_values_are_found(column: list[Any], kinds: set[str]) -> None:
     assert all(where == ("a",) for where in own.found.values())
 
 
+NOON, IN_UTC = dt.datetime(2024, 1, 15, 12), dt.datetime(2024, 1, 15, 12, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        (NOON, {"timestamps_elsewhere"}),
+        (IN_UTC, {"timestamps_tz_elsewhere"}),
+        ([NOON], {"timestamps_elsewhere"}),
+        ({"at": NOON, "timestamp": 1}, {"timestamps_elsewhere"}),
+        ([{"at": [IN_UTC], "then": NOON}], {"timestamps_elsewhere", "timestamps_tz_elsewhere"}),
+        ({"timestamp": 1}, set()),
+        (dt.date(2024, 1, 15), set()),
+    ],
+)
+def test_moments_at_any_depth_are_such_as_a_zone_may_move(value: Any, kinds: set[str]) -> None:
+    found = data.from_frame(pl.DataFrame({"a": [value, value]})).found
+    assert {kind for kind in found if kind.endswith("_elsewhere")} == kinds
+
+
 def test_hostile_names_are_found() -> None:
     own = data.from_frame(pl.DataFrame({"a b": [1, 2], "order": [1, 2], "ID": [1, 2], "id": [1, 2], "a.b": [1, 2]}))
     assert own.found == {

@@ -22,7 +22,7 @@ from harness.fidelity.pair import judge
 from harness.lab import labs
 from harness.lab.labs import Lab
 from harness.machine.variables import namespace
-from harness.model import Fate, Finding, Transport
+from harness.model import Fate, Finding, LabError, Transport
 from harness.report.fidelity import corrections
 from tests.fidelity import due
 from tests.made_up import MadeUp
@@ -185,6 +185,74 @@ def test_no_table_stays_in_the_database(made_up: Examination) -> None:
     with psycopg.connect(made_up.lab.endpoints["postgres"]) as direct:
         left = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'hostile%%'"
         assert direct.execute(left, [namespace()]).fetchone() == (0,)
+
+
+ZONED = """
+import datetime
+
+FOUND_FIRST = datetime.datetime(2024, 1, 15).astimezone().tzname()  # clients remember the zone that they found first
+
+@contextmanager
+def connect(uri):
+    import psycopg
+    with psycopg.connect(uri, autocommit=True) as connection:
+        yield connection
+
+def insert(connection, frame, table, made):
+    for row in frame.to_dicts():
+        names, marks = ", ".join(row), ", ".join(["%s"] * len(row))
+        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", [made(value) for value in row.values()])
+
+def moved(value):
+    hours = {"UTC": 0, "EST": 5}[FOUND_FIRST]
+    return value + datetime.timedelta(hours=hours) if isinstance(value, datetime.datetime) else value
+
+@transport("write", frame="polars", path="", payload="", requires=["polars"])
+def write_by_the_zone(connection, frame, table):
+    insert(connection, frame, table, moved)
+
+@transport("write", frame="polars", path="", payload="", requires=["polars"])
+def write_as_it_is(connection, frame, table):
+    insert(connection, frame, table, lambda value: value)
+
+@transport("write", frame="polars", path="", payload="", requires=["polars"], lossy={"refused": "timestamps"})
+def write_none(connection, frame, table):
+    raise ValueError("no timestamps here")
+"""
+
+
+def test_a_client_that_goes_by_the_zone_of_its_machine_is_found_in_another_one(
+    tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    made = MadeUp(tmp_path / "made", up=ZONED)
+    made.join(monkeypatch)
+    names = ("by_the_zone", "as_it_is", "none")
+    chosen = [replace(registry.one(f"made.up.write_{name}"), system="postgres", endpoint="postgres") for name in names]
+    kinds = [KINDS[name] for name in ("timestamps", "timestamps_elsewhere", "timestamps_tz_elsewhere")]
+    exam = Examination(
+        *(lab_of_tests, labs.check(lab_of_tests), "none", "", chosen),
+        kinds=kinds,
+        command=made.command,
+        time_limit=60.0,
+    )
+    for in_sittings in (False, True):
+        findings = trials.examine(replace(exam, in_sittings=in_sittings))
+        found = {(one.transport.id.rpartition("write_")[2], one.kind): one.fate for one in findings}
+        assert found == {
+            ("by_the_zone", "timestamps"): Fate.EXACT,
+            ("by_the_zone", "timestamps_elsewhere"): Fate.CHANGED,
+            ("by_the_zone", "timestamps_tz_elsewhere"): Fate.CHANGED,
+            **{("as_it_is", kind.name): Fate.EXACT for kind in kinds},
+            ("none", "timestamps"): Fate.REFUSED,  # and nothing to try elsewhere
+            ("none", "timestamps_tz_elsewhere"): Fate.REFUSED,
+        }
+
+
+def test_a_machine_without_the_zone_is_told_so_and_not_tried_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "TZPATH", ("/nowhere",))
+    with pytest.raises(LabError, match="does not have the time zone America/New_York; install tzdata"):
+        trials.in_zone(("python",), "America/New_York")
 
 
 CHANGING = """

@@ -1,6 +1,7 @@
 """Who may race: what is wanted, what the values of the data rule out, and the reason of everybody who may not."""
 
 import ast
+import datetime as dt
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 from harness.datasets.own import data
-from harness.model import LabError, Operation
+from harness.model import Fate, LabError, Operation
 from harness.recommend import eligible, script
 from harness.recommend.eligible import Wish
 from harness.recommend.loading import Source
@@ -43,6 +44,19 @@ def test_whoever_declares_to_lose_a_kind_that_is_in_the_data_is_left_out_with_th
     assert {out[name].kind for name in losers} == {"nulls"}
     assert all('(column "word")' in out[name].reason for name in losers)
     assert not losers & reasons(WRITE).keys()
+
+
+def test_a_client_that_moves_timestamps_by_its_zone_is_no_contender_for_such_data_wherever_the_race_is_run() -> None:
+    wish = Wish("clickhouse", Operation.WRITE, "polars")
+    movers = {entry.id for entry in eligible.all_of(wish) if entry.lossy.get("timestamps_elsewhere") == Fate.CHANGED}
+    assert "clickhouse.clickhouse_connect.write_polars_columns" in movers
+    at = pl.Series([dt.datetime(2024, 1, 15, 12), dt.datetime(2024, 7, 15, 12)])
+    naive = data.from_frame(pl.DataFrame({"at": at}))
+    in_lists = data.from_frame(pl.DataFrame({"at": at.implode().extend(at.implode())}))
+    assert movers <= reasons(wish, naive).keys()
+    assert movers <= reasons(wish, in_lists).keys()
+    assert {reasons(wish, naive)[name].partition(":")[0] for name in movers} == {"changed"}
+    assert not movers & reasons(wish).keys()
 
 
 @pytest.mark.parametrize("name", ["clickhouse_connect", "pyarrow"])

@@ -52,6 +52,8 @@ class Kind:
     right outcome of a write is a refusal. `no_frame` maps a library to the reason why its canonical frame can hold none
     of them: there is nothing to write. `no_read` is the reason why nothing is to be learnt from reading the table.
     `tables` are the names of the table that is read and of the one that is written, where the kind is about names.
+    `zone` is the time zone of the client, where the kind is about that; else it is the machine's. Then `type_of` is the
+    kind that shows the type: where a transport does not take that, there is nothing to try.
     """
 
     name: str
@@ -65,6 +67,8 @@ class Kind:
     no_frame: dict[str, str] = field(default_factory=dict)
     no_read: str = ""
     tables: tuple[str, str] | None = None
+    zone: str = ""
+    type_of: str = ""
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,12 @@ _DATES = (
         no_frame={"pandas": "datetime64[us] of pandas ends in the year 294247"},
     ),
 )
+ELSEWHERE = "America/New_York"
+# Winter and summer there, and hours that its clocks leave out (10 March) or have twice (3 November).
+_LOCAL = [
+    dt.datetime.fromisoformat(text)
+    for text in ("2024-01-15 12:00:00", "2024-07-15 23:30:00", "2024-03-10 02:30:00", "2024-11-03 01:30:00")
+]
 _BOOLEANS = [True, False, True]
 _DECIMALS = [
     Decimal(text)
@@ -154,6 +160,22 @@ _OTHER_TYPES = (
         "instants (timestamps with a zone), to the microsecond, also of the years 1 and 9999",
         "timestamp_tz",
         [moment.replace(tzinfo=dt.UTC) for moment in MOMENTS],
+    ),
+    one_column(
+        "timestamps_elsewhere",
+        f"ordinary timestamps without a zone, where the client is in {ELSEWHERE}",
+        "timestamp",
+        _LOCAL,
+        zone=ELSEWHERE,
+        type_of="timestamps",
+    ),
+    one_column(
+        "timestamps_tz_elsewhere",
+        f"ordinary instants (timestamps with a zone), where the client is in {ELSEWHERE}",
+        "timestamp_tz",
+        [moment.replace(tzinfo=dt.UTC) for moment in _LOCAL],
+        zone=ELSEWHERE,
+        type_of="timestamps_tz",
     ),
     one_column("decimals", "decimals of 38 digits, 10 of them after the point", "decimal", _DECIMALS),
     one_column("arrays", "arrays of integers, empty ones and with nulls among the integers", "array", _ARRAYS),

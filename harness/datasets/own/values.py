@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from harness.check.logical_types import FLOATS, INTEGERS, digits, is_wide, plain
+from harness.check.logical_types import FLOATS, INTEGERS, digits, fields, is_wide, items, mapped, plain
 from harness.datasets.hostile.kinds import KINDS
 
 # The kind that shows a type's values.
@@ -33,6 +33,11 @@ OF_TYPES = {
     "uint64": "uint64",
     "float32": "float32",
     "json": "json",
+}
+# The kinds that show what becomes of moments where the client is in another time zone: all of them are of these.
+_ELSEWHERE = {
+    **dict.fromkeys(("timestamp", "timestamp_ns"), "timestamps_elsewhere"),
+    **dict.fromkeys(("timestamp_tz", "timestamp_tz_ns"), "timestamps_tz_elsewhere"),
 }
 # Kinds whose values are ordinary but for extremes; `extreme` says of a column whether it has some.
 EXTREMES = {"dates", "timestamps", "timestamps_tz", "decimals", "uint64"}
@@ -133,6 +138,7 @@ def _day(numbers: pl.Series, dtype: pl.DataType, end: str) -> dt.date:
 def _of_column(series: pl.Series, logical: str) -> Iterator[str]:
     if of_type := OF_TYPES.get(plain(logical)):
         yield of_type
+    yield from sorted(_elsewhere(logical))
     if series.null_count():
         yield "nulls"
         if logical in ("text", "category", "uuid"):
@@ -149,6 +155,19 @@ def _of_column(series: pl.Series, logical: str) -> Iterator[str]:
         yield from _of_integers(series, logical)
     if logical == "uuid" and series.str.contains("^0{8}-|^f{8}-").any():
         yield "nil_uuid"
+
+
+def _elsewhere(logical: str) -> set[str]:
+    """Return the kinds of moments, at any depth of a column, that depend on the zone of a client."""
+    of, inside = plain(logical), list[str]()
+    if of == "array":
+        inside = [items(logical)]
+    elif of == "nested":
+        inside = [*fields(logical).values()]
+    elif of == "map":
+        inside = [*mapped(logical)]
+    found = {_ELSEWHERE[logical]} if logical in _ELSEWHERE else set[str]()
+    return found.union(*map(_elsewhere, inside))
 
 
 def _of_texts(series: pl.Series) -> Iterator[str]:

@@ -80,7 +80,7 @@ def read_polars_database(connection, table):
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "sqlalchemy"],
     settings=INSERT_SETTINGS,
     lossy={
-        "changed": "nan fraction_into_int32 unknown_label float32_nan",
+        "changed": "nan fraction_into_int32 unknown_label float32_nan timestamps_elsewhere",
         "refused": "uint64 int32_into_text text_into_date timestamp_into_int64 name_quoted",
     },
 )
@@ -102,7 +102,7 @@ def write_pandas_to_sql(connection, frame, table):
     requires=["clickhouse_connect.cc_sqlalchemy.dialect", "pandas", "polars", "pyarrow", "sqlalchemy"],
     settings=INSERT_SETTINGS,
     lossy={
-        "changed": "nan arrays fraction_into_int32 unknown_label float32_nan",
+        "changed": "nan arrays fraction_into_int32 unknown_label float32_nan timestamps_elsewhere",
         "refused": "int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
     },
 )

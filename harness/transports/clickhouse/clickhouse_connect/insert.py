@@ -141,7 +141,7 @@ def write_pandas_df_uncompressed(connection, frame, table):
     requires=["clickhouse_connect", "lz4.frame", "polars"],
     settings=INSERT_SETTINGS,
     lossy={
-        "changed": "fraction_into_int32 unknown_label",
+        "changed": "fraction_into_int32 unknown_label timestamps_elsewhere",
         "refused": "int32_into_text text_into_date date_into_timestamp timestamp_into_int64 name_quoted",
     },
 )

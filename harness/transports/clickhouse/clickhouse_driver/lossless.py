@@ -69,7 +69,8 @@ def write_polars_insert_tsv_lossless(connection, frame, table):
     settings=LOSSLESS_INSERT_SETTINGS,
     lossy={
         "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64 "
+        "timestamps_elsewhere timestamps_tz_elsewhere",
         "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
         "hangs": "zero_rows",
     },

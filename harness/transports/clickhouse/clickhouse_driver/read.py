@@ -124,7 +124,7 @@ def read_pandas_query_dataframe(connection, table):
         "changed": "null_instant nul_character int64_beside_null timestamps timestamps_tz nested padded_text "
         "name_double_quote name_backtick name_single_quote name_quoted name_statement "
         "name_backtick_statement name_backslash name_percent name_parameter name_space name_line "
-        "name_unicode name_mark name_dot name_pattern",
+        "name_unicode name_mark name_dot name_pattern timestamps_elsewhere timestamps_tz_elsewhere",
     },
 )
 def read_pandas_query_dataframe_numpy(connection, table):

@@ -62,7 +62,8 @@ def write_polars_csv_with_names(connection, frame, table):
     settings=TEXT_SETTINGS,
     lossy={
         "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64",
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond float32_into_float64 "
+        "timestamps_elsewhere timestamps_tz_elsewhere",
         "refused": "arrays nested boolean_into_int32 int32_into_date timestamp_into_int64",
     },
 )
@@ -119,7 +120,8 @@ def write_polars_json(connection, frame, table):
     settings=TEXT_SETTINGS,
     lossy={
         "changed": "null_instant timestamps timestamps_tz int64_beyond_int32 uint32_beyond_int32 "
-        "uint64_beyond_int64 float64_beyond_float32 dates_beyond",
+        "uint64_beyond_int64 float64_beyond_float32 dates_beyond timestamps_elsewhere "
+        "timestamps_tz_elsewhere",
         "refused": "json float64_into_int32 timestamp_into_int64",
     },
 )
