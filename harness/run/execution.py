@@ -28,6 +28,7 @@ _SIGNALS = {number.value: number.name for number in signal.Signals}
 COMMAND = interpreters.WORKER
 _STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a person or a machine that shuts down sends
 GRACE_SECONDS = 5.0  # for a worker whose server died to notice it and say so itself
+_LAST_SECONDS = 5.0  # for a worker that has closed its output to end: Python takes a while on a busy machine
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class Worker:
     ) -> Execution[AnswerT]:
         """Hand it a job and return what came out, see `execute`; it goes on living only if its answer says so."""
         answer: AnswerT | Failed | None = None
+        ended = ""
         try:
             asked = line({"contract": job.contract, "job": job})
             if self._is_ready(time_limit):
@@ -108,7 +110,8 @@ class Worker:
             if output.endswith(b"\n"):
                 answer = _read(output, job.answered_by())
         finally:
-            ended_itself = False if answer and answer.stays else self.end()
+            patience = _LAST_SECONDS if ended == "closed" and answer is None else 0.5
+            ended_itself = False if answer and answer.stays else self.end(patience)
         if answer is None:
             if ended == "closed" and not ended_itself:
                 ended = "closed its output"
@@ -131,12 +134,12 @@ class Worker:
                 stopping.check()
         return False
 
-    def end(self) -> bool:
-        """End it, if it has not ended yet, and say whether it had ended itself."""
+    def end(self, patience: float = 0.5) -> bool:
+        """End it, if it has not ended after so many seconds, and say whether it had ended itself."""
         if self.ended:
             return True
         self.ended = True
-        ended_itself = _end(self._process)
+        ended_itself = _end(self._process, patience)
         stopping.not_any_more(self._kill)
         self._scratch.cleanup()
         return ended_itself
@@ -226,10 +229,10 @@ def _sample(pid: int, samples: list[Sample]) -> None:
         return  # it has just ended; closing its output says the rest
 
 
-def _end(process: subprocess.Popen[bytes]) -> bool:
+def _end(process: subprocess.Popen[bytes], patience: float) -> bool:
     """End the process and everything it started; reap it and close the pipes; return whether it had ended itself."""
     try:
-        process.wait(timeout=0.5)  # Python takes a while to end on a busy machine
+        process.wait(timeout=patience)
         ended_itself = True
     except subprocess.TimeoutExpired:
         ended_itself = False

@@ -1,4 +1,4 @@
-"""How many made-up arrays a test of the compiled library tries: some every day, many times as many at night.
+"""How many made-up arrays a test of the compiled library tries: a third every day, many times as many at night.
 
 What Hypothesis finds it keeps in `.hypothesis/` and tries first the next time; a night keeps that folder for the next
 one (.github/workflows/nightly.yml). What was once wrong stands beside its test as an `@example`.
@@ -12,5 +12,7 @@ TIMES = int(os.environ.get("LAB_FUZZ_TIMES", "1"))
 
 
 def examples(count: int) -> settings:
-    """Try so many examples, at night many times as many; whatever one takes, and one fixture serves them all."""
-    return settings(max_examples=count * TIMES, suppress_health_check=list(HealthCheck))
+    """Try so many examples, every day a third; whatever one takes, and one fixture serves them all."""
+    return settings(
+        max_examples=count * TIMES if TIMES > 1 else -(-count // 3), suppress_health_check=list(HealthCheck)
+    )

@@ -31,6 +31,25 @@ def lab(tmp_path):
     return Lab(tmp_path)
 
 
+class Staying(Lab):
+    """The same with one worker for all jobs, for tests of which nothing but the answer counts."""
+
+    worker = None
+
+    def run(self, job):
+        if self.worker is None or self.worker.ended:
+            self.worker = Worker(self.log, self.command)
+        self.result.unlink(missing_ok=True)
+        return self.worker.ask(replace(job, result=str(self.result), stays=True), 120).answer
+
+
+@pytest.fixture(scope="module")
+def staying(tmp_path_factory):
+    lab = Staying(tmp_path_factory.mktemp("staying"))
+    yield lab
+    lab.worker.end()
+
+
 def test_a_write_imports_connects_warms_up_with_1000_rows_and_measures_all_rows_once(lab):
     answer = lab.measure("write_polars")
     words, times = lab.events()
@@ -60,8 +79,8 @@ def test_a_read_warms_up_on_the_small_table_and_measures_one_read_of_the_other(l
 
 
 @pytest.mark.parametrize("module", ["up", "up_async"])
-def test_of_the_phases_only_those_of_the_measured_call_are_told(lab, module):
-    details = lab.measure("read_in_phases", module).measured.details
+def test_of_the_phases_only_those_of_the_measured_call_are_told(staying, module):
+    details = staying.measure("read_in_phases", module).measured.details
     assert [name for name in ("encode_seconds", "decode_seconds") if name in details] == ["decode_seconds"]
     assert details["decode_seconds"] >= 0
 
@@ -71,34 +90,36 @@ def test_no_frame_is_printed_which_polars_cannot_do_with_every_date(lab):
     assert lab.events()[0] == ["connect made://up", "close"]
 
 
-def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(lab):
-    answer = lab.measure("read_polars")
+def test_a_read_leaves_its_canonical_frame_and_names_what_was_converted(staying):
+    answer = staying.measure("read_polars")
     assert answer.converted == {"i": "Int64"}
-    assert pl.read_ipc(lab.result).to_dicts() == [{"k": "a", "i": 7}]
+    assert pl.read_ipc(staying.result).to_dicts() == [{"k": "a", "i": 7}]
 
 
-def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(lab):
-    answer = lab.measure("read_arrow")
+def test_a_polars_transport_that_returns_arrow_is_not_ok_for_its_conversion_was_not_timed(staying):
+    answer = staying.measure("read_arrow")
     assert answer.status != Status.OK
     assert "polars" in answer.error
 
 
-def test_values_that_cannot_be_kept_are_a_mismatch(lab):
-    answer = lab.measure("read_half")
+def test_values_that_cannot_be_kept_are_a_mismatch(staying):
+    answer = staying.measure("read_half")
     assert (answer.status, answer.error) == (
         Status.MISMATCH,
         "i: Float64 changes values when converted to int32",
     )
-    assert not lab.result.exists()
+    assert not staying.result.exists()
 
 
-def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(lab):
-    assert lab.measure("read_unsupported") == Failed(Status.UNSUPPORTED, "no such format")
+def test_a_transport_that_says_unsupported_is_unsupported_with_its_reason(staying):
+    answer = staying.measure("read_unsupported")
+    assert (answer.status, answer.error) == (Status.UNSUPPORTED, "no such format")
 
 
-def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(lab):
-    assert lab.measure("read_error") == Failed(Status.ERROR, "RuntimeError: server said: \udcff no")
-    assert "in read_error" in lab.log.read_text()
+def test_a_transport_that_raises_is_an_error_with_a_traceback_in_the_log(staying):
+    answer = staying.measure("read_error")
+    assert (answer.status, answer.error) == (Status.ERROR, "RuntimeError: server said: \udcff no")
+    assert "in read_error" in staying.log.read_text()
 
 
 def test_a_transport_that_leaves_the_process_is_an_error(lab):
@@ -109,14 +130,14 @@ def test_a_transport_that_leaves_the_process_is_an_error(lab):
 @pytest.mark.parametrize(
     ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport matches "made.up')]
 )
-def test_a_missing_package_or_transport_is_an_error_that_names_it(lab, function, said):
-    answer = lab.measure(function)
+def test_a_missing_package_or_transport_is_an_error_that_names_it(staying, function, said):
+    answer = staying.measure(function)
     assert answer.status == Status.ERROR
     assert said in answer.error
 
 
-def test_a_contract_that_does_not_exist_is_an_error_that_names_it(lab):
-    answer = lab.run(OfNoContract(transport="made.up.read_polars"))
+def test_a_contract_that_does_not_exist_is_an_error_that_names_it(staying):
+    answer = staying.run(OfNoContract(transport="made.up.read_polars"))
     assert answer.status == Status.ERROR
     assert "harness.worker.contracts.nothing" in answer.error
 
@@ -157,8 +178,8 @@ def test_a_write_without_a_warmup_table_is_called_once_with_all_rows(lab):
     assert lab.events()[0] == ["import", "connect made://up", "write connection 1500 measured", "close"]
 
 
-def test_a_panic_that_is_no_exception_is_an_error_with_its_text(lab):
-    assert lab.measure("read_panic") == Failed(Status.ERROR, "Panic: out of range")
+def test_a_panic_that_is_no_exception_is_an_error_with_its_text(staying):
+    assert staying.measure("read_panic") == Failed(Status.ERROR, "Panic: out of range")
 
 
 def test_a_worker_that_stays_answers_one_job_after_the_other_and_imports_once(lab):
