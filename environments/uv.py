@@ -28,6 +28,7 @@ NAMES = {
     "client-cert": ("SSL_CLIENT_CERT", ""),
     "proxy": ("ALL_PROXY", ""),
     "timeout": ("UV_HTTP_TIMEOUT", ""),
+    "default-timeout": ("UV_HTTP_TIMEOUT", ""),
 }
 # pip takes an address as it comes, and of two indexes the one that has the version; its newer versions trust whom the
 # system trusts.
@@ -38,13 +39,18 @@ ADVICE = (
 )
 
 
-def settings_of_pip(listed: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables for uv that say what `pip config list` lists; what the environment says to uv is left alone."""
+def listed_by_pip(listed: str) -> dict[str, str]:
+    """Return the settings in what `pip config list` prints that hold for `pip install`."""
     found: dict[str, str] = {}
     for section in ("global", "install", ":env:"):  # of two the later one wins
         for name, value in re.findall(rf"^{section}\.(\S+?)=(.*)$", listed, re.MULTILINE):
-            if name in NAMES:
-                found[name] = ast.literal_eval(value)
+            found[name] = ast.literal_eval(value)
+    return found
+
+
+def for_uv(of_pip: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables for uv that say what is set for pip; what the environment says to uv is left alone."""
+    found = {name: value for name, value in of_pip.items() if name in NAMES}
     bundle = environment.get("REQUESTS_CA_BUNDLE") or environment.get("CURL_CA_BUNDLE")
     if bundle and "cert" not in found:
         found["cert"] = bundle
@@ -84,12 +90,15 @@ def run(folder: Path, words: list[str]) -> int:
     """Run the uv of an environment and return its status."""
     asked = [_program(folder, "python"), "-m", "pip", "config", "list"]
     listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    environment = os.environ | settings_of_pip(listed, os.environ)
+    of_pip = listed_by_pip(listed)
+    environment = os.environ | for_uv(of_pip, os.environ)
+    if of_pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):  # uv has no variable for it
+        words = [*words[:2], "--no-index", *words[2:]]
     done = subprocess.run(
         [_program(folder, "uv"), *words], env=environment, stderr=subprocess.PIPE, text=True, check=False
     )
     sys.stderr.write(done.stderr)
-    if "Failed to fetch" in done.stderr or "error sending request" in done.stderr:
+    if re.search("Failed to (fetch|download)|error sending request", done.stderr):
         sys.stderr.write(f"{ADVICE}\n")
     return done.returncode
 

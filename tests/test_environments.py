@@ -39,7 +39,7 @@ def of_pip(tmp_path: Path, text: str = "", **variables: str) -> dict[str, str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": str(file)} | variables
     command = (sys.executable, "-m", "pip", "config", "list")
     listed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    told = UV.settings_of_pip(listed, environment)
+    told = UV.for_uv(UV.listed_by_pip(listed), environment)
     return {name: value for name, value in told.items() if name not in UV.ALWAYS}
 
 
@@ -123,6 +123,13 @@ def test_a_package_comes_from_the_index_that_is_set_for_pip(tmp_path: Path, inde
     done = run(tmp_path, *words, PIP_INDEX_URL=index)
     assert done.returncode == 0, done.stderr
     assert (target / "made_up_package.py").is_file()
+
+
+def test_where_pip_may_ask_no_index_uv_asks_none(tmp_path: Path, index: str) -> None:
+    words = (sys.prefix, "pip", "install", "--quiet", "--target", str(tmp_path / "target"), "made-up-package")
+    assert "not found" in run(tmp_path, *words, PIP_INDEX_URL=index, PIP_NO_INDEX="1").stderr
+    folder = str(tmp_path / "served" / "simple" / "made-up-package")
+    assert run(tmp_path, *words, PIP_NO_INDEX="1", PIP_FIND_LINKS=folder).returncode == 0
 
 
 def test_an_index_out_of_reach_is_named_with_what_to_look_at(tmp_path: Path) -> None:

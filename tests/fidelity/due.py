@@ -100,10 +100,10 @@ def folder() -> Path:
     return settings.load().cache_dir / "pairs"
 
 
-def known(place: Path) -> Known:
-    """Return what came through, and what it was like; of a file that cannot be read nothing."""
+def known(place: Path, of: str = "*") -> Known:
+    """Return what came through of transports, and what it was like; of a file that cannot be read nothing."""
     found = {}
-    for file in place.glob("*.json"):
+    for file in place.glob(f"{of}.json"):
         try:
             found[file.stem] = json.loads(file.read_text(encoding="utf-8"))
         except ValueError:
@@ -115,7 +115,7 @@ def keep(place: Path, entry: Transport, findings: Iterable[Finding]) -> None:
     """Note the pairs of a transport that ended as they should; not those that could not be tried here."""
     now = likenesses(entry)
     tried = {finding.kind for finding in findings if finding.as_wanted and finding.fate is not Fate.UNAVAILABLE}
-    before = {name: like for name, like in known(place).get(entry.id, {}).items() if name in now}
+    before = {name: like for name, like in known(place, entry.id).get(entry.id, {}).items() if name in now}
     place.mkdir(parents=True, exist_ok=True)
     new = place / f"{entry.id}.{os.getpid()}"
     new.write_text(json.dumps(before | {name: now[name] for name in tried}, indent=0), encoding="utf-8")
