@@ -24,7 +24,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-long test-long-beside test-long-alone test-all check check-workflows format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-long test-long-beside test-long-alone test-all test-pure check check-repository check-workflows format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,20 +96,27 @@ test-long-beside: $(STAMP)
 test-long-alone: $(STAMP)
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'long and alone' $(ALONE)
 
-test-all: test test-long ## Run all tests
+test-all: check-repository test test-long ## Run all tests
 
-check: $(STAMP) ## Format, lint, types, import layers, generated docs, GitHub's workflows, make test
+test-pure: $(STAMP) ## Run the tests that need no engine and start no process, within a minute: for the edit loop
+	$(VENV)/bin/pytest -n 2 $(BESIDE) -m 'not long' --pure
+
+check: $(STAMP) ## Format, lint, types, import layers, generated docs, GitHub's workflows, the repository, make test
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(LAB) docs --check
 	@$(MAKE) --no-print-directory check-workflows
+	@$(MAKE) --no-print-directory check-repository
 	@$(MAKE) --no-print-directory test
 
 # Without the linters of shell and Python that only some machines have: it is to find the same everywhere.
 check-workflows: $(STAMP) ## Check GitHub's workflows with actionlint
 	$(VENV)/bin/actionlint -shellcheck= -pyflakes=
+
+check-repository: $(STAMP) ## Run the tests that only read the repository: words, rules for code, locks, images, pages
+	$(VENV)/bin/pytest tests/repository
 
 format: $(STAMP) ## Format the code and write the generated docs
 	$(VENV)/bin/ruff format .

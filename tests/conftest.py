@@ -5,6 +5,7 @@ import gc
 import os
 import re
 import signal
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -43,6 +44,8 @@ _STARTERS = {
     "scripts",
     "streamed",
 }  # fixtures by which a test starts processes that take seconds
+# Fixtures that are an engine or start Python; a test that takes none and does so itself is marked `process`.
+_ENGINES = _STARTERS | {"embedded_lab", "gateway", "launch_process", "objects"}
 _PART = re.compile(r"@\d+(?=\]$)")
 _ONE_SERVER = "tests/systems/clickhouse/gateway/"  # a folder whose tests share a server that takes seconds to start
 
@@ -63,12 +66,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FileOrPart 
     return _FileOrPart(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-pure`."""
+    parser.addoption("--pure", action="store_true", help="run only tests that need no engine and start no Python")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Under --pure, fail a test that starts Python: its mark `process` is missing."""
+    if config.getoption("pure"):
+        sys.addaudithook(_refuse_python)
+
+
+def _refuse_python(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen" and "PYTEST_CURRENT_TEST" in os.environ:
+        program = Path(os.fsdecode(arguments[0]))
+        if program.name.startswith("python"):
+            pytest.fail(f"expected a test that starts no Python, found {arguments[1]}: mark it `process`")
+
+
+def _needs_an_engine(item: pytest.Item) -> bool:
+    return not _ENGINES.isdisjoint(getattr(item, "fixturenames", ())) or item.get_closest_marker("process") is not None
+
+
 @pytest.hookimpl(trylast=True)  # after tests were deselected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Beside one another, begin with the files that take longest: at the end no process is to wait for another.
 
     Those with tests that run alone come last: the others need not stop for them.
     """
+    if config.getoption("pure"):
+        config.hook.pytest_deselected(items=[item for item in items if _needs_an_engine(item)])
+        items[:] = [item for item in items if not _needs_an_engine(item)]
     if hasattr(config, "workerinput"):
         work: Counter[str] = Counter()
         late: set[str] = set()
