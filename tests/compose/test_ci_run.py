@@ -6,7 +6,8 @@ import subprocess
 from hashlib import sha256
 
 import pytest
-from checkout import ROOT
+
+from tests.repository.checkout import ROOT
 
 RUN = (ROOT / ".ci/run").read_text(encoding="utf-8")
 SUITES = {path.stem for path in (ROOT / "suites").glob("*.toml")}

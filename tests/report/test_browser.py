@@ -128,6 +128,7 @@ def test_it_is_complete_without_scripts(browser, page_file):
         fits_the_window(page, seen)
 
 
+@pytest.mark.long
 def test_a_printed_page_has_everything_on_paper(browser, page_file, tmp_path):
     with opened(browser, page_file) as (page, _):
         page.emulate_media(media="print")

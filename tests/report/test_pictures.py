@@ -129,7 +129,7 @@ def test_bars_stand_in_the_order_of_their_medians_and_the_best_is_on_top(tmp_pat
     assert [word for word in words(less) if word in "abc"] == ["a", "c", "b"]
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
+@pytest.mark.parametrize("status", [Status.ERROR, Status.UNAVAILABLE])
 def test_a_way_without_an_ok_run_stands_among_the_bars_with_its_status_and_reason(status, tmp_path):
     rows = [*three(row, "good", seconds=1.0), row("bad", status, error="because & <why>")]
     found, root = drawn(BARS, rows, tmp_path)
@@ -247,11 +247,14 @@ ODD = {
     "a huge ratio": [1e-9, 1e6],
     "months": [1e7, 2e7],
 }
+ODD_EACH_DAY = ("one point", "a huge ratio")
 
 
 @pytest.mark.parametrize("log", [False, True], ids=["linear", "logarithmic"])
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(
+    "odd", [pytest.param(name, marks=() if name in ODD_EACH_DAY else pytest.mark.long) for name in ODD]
+)
 def test_odd_figures_are_drawn_and_one_run_has_no_range(odd, picture, log, tmp_path):
     rows = [scan("a", place, seconds=seconds, peak_rss_bytes=7) for place, seconds in enumerate(ODD[odd], start=1)]
     root = composed(replace(picture, log=log, inset=True), rows, tmp_path)

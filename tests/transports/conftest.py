@@ -11,7 +11,7 @@ from harness.transports.postgres.psycopg import tuned_write
 from tests.hostile_table import COLUMNS, TABLE
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def uri(embedded_lab: EmbeddedLab) -> str:
     """The URI of the lab's schema."""
     connection = postgres.open_connection(embedded_lab.endpoints)

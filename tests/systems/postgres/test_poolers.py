@@ -83,7 +83,9 @@ def test_a_pooler_that_takes_no_options_is_recognised(pooled: Pooled) -> None:
     assert "\n" not in said
 
 
-@pytest.mark.parametrize("of_database", ["", f"connect_query='SET search_path = {namespace()}'"])
+@pytest.mark.parametrize(
+    "of_database", ["", f"connect_query='SET search_path = {namespace()}'"], ids=["", "connect_query"]
+)
 def test_a_pooler_that_drops_what_a_session_sets_is_recognised(pooled: Pooled, of_database: str) -> None:
     """By the path that is not there, or, where it is, by a setting that another connection sees."""
     settings = ("pool_mode = transaction", "ignore_startup_parameters = options")

@@ -112,6 +112,7 @@ def test_an_ordinary_user_runs_the_server_under_the_own_account(lab):
     assert psutil.Process(lab.pids["postgres"]).uids().real == os.getuid()
 
 
+@pytest.mark.long
 @root_only
 def test_a_folder_and_a_wheel_closed_to_others_are_left_as_they_are(tmp_path, monkeypatch):
     home = tmp_path / "home"
