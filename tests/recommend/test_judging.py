@@ -75,14 +75,17 @@ def figure(seconds: float = 1.0, connections: bool = False, packages: int = 1, l
 @pytest.mark.parametrize(
     ("simpler", "other"),
     [
-        (figure(connections=False, packages=9, lines=900, seconds=9), figure(connections=True)),
-        (figure(packages=1, lines=900, seconds=9), figure(packages=2)),
-        (figure(lines=49, seconds=9), figure(lines=50)),
-        (figure(seconds=0.9), figure(seconds=1.0)),
+        ({"connections": False, "packages": 9, "lines": 900, "seconds": 9}, {"connections": True}),
+        ({"packages": 1, "lines": 900, "seconds": 9}, {"packages": 2}),
+        ({"lines": 49, "seconds": 9}, {"lines": 50}),
+        ({"seconds": 0.9}, {"seconds": 1.0}),
     ],
 )
-def test_effort_is_connections_then_packages_then_lines_then_seconds(simpler: Figure, other: Figure) -> None:
-    assert min(other, simpler, key=judging._effort) is simpler
+def test_effort_is_connections_then_packages_then_lines_then_seconds(
+    simpler: dict[str, Any], other: dict[str, Any]
+) -> None:
+    less = figure(**simpler)
+    assert min(figure(**other), less, key=judging._effort) is less
 
 
 def test_effort_of_transports_is_what_their_code_has() -> None:
