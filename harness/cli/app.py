@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from harness.model import LabError
+from harness.model import LabError, printable
 
 _HELP = "Find out which transport moves a dataframe into and out of a database fastest here, every value verified."
 _CODES = (
@@ -35,7 +35,13 @@ def new_console() -> Console:
 
 def say(console: Console, text: str) -> None:
     """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends."""
-    console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=not console.is_terminal)
+    shown = printable(text, keep="\n\t")
+    console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=not console.is_terminal)
+
+
+def echo(text: object, err: bool = False) -> None:
+    """Print a line, in which what others wrote is only shown: nothing in it is for the terminal to obey."""
+    typer.echo(printable(str(text), keep="\n\t"), err=err)
 
 
 def command_line() -> str:
@@ -51,10 +57,10 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except LabError as error:
-            typer.echo(f"lab: {error}", err=True)
+            echo(f"lab: {error}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            typer.echo("lab: stopped", err=True)
+            echo("lab: stopped", err=True)
             raise typer.Exit(130) from None
 
     return wrapper

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from harness import registry
-from harness.cli.app import app, explained, new_console
+from harness.cli.app import app, echo, explained, new_console
 from harness.model import Origin
 
 
@@ -17,7 +17,7 @@ def list_(pattern: Annotated[str, typer.Argument(help="glob over ids, e.g. '*.wr
     """Print the catalogue of transports, or a part of it."""
     if not sys.stdout.isatty():
         for entry in registry.select(pattern):
-            typer.echo(f"{entry.id}\t{entry.summary}")
+            echo(f"{entry.id}\t{entry.summary}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("id", no_wrap=True, overflow="ignore", min_width=max(map(len, registry.catalogue())))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import app, explained
+from harness.cli.app import app, echo, explained
 
 
 @app.command()
@@ -22,10 +22,10 @@ def doctor(
     chosen = settings.load()
     well = True
     with labs.OPENED["external" if external else chosen.name](chosen) as lab:
-        typer.echo(f"lab: {lab.name}")
+        echo(f"lab: {lab.name}")
         for diagnosis in examination.examine(chosen, lab):
             well = well and diagnosis.well
-            typer.echo(f"{'ok  ' if diagnosis.well else 'FAIL'} {diagnosis.subject}: {diagnosis.found}")
+            echo(f"{'ok  ' if diagnosis.well else 'FAIL'} {diagnosis.subject}: {diagnosis.found}")
     if not well:
         raise typer.Exit(1)
 
@@ -38,7 +38,7 @@ def serve() -> None:
 
     with labs.embedded(settings.load()) as lab:
         for name, uri in lab.endpoints.items():
-            typer.echo(f"{name}\t{uri}")
+            echo(f"{name}\t{uri}")
         sys.stdout.flush()
         while True:
             signal.pause()

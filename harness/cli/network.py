@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-import typer
 from rich.console import Console
 
 from harness import settings
 from harness.cli import newest, runs
+from harness.cli.app import echo
 from harness.model import LabError, Value
 
 _ROUND_TRIP = re.compile(r"(\d+(?:\.\d+)?) ?ms", re.IGNORECASE)
@@ -29,7 +29,7 @@ def show(
     try:
         newest.show_at(chosen, console, rows, to, of, frame, parameters)
     except newest.NoRun:
-        typer.echo(f"no run has the network {network} yet: it is run now")
+        echo(f"no run has the network {network} yet: it is run now")
         _run(chosen, parameters, rows)
         newest.show_at(chosen, console, rows, to, of, frame, parameters)
 

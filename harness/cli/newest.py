@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-import typer
 from rich.console import Console
 
 from harness import settings
-from harness.cli.app import command_line
+from harness.cli.app import command_line, echo
 from harness.model import LabError, Operation
 from harness.systems import SYSTEMS
 
@@ -45,7 +44,7 @@ def show(chosen: settings.Settings, console: Console) -> None:
     for one in closing.closing(suite, run.rows, summaries, console.width, room, short=True).tables:
         console.print(one)
     for line in last:
-        typer.echo(line)
+        echo(line)
 
 
 def show_at(
@@ -82,7 +81,7 @@ def show_at(
     run, _, found = _found(chosen, suite, answered)
     console.print(printable(table(found, rows, network or {}), console.width))
     for line in [*_said(chosen, suite, run, experiments), _your_own()]:
-        typer.echo(line)
+        echo(line)
 
 
 def _wanted(one: Direction, to: str, of: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import app, explained
+from harness.cli.app import app, echo, explained
 from harness.model import LabError
 
 
@@ -25,9 +25,9 @@ def docs(
     from harness.results import folder as folders
 
     if reference is not None:
-        typer.echo(f"written: {pages.adopt(folders.find(settings.load().results_dir, reference))}")
+        echo(f"written: {pages.adopt(folders.find(settings.load().results_dir, reference))}")
     stale = pages.stale(app) if check else pages.write(app)
     for path in stale:
-        typer.echo(f"{'stale' if check else 'written'}: {path}")
+        echo(f"{'stale' if check else 'written'}: {path}")
     if check and stale:
         raise LabError('generated pages are stale; run "lab docs" and commit them')

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from harness import settings
 from harness.cli import network, newest
-from harness.cli.app import app, explained, new_console
+from harness.cli.app import app, echo, explained, new_console
 from harness.model import LabError
 from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
@@ -63,7 +63,7 @@ def recommend(
         _require_writable(script, query, of, table)
     own = own_data(chosen, data, query, key, rows, names, wish.system)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
-    found, folder = asking.answered(chosen, asked, typer.echo, lambda racing: _shown(console, racing))
+    found, folder = asking.answered(chosen, asked, echo, lambda racing: _shown(console, racing))
     last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
     if script is not None:
         from harness.recommend.loading import Source
@@ -117,7 +117,7 @@ def show(console: Console, found: "Recommendation", last: Sequence[str] = ()) ->
     for one in ending.tables:
         console.print(one)
     for line in [*ending.sentences, *last]:
-        typer.echo(line)
+        echo(line)
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
         def plain(row: "Row") -> None:
             took = f"{row.took:.4f} s" if row.ok else f"{row.status}: {row.error}"
             left = max(asked.budget - (time.monotonic() - asked.started), 0)
-            typer.echo(f"[ETA {clock(racing.eta)}, at most {clock(left)}] {told(row)}  {took}")
+            echo(f"[ETA {clock(racing.eta)}, at most {clock(left)}] {told(row)}  {took}")
 
         yield plain
         return
@@ -165,4 +165,4 @@ def example(
         made.write_parquet(file)
     except OSError as error:
         raise LabError(f"cannot write {file}: {error.strerror or error}") from None
-    typer.echo(f"{file}: {made.height:,} rows of {made.width} columns")
+    echo(f"{file}: {made.height:,} rows of {made.width} columns")

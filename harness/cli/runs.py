@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from harness import registry, settings
-from harness.cli.app import app, command_line, explained, new_console, say
-from harness.model import LabError, Status
+from harness.cli.app import app, command_line, echo, explained, new_console, say
+from harness.model import LabError, Status, printable
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def perform(chosen: settings.Settings, request: Any, suite: Any) -> bool:
                     runner.perform(session, suite_run.todo, _telling(suite_run, on_row, after_pass_1))
             except (KeyboardInterrupt, SystemExit):
                 with suppress(OSError):  # the terminal may be gone
-                    typer.echo(f"lab: stopped; {go_on}")
+                    echo(f"lab: stopped; {go_on}")
                 raise
     except KeyboardInterrupt:  # by a person, who waits for an answer; the servers have ended by now
         with suppress(OSError):
@@ -229,7 +229,7 @@ def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
     for table in ending.tables:
         console.print(table)
     for line in [*ending.sentences, *last]:
-        console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        console.print(printable(line, keep="\n\t"), markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_table: bool = False) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import app, explained, new_console
+from harness.cli.app import app, echo, explained, new_console
 
 
 @app.command()
@@ -25,7 +25,7 @@ def merge(
     found = [folders.read(folders.find(chosen.results_dir, run)) for run in runs]
     suite = suite_files.load(chosen.suites_dir, found[0].suite)
     for path in merging.write(to or chosen.results_dir / "merged", suite, merging.merged(suite, found, anyway)):
-        typer.echo(path)
+        echo(path)
 
 
 @app.command()
@@ -47,4 +47,4 @@ def compare(
     found = comparing.compared(suite, one, other, anyway)
     console.print(tables.printable(comparing.table(found), console.width))
     for path in comparing.write(to, suite, found) if to else ():
-        typer.echo(path)
+        echo(path)

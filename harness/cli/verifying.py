@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import app, explained, new_console
+from harness.cli.app import app, echo, explained, new_console
 
 
 @app.command()
@@ -22,12 +22,12 @@ def verify(
     from harness.report import fidelity as matrix
 
     chosen, console = settings.load(), new_console()
-    with examination.opened(chosen, "external" if external else chosen.name, pattern, kinds, typer.echo) as exam:
-        typer.echo(exam.conditions)
+    with examination.opened(chosen, "external" if external else chosen.name, pattern, kinds, echo) as exam:
+        echo(exam.conditions)
         folder = to or chosen.results_dir / exam.run_id
         with matrix.appending(folder) as append:
             findings = trials.examine(exam, append)
     paths = matrix.write(folder, findings, exam.conditions)
     for line in (*matrix.grid(findings, console.width), *matrix.corrections(findings), *paths):
-        typer.echo(line)
+        echo(line)
     raise typer.Exit(0 if all(finding.as_wanted for finding in findings) else 1)

@@ -24,7 +24,7 @@ from harness.report.points import in_order
 from harness.report.text_tables import TextTable
 from harness.results.folder import StoredRun
 from harness.results.row import Row
-from harness.results.runs_csv import as_text
+from harness.results.runs_csv import as_cell
 from harness.suites.suite import Suite
 
 LEVEL = 1 - CONFIDENCE
@@ -250,7 +250,7 @@ def write(folder: Path, suite: Suite, found: Compared) -> tuple[Path, Path]:
         with (folder / "compared.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows({name: as_text(value) for name, value in asdict(line).items()} for line in found.lines)
+            writer.writerows({name: as_cell(value) for name, value in asdict(line).items()} for line in found.lines)
     except OSError as error:
         raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
     return folder / "compared.csv", folder / "compared.md"

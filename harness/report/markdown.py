@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from harness.model import printable
 from harness.report import failures
 from harness.report.answer_tables import opening
 from harness.report.beside import beside
@@ -54,15 +55,15 @@ def report(
     cores = environment["machine"]["cores"]
     shown = sentences(suite, rows, summaries, cores)
     others = shown_tables(suite, rows, summaries, cores)
-    missing = [_plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
+    missing = [plain(picture.title) for picture in suite.pictures if picture.title not in drawn]
     parts = [
-        f"# {_plain(suite.title)}",
+        f"# {plain(suite.title)}",
         *map(text_table, opening(suite, rows, summaries) if answers is None else answers),
-        " ".join(map(_plain, headline(environment, rows, summaries))),
+        " ".join(map(plain, headline(environment, rows, summaries))),
         conditions(environment),
         "## What did not run, and why",
         _not_ok(rows),
-        *(("## What this run shows", "\n".join(f"- {_plain(line)}" for line in shown)) if shown else ()),
+        *(("## What this run shows", "\n".join(f"- {plain(line)}" for line in shown)) if shown else ()),
         "## Results",
         *map(text_table, others),
         tables(summaries) or "No run is there yet.",
@@ -71,7 +72,7 @@ def report(
         *((f"Not drawn, because no ok run fits them: {'; '.join(missing)}.",) if missing else ()),
         "## How to read this",
         _HOW_TO_READ,
-        *((f"Published figures: {_plain(suite.citation)}; {_plain(suite.conditions)}.",) if suite.citation else ()),
+        *((f"Published figures: {plain(suite.citation)}; {plain(suite.conditions)}.",) if suite.citation else ()),
         "Every run: [runs.csv](runs.csv); every case: [summary.csv](summary.csv); "
         "machine, versions and settings: [environment.json](environment.json).",
     ]
@@ -103,7 +104,7 @@ def conditions(environment: Facts) -> str:
     packages = environment.get("packages", {})
     libraries = "".join(f", {name} {packages[name]}" for name in _LIBRARIES if name in packages)
     filesystem = environment.get("server_filesystem")
-    return (
+    return plain(
         f"{_asked(plan)}lab: {environment['lab']} ({versions or 'no server'}); "
         f"{machine(environment['machine'])}{f', {filesystem}' if filesystem else ''}; "
         f"Python {environment['python']}{libraries}; {code(environment, digits=12)}, run {environment['run_id']}."
@@ -128,7 +129,7 @@ def _not_ok(rows: Sequence[Row]) -> str:
     if not lines:
         return f"All {len(rows):,} runs are ok." if rows else "No run is there yet."
     bad = sum(1 for row in rows if not row.ok)
-    text = table(failures.HEAD, [tuple(map(_plain, line)) for line in lines])
+    text = table(failures.HEAD, [tuple(map(plain, line)) for line in lines])
     return f"{bad:,} of {len(rows):,} runs are not ok:\n\n{text}"
 
 
@@ -138,24 +139,25 @@ def text_table(given: TextTable, best: int | None = None) -> str:
     left_out = f" (the first {len(shown)} of {len(given.rows)})" if len(shown) < len(given.rows) else ""
     rows = [
         tuple(
-            f"**{_plain(cell)}**" if cell and (number, place) in given.best else _plain(cell)
+            f"**{plain(cell)}**" if cell and (number, place) in given.best else plain(cell)
             for place, cell in enumerate(row)
         )
         for number, row in enumerate(shown)
     ]
-    head = [_plain(text.replace("\n", " ")) for text in given.head]
+    head = [plain(text.replace("\n", " ")) for text in given.head]
     text = table(head, rows, right=set(range(len(head))) - given.wide)
-    notes = "".join(f"- {_plain(note)}\n" for note in given.notes)
-    return f"**{_plain(given.title)}**{left_out}\n\n{text}" + (f"\n{notes}" if notes else "")
+    notes = "".join(f"- {plain(note)}\n" for note in given.notes)
+    return f"**{plain(given.title)}**{left_out}\n\n{text}" + (f"\n{notes}" if notes else "")
 
 
 def _picture(title: str, caption: str, path: str) -> str:
-    return f"### {_plain(title)}\n\n![{_plain(caption)}]({path})\n\n{_plain(caption)}"
+    return f"### {plain(title)}\n\n![{plain(caption)}]({path})\n\n{plain(caption)}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Escape what Markdown or HTML would take for markup: a text is shown letter by letter."""
+    text = printable(text.replace("\n", " "))
     text = re.sub(r"([\\`*\[\]])", r"\\\1", text)
     text = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # within a word it is no emphasis
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text)  # else it is an ampersand already
-    return text.replace("<", "&lt;").replace("\n", " ")
+    return text.replace("<", "&lt;")

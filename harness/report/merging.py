@@ -14,6 +14,7 @@ from harness.report.summarising import summarise
 from harness.report.summary import Summary
 from harness.report.text_tables import titled
 from harness.results.folder import Facts, StoredRun
+from harness.results.runs_csv import as_cell
 from harness.suites.suite import Suite
 
 COLUMNS = (
@@ -154,9 +155,9 @@ def write(folder: Path, suite: Suite, runs: Sequence[MergedRun]) -> tuple[Path, 
     text = "\n".join(
         (
             f"# {suite.title}: {len(runs)} runs side by side\n",
-            markdown.table(COLUMNS, (list(line.values()) for line in lines), numbers),
+            markdown.table(COLUMNS, (list(map(markdown.plain, line.values())) for line in lines), numbers),
             "## Machines\n",
-            markdown.table(MACHINE, (list(line.values()) for line in machines(runs))),
+            markdown.table(MACHINE, (list(map(markdown.plain, line.values())) for line in machines(runs))),
             "MB/s are bytes of the source by the median of wall time, in which everything is: reading, parsing, "
             "transforming, writing.",
             *(
@@ -172,7 +173,7 @@ def write(folder: Path, suite: Suite, runs: Sequence[MergedRun]) -> tuple[Path, 
         with (folder / "merged.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(lines)
+            writer.writerows({name: as_cell(text) for name, text in line.items()} for line in lines)
     except OSError as error:
         raise LabError(f"cannot write to {folder}: {error.strerror or error}") from None
     return folder / "merged.csv", folder / "merged.md"

@@ -14,7 +14,7 @@ from harness.report.intervals import median_interval
 from harness.report.points import in_order
 from harness.report.summary import COLUMNS, Summary
 from harness.results.row import Row, ok_rows
-from harness.results.runs_csv import as_text
+from harness.results.runs_csv import as_cell
 from harness.suites.suite import PublishedFigure
 from harness.systems import SYSTEMS
 
@@ -60,7 +60,7 @@ def write(path: Path, summaries: Sequence[Summary]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: as_text(_rounded(getattr(one, name))) for name in COLUMNS} for one in summaries)
+        writer.writerows({name: as_cell(_rounded(getattr(one, name))) for name in COLUMNS} for one in summaries)
 
 
 def _rounded(value: Any) -> Any:

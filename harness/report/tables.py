@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from harness.model import printable as harmless
 from harness.report.beside import beside
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
@@ -22,14 +23,17 @@ def tables(summaries: Sequence[Summary], width: int = 200, published: Iterable[P
     return [printable(table, width) for table in (*text_tables(summaries), *beside(summaries, published))]
 
 
+_BEST = "bold"
+
+
 def printable(table: TextTable, width: int) -> Group:
     """Return one table for rich to print, with its title and notes, `width` columns wide at most."""
     shown, widths = _fitted(table, width)
     left_out = [head.replace("\n", " ") for place, head in enumerate(table.head) if place not in shown]
     notes = [*([f"no room here for: {'; '.join(left_out)}"] if left_out else []), *table.notes]
     # Not the table's own title and caption: those would be as narrow as it is.
-    title = Text(f"\n{table.title}", style="bold")
-    return Group(title, _rich(table, shown, widths), *(Text(note) for note in notes))
+    title = Text(f"\n{harmless(table.title)}", style="bold")
+    return Group(title, _rich(table, shown, widths), *(Text(harmless(note)) for note in notes))
 
 
 def _rich(table: TextTable, shown: list[int], widths: dict[int, int]) -> Table:
@@ -37,12 +41,14 @@ def _rich(table: TextTable, shown: list[int], widths: dict[int, int]) -> Table:
     for place in shown:
         wide = place in table.wide
         # As Text: a bracket in a name is no markup.
-        head = Text(_head(table.head[place]))
+        head = Text(harmless(_head(table.head[place]), keep="\n"))
         result.add_column(head, justify="left" if wide else "right", overflow="fold", width=widths[place])
     for number, row in enumerate(table.rows):
         result.add_row(
             *(
-                Text(_broken(row[place], widths[place]), style="bold" if (number, place) in table.best else "")
+                Text(
+                    _broken(harmless(row[place]), widths[place]), style="bold" if (number, place) in table.best else ""
+                )
                 for place in shown
             )
         )

@@ -12,6 +12,8 @@ from harness.results.row import COLUMNS, NAMES, Row, impossible
 
 _ADDED = {"details", "engine", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
 _OTHER_COLUMNS = "expected the columns of this version, found others; see docs/columns.md"
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # a spreadsheet takes what begins so for one
+_BEFORE_FORMULA = ("\t", "\r", "\n")
 _PARSED = {column.name: column for column in COLUMNS}
 
 
@@ -65,6 +67,21 @@ def as_text(value: Any) -> str:
         return f"{value:.9g}"
     text = (label(value) if isinstance(value, dict) else str(value)).replace("\r", " ").replace("\n", " ")
     return text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair has no UTF-8
+
+
+def as_cell(value: Any) -> str:
+    """Return a value as it stands in a table for spreadsheets: what is no number is no formula either.
+
+    https://owasp.org/www-community/attacks/CSV_Injection
+    """
+    text = as_text(value)
+    if not text.lstrip().startswith(_FORMULA) and text[:1] not in _BEFORE_FORMULA:
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def load(path: Path) -> list[Row]:

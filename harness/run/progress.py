@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from harness.model import Status
+from harness.model import Status, printable
 from harness.results.row import Row
 from harness.run.estimate import Key, Pace
 
@@ -57,7 +57,7 @@ def line(row: Row) -> str:
     """Return one row as one line of text."""
     if row.ok:
         return f"{row.transport}  ok  {row.took:.4f} s  {row.rows_per_s:,.0f} rows/s"
-    return f"{row.transport}  {row.status}: {row.error}"
+    return printable(f"{row.transport}  {row.status}: {row.error}")
 
 
 def _short(row: Row) -> str:

@@ -143,7 +143,7 @@ def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up:
         "spaces": Fate.CHANGED,
     }
     details = {finding.kind: finding.detail for finding in findings}
-    assert details["tab"] == "ended after the time limit of 5 s"
+    assert details["tab"] == "ended after the time limit of 8 s"
     assert details["newline"] == "the worker was killed by SIGKILL"
     assert details["comma"] == "BaseException: a panic"
     assert details["quotes"] == "no quotes here"

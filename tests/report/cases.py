@@ -99,11 +99,18 @@ def environment(**more):
 
 
 def run_folder(folder, rows, facts=None):
-    """Write the run into the folder as the runner leaves it, and return the folder."""
+    """Write the run into the folder as the runner leaves it, and return the folder.
+
+    A row that repeats the run of another one is of the next pass.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "environment.json").write_text(json.dumps(environment() if facts is None else facts))
     (folder / "runs.csv").unlink(missing_ok=True)
     (folder / "runs.csv").touch()
+    written = set()
     for one in rows:
+        while one.key in written:
+            one = replace(one, pass_number=one.pass_number + 1)
+        written.add(one.key)
         runs_csv.append(folder / "runs.csv", one)
     return folder
