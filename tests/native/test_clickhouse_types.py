@@ -206,5 +206,6 @@ def plain(value: Any) -> Any:
 def client(server: Server) -> Iterator[Client]:
     parts = urlsplit(server.url)
     name, password = server.headers["X-ClickHouse-User"], server.headers["X-ClickHouse-Key"]
-    with clickhouse_connect.get_client(host=parts.hostname, port=parts.port, username=name, password=password) as made:
+    where = {"host": parts.hostname, "port": parts.port, "database": server.headers["X-ClickHouse-Database"]}
+    with clickhouse_connect.get_client(username=name, password=password, **where) as made:
         yield made
