@@ -1,13 +1,41 @@
-"""Somebody's own data on the command line: a file, or a query that is read once through the reference client."""
+"""Somebody's own data on the command line: files, or a query that is read once through the reference client."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from harness import settings
-from harness.datasets.own import data
-from harness.datasets.own.data import OwnData
 from harness.model import LabError
 from harness.run.lock import require_free
+
+if TYPE_CHECKING:
+    from harness.datasets.own.data import OwnData
+    from harness.datasets.own.options import Options
+
+# How a CSV is read: of every command that takes --data.
+Separator = Annotated[
+    str, typer.Option(help='Separator of a CSV, such as ";" or "\\t" [default: found]', show_default=False)
+]
+Encoding = Annotated[
+    str, typer.Option(help="Encoding of a CSV, such as latin-1 or utf-16 [default: utf-8]", show_default=False)
+]
+DecimalMark = Annotated[
+    str, typer.Option("--decimal", help='Decimal mark of a CSV, "." or "," [default: .]', show_default=False)
+]
+SkipRows = Annotated[int, typer.Option(help="Lines of a CSV before the names of its columns")]
+NullValues = Annotated[
+    str, typer.Option(help="Strings of a CSV that are nulls, comma-separated, such as NA,-", show_default=False)
+]
+DateFormat = Annotated[
+    str, typer.Option(help="How dates or timestamps of a CSV are written, such as %d/%m/%Y", show_default=False)
+]
+Schema = Annotated[
+    str,
+    typer.Option(help="Types of columns of a CSV, such as id=string,day=date,price=decimal(10,2)", show_default=False),
+]
+CSV_OPTIONS = ("separator", "encoding", "decimal", "skip_rows", "null_values", "date_format", "schema")
 
 
 def own_data(
@@ -18,14 +46,23 @@ def own_data(
     rows: int | None,
     names: bool,
     system: str,
-) -> OwnData:
-    """Return the data of a file, or of a query to the database that is named in the environment. Raises LabError."""
+    options: "Options",
+) -> "OwnData":
+    """Return the data of files, or of a query to the database that is named in the environment. Raises LabError."""
+    from harness.datasets.own import data
+
     if (file is None) == (query is None):
         raise LabError("expected --data FILE or --query SQL, found both" if file else "expected --data or --query")
     require_free(chosen.lock_folder)  # a large file takes a while to read
     columns = tuple(name.strip() for name in key.split(",") if name.strip())
     if file is not None:
-        return data.from_file(file, columns, rows, names)
+        own = data.from_file(file, columns, rows, names, options)
+        for note in own.notes:
+            typer.echo(f"note: {note}", err=True)
+        typer.echo(f"{file}: compared with a second reading: {own.compared}")
+        return own
+    if given := options.given():
+        raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")
     from harness.lab.asked import frame_of
 
     frame, asked = frame_of(chosen, str(query), system)

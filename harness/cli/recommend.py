@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from harness import settings
 from harness.cli import network, newest
+from harness.cli import own as own_options
 from harness.cli.app import app, echo, explained, new_console
 from harness.model import LabError
 from harness.recommend.budget import BUDGET
@@ -29,7 +30,9 @@ _DATABASES = " or ".join(SYSTEMS)
 @app.command()
 @explained
 def recommend(
-    data: Annotated[Path | None, typer.Option(help="your frame: a file of Parquet, CSV or Arrow")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="your frame: a file of Parquet, CSV, JSON lines or Arrow, a folder, or -")
+    ] = None,
     query: Annotated[str | None, typer.Option(help="or a query to the database of --from, else of --to")] = None,
     to: Annotated[str, typer.Option(help=f"database to write to: {_DATABASES}")] = "",
     of: Annotated[str, typer.Option("--from", help=f"database to read from: {_DATABASES}")] = "",
@@ -46,6 +49,13 @@ def recommend(
     script: Annotated[Path | None, typer.Option(help="write the winner here, as a program that runs")] = None,
     table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called, or frame")] = "",
     resume: Annotated[str | None, typer.Option(help="go on with this race (id or folder) on the same data")] = None,
+    separator: own_options.Separator = "",
+    encoding: own_options.Encoding = "",
+    decimal: own_options.DecimalMark = "",
+    skip_rows: own_options.SkipRows = 0,
+    null_values: own_options.NullValues = "",
+    date_format: own_options.DateFormat = "",
+    schema: own_options.Schema = "",
 ) -> None:
     """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
     started, chosen, console = time.monotonic(), settings.load(), new_console()
@@ -54,14 +64,15 @@ def recommend(
         return
     if over:
         raise LabError("expected --network without data: a race is run over loopback, or to the servers as they are")
-    from harness.cli.own import own_data
+    from harness.datasets.own import options
     from harness.recommend import asking
 
     wanted = tuple(name.strip() for name in without.split(",") if name.strip())
     wish = asking.wish(to, of, frame, wanted, style, script is not None)
     if script is not None:
-        _require_writable(script, query, of, table)
-    own = own_data(chosen, data, query, key, rows, names, wish.system)
+        _require_writable(script, data, query, of, table)
+    csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
+    own = own_options.own_data(chosen, data, query, key, rows, names, wish.system, csv)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
     found, folder = asking.answered(chosen, asked, echo, lambda racing: _shown(console, racing))
     last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
@@ -69,7 +80,7 @@ def recommend(
         from harness.recommend.loading import Source
         from harness.recommend.script import write
 
-        write(script, found, own.with_names(), Source(data, own.query), table)
+        write(script, found, own.with_names(), Source(data, own.query, own.program.pattern), table)
         last.insert(0, f"the winner as a program: {script}")
     show(console, found, last)
 
@@ -89,11 +100,13 @@ def _without_data(
         newest.show(chosen, console)
 
 
-def _require_writable(script: Path, query: str | None, of: str, table: str) -> None:
+def _require_writable(script: Path, data: Path | None, query: str | None, of: str, table: str) -> None:
     """Raise LabError where there would be no script in the end: before the race."""
     from harness.recommend.script import require_place
 
     require_place(script)
+    if str(data) == "-":
+        raise LabError("--script with --data -: a program cannot read standard input again; save it as a file first")
     if query is not None and of and not table:
         raise LabError(
             "expected --table with --script, --query and --from: a program reads a whole table, and a query has no name"

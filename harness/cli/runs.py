@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from harness import registry, settings
+from harness.cli import own as own_options
 from harness.cli.app import app, command_line, echo, explained, new_console, say
 from harness.model import LabError, Status, printable
 from harness.systems import SYSTEMS
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from harness.run.suite_run import RunRequest, SuiteRun
     from harness.suites.suite import Suite
 
-_BESIDE_RESUME = ("resume", "data", "query", "query_from", "key", "names")  # own data are not kept: they are read again
+_BESIDE_RESUME = (
+    "resume",
+    "data",
+    "query",
+    "query_from",
+    "key",
+    "names",
+    *own_options.CSV_OPTIONS,
+)  # own data are not kept: they are read again
 _FINE = (Status.OK, Status.UNAVAILABLE, Status.UNSUPPORTED)
 _FIRST, _LONGEST = 3, 300  # runs that are not ok, and characters of each, below the answers
 
@@ -46,14 +55,23 @@ def run(
     experiment: Annotated[str | None, typer.Option(help="one experiment of the suite, or several with commas")] = None,
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
-    data: Annotated[Path | None, typer.Option(help="your own data: a file of Parquet, CSV or Arrow")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="your own data: a file of Parquet, CSV, JSON lines or Arrow, a folder, or -")
+    ] = None,
     query: Annotated[str | None, typer.Option(help="or a query to the database of --query-from")] = None,
     query_from: Annotated[str, typer.Option(help="database that is asked the query")] = next(iter(SYSTEMS)),
     key: Annotated[str, typer.Option(help="columns of the key of your data, with commas; none if not given")] = "",
     names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of your columns in results")] = True,
+    separator: own_options.Separator = "",
+    encoding: own_options.Encoding = "",
+    decimal: own_options.DecimalMark = "",
+    skip_rows: own_options.SkipRows = 0,
+    null_values: own_options.NullValues = "",
+    date_format: own_options.DateFormat = "",
+    schema: own_options.Schema = "",
 ) -> None:
     """Run a suite and leave its results in results/."""
-    from harness.cli.own import own_data
+    from harness.datasets.own import options
     from harness.run import plan as plans
     from harness.run.suite_run import resume_request
     from harness.suites import suite_files
@@ -61,7 +79,12 @@ def run(
     chosen = settings.load()
     if resume is not None:
         _refuse_beside_resume(context)
-    own = own_data(chosen, data, query, key, rows, names, query_from) if data is not None or query is not None else None
+    own = None
+    csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
+    if data is not None or query is not None:
+        own = own_options.own_data(chosen, data, query, key, rows, names, query_from, csv)
+    elif given := csv.given():
+        raise LabError(f"{', '.join(given)}: only with --data FILE")
     if resume is not None:
         request = resume_request(chosen, resume, lambda name: suite_files.load(chosen.suites_dir, name).rig)
         request = replace(request, own=own)

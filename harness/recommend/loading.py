@@ -10,24 +10,19 @@ import polars as pl
 
 from harness.check.logical_types import is_wide, items, pandas_dtype, plain, polars_dtype
 from harness.datasets.own.data import OwnData
-from harness.datasets.own.reading import form, not_for_polars
 
-_READ = {
-    "parquet": "polars.read_parquet(DATA, hive_partitioning=False)",
-    "arrow": "polars.read_ipc(DATA)",
-    "arrow_stream": "polars.read_ipc_stream(DATA)",
-    "csv": "polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True)",
-    "tsv": 'polars.read_csv(DATA, infer_schema_length=None, try_parse_dates=True, separator="\\t")',
-}
-_TABLES = {
-    "parquet": ["import pyarrow.parquet", "table = pyarrow.parquet.read_table(DATA, partitioning=None)"],
-    "arrow": ["import pyarrow.ipc", "table = pyarrow.ipc.open_file(DATA).read_all()"],
-    "arrow_stream": ["import pyarrow.ipc", "table = pyarrow.ipc.open_stream(DATA).read_all()"],
-}
 _AS_TEXTS = """\
 for name in {!r}:  # polars has no decimals of so many digits
     texts = [None if number is None else format(number, "f") for number in table[name].to_pylist()]
     table = table.set_column(table.schema.get_field_index(name), name, pyarrow.array(texts, pyarrow.large_string()))"""
+_FOLDER_VALUE = """\
+
+def folder_value(text):
+    none = text == "__HIVE_DEFAULT_PARTITION__"
+    return polars.lit(None if none else unquote(text), polars.String)
+
+"""
+_FROM_ARROW = "frame = polars.from_arrow(table)"
 _ASKED = "polars.from_arrow(select())"
 _WITH_NULLS = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 
@@ -38,16 +33,18 @@ class Source:
 
     file: Path | None = None
     query: str = ""
+    pattern: str = ""
 
     @property
     def constant(self) -> str:
         """The line of the program that names it."""
-        return f"DATA = {str(self.file.absolute())!r}" if self.file else f"QUERY = {self.query!r}"
+        where = self.pattern or (str(self.file.absolute()) if self.file else "")
+        return f"DATA = {where!r}" if where else f"QUERY = {self.query!r}"
 
     @property
     def table(self) -> str:
         """How a table is called that nobody named."""
-        return self.file.stem if self.file else "frame"
+        return self.file.name.partition(".")[0] if self.file else "frame"
 
     def __str__(self) -> str:
         return str(self.file) if self.file else "the rows of a query"
@@ -68,22 +65,52 @@ def load(frame: str, data: OwnData, source: Source) -> str:
 
 
 def _read(source: Source, data: OwnData) -> list[str]:
-    """Return the lines that read the data: through Arrow where polars does not know a zone or so many digits."""
+    """Return the lines that read the data, as they were read."""
     if source.file is None:
         return [f"frame = {_ASKED}"]
-    found = form(source.file)
-    offsets, wide = not_for_polars(source.file)
-    if not offsets and not wide:
-        return [f"frame = {_READ[found]}"]
-    texts = [name for name in wide if is_wide(data.logical_types[name])]
-    narrow = [name for name in wide if name not in texts]
+    if not data.program.pattern:
+        return [*_one_file(data, "DATA"), *_columns(data)]
+    hive = data.program.hive
+    in_folders = [
+        'parts = dict(part.split("=", 1) for part in path.split(os.sep) if "=" in part)',
+        f"frame = frame.with_columns([folder_value(parts[name]).alias(name) for name in {list(hive)!r}])",
+    ]
+    lines = [*_one_file(data, "path"), *(in_folders if hive else []), "frames.append(frame)"]
+    return [
+        *(["import os", "from urllib.parse import unquote", *_FOLDER_VALUE.splitlines()] if hive else []),
+        "import glob",
+        "",
+        "frames = []",
+        "for path in sorted(glob.glob(DATA, recursive=True)):",
+        *(f"    {line}" for line in lines),
+        "frame = polars.concat(frames)",
+        *_columns(data),
+    ]
+
+
+def _columns(data: OwnData) -> list[str]:
+    if not data.program.columns:
+        return []
+    return ["frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(data.program.columns))]
+
+
+def _one_file(data: OwnData, path: str) -> list[str]:
+    """Return the lines that read a file: through Arrow where polars does not know a zone or so many digits."""
+    program = data.program
+    lines = [line.format(path) for line in program.lines]
+    if lines[-1].startswith("frame = "):
+        return lines
+    texts = [name for name in program.wide if is_wide(data.logical_types[name])]
+    narrow = [name for name in program.wide if name not in texts]
     others = {
-        'field.with_type(pyarrow.timestamp(field.type.unit, "UTC"))': offsets,
+        'field.with_type(pyarrow.timestamp(field.type.unit, "UTC"))': list(program.offsets),
         "field.with_type(pyarrow.decimal128(38, field.type.scale))": narrow,
     }
+    if not any(others.values()):
+        return [*lines, *(["import pyarrow", *_AS_TEXTS.format(texts).splitlines()] if texts else []), _FROM_ARROW]
     return [
         "import pyarrow",
-        *_TABLES[found],
+        *lines,
         *(_AS_TEXTS.format(texts).splitlines() if texts else []),
         "fields = [",
         *(f"    {made} if field.name in {names!r} else" for made, names in others.items() if names),

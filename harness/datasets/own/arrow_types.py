@@ -14,7 +14,7 @@ from harness.check.canonical_values import texts_of
 from harness.check.logical_types import MOST_DIGITS
 from harness.model import LabError
 
-UUID = "extension<arrow.uuid>"
+UUID, JSON = "extension<arrow.uuid>", "extension<arrow.json>"
 _A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 # Types of Arrow that polars ends at, and what to do with them.
 _NOT_IN_POLARS: dict[Callable[[Any], bool], str] = {
@@ -25,29 +25,31 @@ _NOT_IN_POLARS: dict[Callable[[Any], bool], str] = {
 }
 
 
-def _is_offset(zone: object) -> bool:
+def is_offset(zone: object) -> bool:
+    """Say whether a time zone is an offset, as +05:30."""
     return bool(re.fullmatch(r"(UTC)?[+-]\d\d(:?\d\d)?", str(zone)))
 
 
 def with_offsets(schema: Any) -> list[str]:
     """Return the columns whose zone is no name but an offset, as +05:30."""
-    return [field.name for field in schema if _is_offset(getattr(field.type, "tz", None))]
+    return [field.name for field in schema if is_offset(getattr(field.type, "tz", None))]
 
 
 def for_polars(schema: Any) -> bool:
     """Say whether polars reads all columns of a schema as they are, whatever their values.
 
-    Of maps it keeps one entry a key, and times of 24:00 become nulls.
+    Of maps it keeps one entry a key, times of 24:00 become nulls, and JSON becomes bytes.
     """
     odd = (pa.types.is_time, pa.types.is_decimal256, pa.types.is_map)
-    parts = [part for field in schema for part in _parts(field.type)]
-    return not with_offsets(schema) and not any(is_odd(part) for part in parts for is_odd in odd)
+    found = [part for field in schema for part in parts(field.type)]
+    json = any(str(part) == JSON for part in found)
+    return not json and not with_offsets(schema) and not any(is_odd(part) for part in found for is_odd in odd)
 
 
 def require_known(schema: Any) -> None:
     """Raise LabError for a column of a type that polars ends at, without naming the column."""
     for field in schema:
-        for of in _parts(field.type):
+        for of in parts(field.type):
             if found := _unknown(of) or _inside(of, field.type):
                 raise LabError(f'column "{field.name}": {found}')
 
@@ -71,7 +73,7 @@ def _inside(of: Any, column: Any) -> str:
     """Say what is wrong with a type inside of a column's that a column may have."""
     if of == column:
         return ""
-    if _is_offset(getattr(of, "tz", None)):
+    if is_offset(getattr(of, "tz", None)):
         return f"expected the name of a zone, found {of}; cast it to UTC"
     around = str(column).partition("<")[0]
     if pa.types.is_decimal256(of):
@@ -120,23 +122,23 @@ def _narrow(column: Any, scale: int) -> Any:
 
 def with_times(schema: Any) -> list[str]:
     """Return the columns with times of day in them."""
-    return [field.name for field in schema if any(map(pa.types.is_time, _parts(field.type)))]
+    return [field.name for field in schema if any(map(pa.types.is_time, parts(field.type)))]
 
 
 def require_times(table: Any) -> None:
     """Raise LabError for a time of day that polars would take for a null: 24:00 or later, or before 0:00."""
     for name in with_times(table.schema):
-        for part in (part for chunk in table[name].chunks for part in _leaves(chunk) if pa.types.is_time(part.type)):
+        for part in (part for chunk in table[name].chunks for part in leaves(chunk) if pa.types.is_time(part.type)):
             ends = pc.min_max(part.cast(pa.int32() if pa.types.is_time32(part.type) else pa.int64())).as_py()
             if part.null_count < len(part) and not 0 <= ends["min"] <= ends["max"] < _A_DAY[part.type.unit]:
                 raise LabError(f'column "{name}": expected times of day before 24:00, found others; leave them out')
 
 
-def _leaves(values: Any) -> Iterator[Any]:
+def leaves(values: Any) -> Iterator[Any]:
     """Yield the arrays of Arrow that are in one of lists, maps or structs and are none themselves."""
     if pa.types.is_nested(values.type):
         for part in _inner(values):
-            yield from _leaves(part)
+            yield from leaves(part)
     else:
         yield values
 
@@ -150,7 +152,7 @@ def _inner(values: Any) -> list[Any]:
     return [values.flatten()] if pa.types.is_nested(values.type) else []
 
 
-def _parts(of: Any) -> list[Any]:
+def parts(of: Any) -> list[Any]:
     """Return a type of Arrow and all that are in it."""
     inside = [of.field(number).type for number in range(of.num_fields)]
-    return [of, *(part for one in inside for part in _parts(one))]
+    return [of, *(part for one in inside for part in parts(one))]

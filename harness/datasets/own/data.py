@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from harness.check.logical_types import polars_dtype, without_fields
 from harness.datasets.own import columns, mark, nested, reading, values
+from harness.datasets.own.options import Options
+from harness.datasets.own.reading import Program
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
 from harness.model import Dataset, LabError
@@ -28,7 +30,8 @@ class OwnData:
     usual ones (see `harness.datasets.own.values`), `hidden` the columns' own names and logical types where they are
     called otherwise. `query` is what was asked, where they are the rows of a query.
     `whole` are all rows, of which `frame` may be a sample: a table must hold them all. `given` are the dtypes that the
-    columns had before they were canonical.
+    columns had before they were canonical, `program` is how a program reads them, `compared` how much of them was
+    compared with where they are from, and `notes` what to tell the person.
     """
 
     frame: pl.DataFrame = field(repr=False)
@@ -40,6 +43,9 @@ class OwnData:
     given: dict[str, pl.DataType] = field(repr=False)
     hidden: dict[str, str] = field(default_factory=dict, repr=False)
     query: str = field(default="", repr=False)
+    program: Program = field(default_factory=Program, repr=False)
+    compared: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -140,9 +146,17 @@ class OwnData:
         return Column(name, logical, self.has_nulls(name), *values.days(days), odd, rows | nested.rows(whole))
 
 
-def from_file(path: Path, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
-    """Read a file; see `from_frame`."""
-    return from_frame(reading.read(path), key, rows, names)
+def from_file(
+    path: Path,
+    key: Sequence[str] = (),
+    rows: int | None = None,
+    names: bool = True,
+    options: Options | None = None,
+) -> OwnData:
+    """Read a file, a folder or what else `reading.read` takes; see `from_frame`."""
+    found = reading.read(path, options)
+    own = from_frame(found.frame, key, rows, names)
+    return replace(own, program=found.program, compared=found.compared, notes=found.notes)
 
 
 def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:

@@ -1,188 +1,196 @@
-"""A file as a polars frame: Parquet, CSV, or Arrow (file or stream, also called Feather)."""
+"""A person's data as a frame of polars: from files, or from memory; compared with where they are from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
-import pyarrow as pa
-from pyarrow import ipc, parquet
 
-from harness.datasets.own import arrow_types
+from harness.datasets.own import cells, columnar, compared_cells, delimited, json_lines, places
+from harness.datasets.own.cells import Step
+from harness.datasets.own.columnar import require_different
+from harness.datasets.own.memory import of_memory
+from harness.datasets.own.options import Options
 from harness.model import LabError
 
-_READ: dict[str, Callable[[Path], pl.DataFrame]] = {
-    "parquet": lambda path: pl.read_parquet(path, memory_map=False, hive_partitioning=False),
-    "arrow": lambda path: pl.read_ipc(path),
-    "arrow_stream": pl.read_ipc_stream,
-    # Types from all rows: a column that is whole until the last row is none of integers.
-    "csv": lambda path: pl.read_csv(path, infer_schema_length=None, try_parse_dates=True),
-    "tsv": lambda path: pl.read_csv(path, infer_schema_length=None, try_parse_dates=True, separator="\t"),
-}
-_TABLES: dict[str, Callable[[Path], Any]] = {
-    "parquet": lambda path: parquet.read_table(path, memory_map=False, partitioning=None),
-    "arrow": lambda path: ipc.open_file(path.read_bytes()).read_all(),
-    "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
-}
-_OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
-_OF_ARROW = ArithmeticError, TypeError, ValueError, NotImplementedError  # for values that it has no type for
-_SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".arrows": "arrow_stream",
-}
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow_stream"}
+__all__ = ["Program", "Read", "of_memory", "read", "require_different"]
 
 
-def read(path: Path) -> pl.DataFrame:
-    """Return what stands in a file; its first bytes, and for texts its name, say what it is. Raises LabError."""
-    found = form(path)
-    try:
-        if found in ("csv", "tsv"):
-            require_different(_heading(path, found), str(path))
-            return _READ[found](path)
-        schema = _schema(path, found)
-        require_different(list(schema.names), str(path))
-        arrow_types.require_known(schema)
-        if arrow_types.for_polars(schema):
-            return _with_uuids(_READ[found](path), schema)
-        return _of_arrow(_TABLES[found](path))
-    except (*_OF_POLARS, NotImplementedError, OSError, ValueError) as error:
-        _require_narrow(path, found)
-        reason = str(error).strip().partition("\n")[0]
-        raise LabError(f"{path}: expected {found.replace('_', ' ')}, but it cannot be read: {reason}") from None
+@dataclass(frozen=True)
+class Program:
+    """How a program reads the same frame again: `lines` with {} for a file make a `frame`, or a `table` of Arrow.
+
+    `columns` are the expressions that make columns what they are; of a table, `offsets` are the columns whose zone is
+    an offset, `wide` those of many digits. A `pattern` finds several files, whose folders name the columns `hive`.
+    """
+
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    pattern: str = ""
+    hive: tuple[str, ...] = ()
 
 
-def _require_narrow(path: Path, found: str) -> None:
-    """Raise LabError with the column of integers of 128 bits, which polars writes and Arrow does not read."""
-    schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
-    with suppress(*_OF_POLARS, OSError, ValueError):
-        for name, dtype in schemas[found](path).items() if found in schemas else ():
-            if dtype in (pl.Int128, pl.UInt128):
-                raise LabError(
-                    f'column "{name}": expected integers of 64 bits at most, found {dtype}; cast it to one of these, '
-                    "to decimals or to text"
-                )
+@dataclass(frozen=True)
+class Read:
+    """A frame, how a program reads it, how much of it was compared with its source, and what to tell the person."""
+
+    frame: pl.DataFrame
+    program: Program = field(default_factory=Program)
+    compared: str = ""
+    notes: tuple[str, ...] = ()
 
 
-def of_memory(data: Any) -> pl.DataFrame:
-    """Return a frame of pandas or polars, or an Arrow table, as a polars frame. Raises LabError for all else."""
-    library, name = type(data).__module__.partition(".")[0], type(data).__name__
-    if (library, name) == ("polars", "DataFrame"):
-        return data
-    if (library, name) not in (("pandas", "DataFrame"), ("pyarrow", "Table")):
-        raise LabError(f"expected a DataFrame of pandas or polars or a Table of pyarrow, found {library}.{name}")
-    names = list(map(str, data.columns if library == "pandas" else data.column_names))
-    require_different(names, "the frame")
-    try:
-        return _of_arrow(_of_pandas(data) if library == "pandas" else data)
-    except (*_OF_POLARS, *_OF_ARROW) as error:
-        which = _not_of_arrow(data) if library == "pandas" else ""
-        reason = str(error.args[0] if len(error.args) == 2 else error).strip().partition("\n")[0]
-        reason = reason.encode(errors="backslashreplace").decode()  # also that of half a character
+def read(path: Path, options: Options | None = None) -> Read:
+    """Return what is in a file, a folder, the files of a pattern or standard input (`-`). Raises LabError."""
+    options = options or Options()
+    with places.parts(path) as found:
+        form = found[0].form
+        if form not in ("csv", "tsv") and (given := options.given()):
+            raise LabError(f"{', '.join(given)}: for CSV alone; {found[0].where} is {form.replace('_', ' ')}")
+        made = _delimited(found, options) if form in ("csv", "tsv") else _typed(found)
+        if len(found) > 1 or found[0].hive:
+            hive = tuple(name for name, _ in found[0].hive)
+            pattern = places.pattern(path, found[0].path)
+            made = replace(made, program=replace(made.program, pattern=pattern, hive=hive))
+        return made
+
+
+def _typed(found: Sequence[places.Part]) -> Read:
+    """Return files of a form that has types, one after the other."""
+    if len({part.form for part in found}) > 1:
+        raise LabError(f"{found[0].where} and other files: files of several forms; give a pattern that takes one form")
+    several = [_one(part) for part in found]
+    first = several[0]
+    for part, one in zip(found, several, strict=True):
+        if one.frame.schema != first.frame.schema:
+            raise LabError(
+                f"{part.where}: {_other(first.frame, one.frame)} than in {found[0].where}; cast it, or rename it"
+            )
+    names = tuple(name for name, _ in found[0].hive if name not in first.frame.columns)
+    folders = [_of_folders(part, one.frame.height, names) for part, one in zip(found, several, strict=True)]
+    made = {name: cells.typed(pl.concat([one[name] for one in folders]), Options()) for name in names}
+    frame = pl.concat([one.frame for one in several]).with_columns([one.column for one in made.values()])
+    program = replace(
+        first.program, columns=tuple(_spelled(name, one.steps) for name, one in made.items() if one.steps)
+    )
+    return replace(first, frame=frame, program=program, compared=_together([one.compared for one in several]))
+
+
+def _one(part: places.Part) -> Read:
+    if part.form == "ndjson":
+        frame, compared = json_lines.read(part.content(), part.where)
+        return Read(frame, Program(("frame = polars.read_ndjson({}, infer_schema_length=None)",)), compared)
+    found = columnar.read(part.path, part.form, part.where)
+    return Read(found.frame, Program(found.lines, (), found.offsets, found.wide), found.compared)
+
+
+def _other(first: pl.DataFrame, other: pl.DataFrame) -> str:
+    if first.columns != other.columns:
+        return f"other columns ({', '.join(sorted(set(first.columns) ^ set(other.columns))) or 'in another order'})"
+    name = next(name for name in first.columns if first[name].dtype != other[name].dtype)
+    return f'column "{name}" is {other[name].dtype}, another type ({first[name].dtype})'
+
+
+def _of_folders(part: places.Part, rows: int, names: Sequence[str]) -> pl.DataFrame:
+    values = dict(part.hive)
+    return pl.DataFrame([pl.Series(name, [values[name]], pl.String).new_from_index(0, rows) for name in names])
+
+
+def _together(compared: Sequence[str]) -> str:
+    return compared[0] if len(set(compared)) == 1 else f"of each of {len(compared)} files a part, or every value"
+
+
+def _delimited(found: Sequence[places.Part], options: Options) -> Read:
+    """Return files of CSV, whose columns get one type each for all of them."""
+    preferred = "\t" if found[0].form == "tsv" else ","
+    several = [delimited.cells(part.content(), part.where, options, preferred) for part in found]
+    first = several[0]
+    for one in several:
+        if one.table.column_names != first.table.column_names or _as_dialect(one) != _as_dialect(first):
+            raise LabError(
+                f"{one.where}: other columns, encoding or separators than {first.where}; read them one by one"
+            )
+    names = first.table.column_names
+    if unknown := [name for name in options.schema if name not in names]:
+        raise LabError(f'--schema: no column "{unknown[0]}"; there are {", ".join(names)}')
+    extra = [name for name, _ in found[0].hive if name not in names]
+    written = pl.concat([pl.DataFrame(pl.from_arrow(one.table)) for one in several], rechunk=False)
+    folders = [_of_folders(part, one.table.num_rows, extra) for part, one in zip(found, several, strict=True)]
+    if extra:
+        written = written.hstack(pl.concat(folders).get_columns())
+    made = {column.name: _column(column, options, several) for column in written}
+    frame = pl.DataFrame([one.column for one in made.values()])
+    steps = {name: one.steps for name, one in made.items()}
+    compared, row = [], 0
+    for one in several:
+        piece = frame.slice(row, one.table.num_rows).select(names)
+        compared.append(compared_cells.require_same(one, piece, steps, options))
+        row += one.table.num_rows
+    notes = [note for one in several for note in one.notes] + [one.note for one in made.values() if one.note]
+    columns = tuple(_spelled(name, of_column) for name, of_column in steps.items() if of_column)
+    return Read(frame, Program(_lines(first), columns), _together(compared), tuple(notes))
+
+
+def _as_dialect(one: delimited.Cells) -> tuple[str, str, str]:
+    return one.dialect.separator, one.dialect.encoding, one.dialect.escape
+
+
+def _column(column: pl.Series, options: Options, several: Sequence[delimited.Cells]) -> cells.Typed:
+    """Return a column of cells as what it is, or as what a person asks for. Raises LabError with the line."""
+    nulls: tuple[Step, ...] = ()
+    if options.null_values and column.is_in(list(options.null_values)).any():
+        nulls = (Step("replace", (dict.fromkeys(options.null_values),)),)
+    values = cells.applied(column, nulls)
+    logical = options.schema.get(column.name, "")
+    made = cells.asked(values, logical, options) if logical else cells.typed(values, options)
+    if made.misfit is not None:
+        row, which = made.misfit, next(iter(several))
+        for which in several:
+            if row < which.table.num_rows:
+                break
+            row -= which.table.num_rows
         raise LabError(
-            f"{which}expected values of one type that Arrow has, found others ({reason}); cast them, or make them text"
-        ) from None
+            f'{which.where}, line {which.line(row)}, column "{column.name}": {column[made.misfit][:40]!r} is no '
+            f"{logical}; give another --schema, --date-format or --null-values"
+        )
+    return replace(made, steps=(*nulls, *made.steps))
 
 
-def _of_pandas(frame: Any) -> Any:
-    """Return a frame of pandas as a table of Arrow. Raises LabError where that would change objects of mixed types."""
-    named = frame.set_axis(list(map(str, frame.columns)), axis="columns")
-    zoned = {name: one.dt.tz_convert("UTC") for name, one in named.items() if hasattr(one.dtype, "tz")}
-    table = pa.Table.from_pandas(named.assign(**zoned) if zoned else named, preserve_index=False)
-    for field in table.schema:
-        objects = named[field.name] if named[field.name].dtype == object else ()
-        if pa.types.is_date32(field.type) and any(isinstance(one, datetime) for one in objects):
-            raise LabError(f'column "{field.name}": expected days or moments, found both; make all of them moments')
-        if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
-            raise LabError(f'column "{field.name}": expected bytes or texts, found both; make all of them texts')
-    return table
+def _spelled(name: str, steps: Sequence[Step]) -> str:
+    return f"frame[{name!r}]{''.join(map(str, steps))}"
 
 
-def _not_of_arrow(frame: Any) -> str:
-    """Name the first column of a frame of pandas that Arrow has no type for."""
-    for place, name in enumerate(map(str, frame.columns)):
-        try:
-            pa.array(frame.iloc[:, place], from_pandas=True)
-        except _OF_ARROW:
-            return f'column "{name}": '
-    return ""
+def _lines(one: delimited.Cells) -> tuple[str, ...]:
+    """Return the lines of a program that read a CSV as strings: see `delimited.options_of_arrow`."""
+    dialect, names = one.dialect, one.table.column_names
+    reads = [f"encoding={dialect.encoding!r}"] if dialect.encoding != "utf-8" else []
+    reads += [f"skip_rows={dialect.skip_rows}"] if dialect.skip_rows else []
+    parses = [f"delimiter={dialect.separator!r}", "newlines_in_values=True"]
+    parses += [f"escape_char={dialect.escape!r}", "double_quote=False"] if dialect.escape else []
+    parses += ["ignore_empty_lines=False"] if dialect.blank_is_null else []
+    lines = [
+        "import pyarrow.csv",
+        "table = pyarrow.csv.read_csv(",
+        "    {},",
+        f"    pyarrow.csv.ReadOptions({', '.join([*reads, 'block_size=1 << 22'])}),",
+        f"    pyarrow.csv.ParseOptions({', '.join(parses)}),",
+        "    pyarrow.csv.ConvertOptions(",
+        f"        column_types=dict.fromkeys({_braced(names)}, pyarrow.large_string()),",
+        '        null_values=[""],',
+        "        strings_can_be_null=True,",
+        "        quoted_strings_can_be_null=False,",
+        "    ),",
+        ")",
+    ]
+    if dialect.blank_is_null:
+        lines += ["while table.num_rows and table[0][-1].as_py() is None:", "    table = table[:-1]  # blank lines"]
+    return (*lines, "frame = polars.from_arrow(table)")
 
 
-def _of_arrow(table: Any) -> pl.DataFrame:
-    arrow_types.require_known(table.schema)
-    arrow_types.require_times(table)
-    return _with_uuids(pl.DataFrame(pl.from_arrow(_in_utc(arrow_types.narrowed(table)))), table.schema)
-
-
-def _in_utc(table: Any) -> Any:
-    """Return a table of Arrow with the instants in UTC whose zones are offsets: polars knows zones by their names."""
-    if not (offsets := arrow_types.with_offsets(table.schema)):
-        return table
-    utc = [one.with_type(pa.timestamp(one.type.unit, "UTC")) if one.name in offsets else one for one in table.schema]
-    return table.cast(pa.schema(utc))
-
-
-def not_for_polars(path: Path) -> tuple[list[str], list[str]]:
-    """Return the columns of a file whose zone is an offset, and those of decimals that polars does not read."""
-    found = form(path)
-    if found in ("csv", "tsv"):
-        return [], []
-    schema = _schema(path, found)
-    return arrow_types.with_offsets(schema), arrow_types.with_wide(schema)
-
-
-def _with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
-    """Return a frame in which UUIDs of a schema of Arrow are still known as such: polars takes them for bytes."""
-    known = [frame[name] for name in arrow_types.with_uuids(schema)]
-    return frame.with_columns([one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known])
-
-
-def require_different(names: list[str], where: str) -> None:
-    """Raise LabError where two columns have one name."""
-    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
-
-
-def form(path: Path) -> str:
-    """Say what a file is: parquet, arrow, arrow_stream, csv or tsv. Raises LabError for all else."""
-    if not path.is_file():
-        found = "a folder" if path.is_dir() else "nothing"
-        raise LabError(f"expected a file of Parquet, CSV or Arrow at {path}, found {found}")
-    try:
-        with path.open("rb") as file:
-            start = file.read(6)
-    except OSError as error:
-        raise LabError(f"cannot read {path}: {error.strerror}") from None
-    for magic, of_magic in _MAGIC.items():
-        if start.startswith(magic):
-            return of_magic
-    of_suffix = _SUFFIXES.get(path.suffix.lower(), "")
-    if of_suffix not in ("csv", "tsv"):
-        known = ", ".join(_SUFFIXES)
-        raise LabError(f"expected a file of Parquet, CSV or Arrow ({known}), found something else in {path}")
-    return of_suffix
-
-
-def _heading(path: Path, found: str) -> list[str]:
-    """Return the names in a CSV as they stand there: polars gives the second of one name another."""
-    separator = "\t" if found == "tsv" else ","
-    first = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False)
-    return [str(name) for name in first.row(0)] if first.height else []
-
-
-def _schema(path: Path, found: str) -> Any:
-    """Return the schema of Arrow of what stands in a file."""
-    if found == "parquet":
-        return parquet.read_schema(path)
-    with pa.OSFile(str(path)) as file:
-        return (ipc.open_file if found == "arrow" else ipc.open_stream)(file).schema
+def _braced(names: Sequence[str]) -> str:
+    """Return names as source in which braces are no places of `str.format`."""
+    return repr(list(names)).replace("{", "{{").replace("}", "}}")

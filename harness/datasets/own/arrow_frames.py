@@ -1,0 +1,62 @@
+"""Tables of Arrow as frames of polars, without its panics, and without a value that polars would change."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from harness.datasets.own import arrow_types
+
+OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
+
+
+def of_arrow(table: Any) -> pl.DataFrame:
+    """Return a table of Arrow as a frame. Raises LabError with the column of what polars does not hold."""
+    arrow_types.require_known(table.schema)
+    arrow_types.require_times(table)
+    return with_uuids(pl.DataFrame(pl.from_arrow(_in_utc(arrow_types.narrowed(table)))), table.schema)
+
+
+def _in_utc(table: Any) -> Any:
+    """Return a table of Arrow with the instants in UTC whose zones are offsets: polars knows zones by their names."""
+    if not (offsets := arrow_types.with_offsets(table.schema)):
+        return table
+    utc = [one.with_type(pa.timestamp(one.type.unit, "UTC")) if one.name in offsets else one for one in table.schema]
+    return table.cast(pa.schema(utc))
+
+
+def with_uuids(frame: pl.DataFrame, schema: Any) -> pl.DataFrame:
+    """Return a frame in which UUIDs of a schema of Arrow are still known as such: polars takes them for bytes."""
+    known = [frame[name] for name in arrow_types.with_uuids(schema)]
+    return frame.with_columns([one.ext.to(pl.Extension("arrow.uuid", one.dtype)) for one in known])
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep what Rust says of a panic off the screen: the exception says it. All else is said afterwards."""
+    with tempfile.TemporaryFile() as said:
+        sys.stderr.flush()
+        screen = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        panicked = False
+        try:
+            yield
+        except pl.exceptions.PanicException:
+            panicked = True
+            raise
+        finally:
+            with suppress(OSError, ValueError):
+                sys.stderr.flush()
+            os.dup2(screen, 2)
+            os.close(screen)
+            said.seek(0)
+            if not panicked and (rest := said.read()):
+                with suppress(OSError):
+                    os.write(2, rest)

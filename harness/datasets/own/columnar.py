@@ -1,0 +1,249 @@
+"""Files of Parquet and Arrow as frames: polars reads them, and pyarrow what polars does not; each checks the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+from harness.datasets.own import arrow_types, compared
+from harness.datasets.own.arrow_frames import OF_POLARS, of_arrow, quietly, with_uuids
+from harness.model import LabError
+
+_READ: dict[str, Callable[[Path], pl.DataFrame]] = {
+    "parquet": lambda path: pl.read_parquet(path, memory_map=False, hive_partitioning=False),
+    "arrow": lambda path: pl.read_ipc(path),
+    "arrow_stream": pl.read_ipc_stream,
+}
+_TABLES: dict[str, Callable[[Path], Any]] = {
+    "parquet": lambda path: parquet.read_table(path, memory_map=False, partitioning=None),
+    "arrow": lambda path: ipc.open_file(path.read_bytes()).read_all(),
+    "arrow_stream": lambda path: ipc.open_stream(path.read_bytes()).read_all(),
+}
+_POLARS = {
+    "parquet": "frame = polars.read_parquet({}, hive_partitioning=False)",
+    "arrow": "frame = polars.read_ipc({})",
+    "arrow_stream": "frame = polars.read_ipc_stream({})",
+}
+_ARROW = {
+    "parquet": ("import pyarrow.parquet", "table = pyarrow.parquet.read_table({}, partitioning=None{})"),
+    "arrow": ("import pyarrow.ipc", "table = pyarrow.ipc.open_file({}).read_all(){}"),
+    "arrow_stream": ("import pyarrow.ipc", "table = pyarrow.ipc.open_stream({}).read_all(){}"),
+}
+_INT96 = "INT96"
+_FAR = (-(2**63), 2**63 - 1)
+_INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A frame of a file, the lines of a program that read it, and how much of it was compared.
+
+    A program that reads through Arrow gets a `table`: of these columns the zone is an offset, or the decimals are wide.
+    """
+
+    frame: pl.DataFrame
+    lines: tuple[str, ...]
+    compared: str
+    offsets: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+
+
+def read(path: Path, form: str, where: str) -> Columns:
+    """Return what is in a file of Parquet or Arrow. Raises LabError with the column of what no frame holds."""
+    try:
+        with quietly():
+            return _read(path, form, where)
+    except (*OF_POLARS, NotImplementedError, OSError, ValueError) as error:
+        _require_narrow(path, form)
+        reason = str(error).strip().partition("\n")[0]
+        raise LabError(f"{where}: expected {form.replace('_', ' ')}, but it cannot be read: {reason}") from None
+
+
+def _read(path: Path, form: str, where: str) -> Columns:
+    file = parquet.ParquetFile(path, memory_map=False, pre_buffer=False) if form == "parquet" else None
+    if file is not None:
+        _require_parquet(file)
+    schema = file.schema_arrow if file is not None else _schema(path, form)
+    require_different(list(schema.names), where)
+    arrow_types.require_known(schema)
+    _require_zones(schema)
+    far = ""
+    if file is not None and any(_of_leaves(file, "physical_type", _INT96)):
+        far = _int96(path)
+    if arrow_types.for_polars(schema) and not far:
+        frame = with_uuids(_READ[form](path), schema)
+        rows = _compare(frame, path, form, file, where)
+        return Columns(frame, (_POLARS[form],), rows)
+    table = (
+        parquet.read_table(path, memory_map=False, partitioning=None, coerce_int96_timestamp_unit="us") if far else None
+    )
+    table = _TABLES[form](path) if table is None else table
+    frame = of_arrow(table)
+    rows = _compare_table(frame, table, where)
+    found = schema if not far else table.schema
+    lines = tuple(line.format("{}", far) for line in _ARROW[form])
+    return Columns(frame, lines, rows, tuple(arrow_types.with_offsets(found)), tuple(arrow_types.with_wide(found)))
+
+
+def _require_parquet(file: Any) -> None:
+    """Raise LabError with the column of a type of Parquet that Arrow takes for another one."""
+    if variant := re.search(r"group (?:field_id=\S+ )?(.+?) \(Variant\(", str(file.schema)):
+        raise LabError(
+            f'column "{variant[1]}": found a VARIANT of Parquet, which no frame holds; cast it to JSON, or to a string'
+        )
+    if name := next(_of_leaves(file, "converted_type", "INTERVAL"), ""):
+        raise LabError(
+            f'column "{name}": found an INTERVAL of Parquet, which no frame holds; cast it to a string, or to seconds'
+        )
+
+
+def _of_leaves(file: Any, what: str, kind: str) -> Iterator[str]:
+    """Yield the columns of a Parquet file in which something is of a kind."""
+    leaves = (file.schema.column(place) for place in range(len(file.schema)))
+    yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == kind)
+
+
+def _require_zones(schema: Any) -> None:
+    """Raise LabError with the column of a time zone that polars does not know."""
+    for field in schema:
+        for part in arrow_types.parts(field.type):
+            zone = getattr(part, "tz", None)
+            if zone is None or arrow_types.is_offset(zone):
+                continue
+            try:
+                pl.Series([0]).cast(pl.Datetime("us", zone))
+            except OF_POLARS:
+                raise LabError(f'column "{field.name}": the time zone "{zone}" is unknown; cast it to UTC') from None
+
+
+def _int96(path: Path) -> str:
+    """Return how pyarrow is to read timestamps of INT96; empty where nanoseconds hold them all.
+
+    In nanoseconds those before 1677 and after 2262 wrap around; in microseconds the last three digits are cut. From
+    both follows what the file has. Raises LabError with the first row that neither holds.
+    """
+    both = [
+        parquet.read_table(path, memory_map=False, partitioning=None, coerce_int96_timestamp_unit=unit)
+        for unit in ("ns", "us")
+    ]
+    beyond, finer = False, None
+    for field in both[1].schema:
+        fine, coarse = (_numbers(table[field.name]) for table in both)
+        for one, other in zip(fine, coarse, strict=True):
+            cut = one - other * 1_000  # as the nanoseconds do, it wraps around
+            beyond |= bool(((other * 1_000) // 1_000 != other).any())
+            if (rows := (cut != 0).fill_null(False).arg_true()).len() and finer is None:
+                finer = f'column "{field.name}", row {rows[0]}'
+    if beyond and finer:
+        raise LabError(
+            f"{finer}: found timestamps of INT96 with nanoseconds, and others before 1677 or after 2262, which no "
+            "type holds both; round them to microseconds, or make those beyond null"
+        )
+    return _INTO_MICROSECONDS if beyond else ""
+
+
+def _numbers(column: Any) -> Iterator[pl.Series]:
+    """Yield the timestamps in a column of Arrow, at any depth, as numbers."""
+    for chunk in column.chunks:
+        for leaf in arrow_types.leaves(chunk):
+            if pa.types.is_timestamp(leaf.type):
+                yield pl.Series(pl.from_arrow(leaf.cast(pa.int64())))
+
+
+def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, where: str) -> str:
+    """Compare what polars read with what pyarrow reads; return how much of it."""
+    rows, width = frame.shape
+    if file is None:
+        return _compare_arrow(frame, path, form, where)
+    groups = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
+    if sum(groups) != rows:
+        raise LabError(f"{where}: its footer has {sum(groups):,} rows, and {rows:,} were read; write the file again")
+    if rows * width <= compared.WHOLE:
+        compared.require_same(frame, _TABLES["parquet"](path), 0, where)
+        return "every value"
+    for first, batch in compared.batches(file, compared.pieces(rows, width), groups):
+        compared.require_same(frame.slice(first, batch.num_rows), batch, first, where)
+    for name in _other_ends(frame, file):
+        table = parquet.read_table(path, columns=[name], memory_map=False, partitioning=None)
+        compared.require_same(frame.select(name), table, 0, where)
+    return compared.said(rows, width, ", and of every column the nulls, the smallest and the largest")
+
+
+def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
+    """Yield the columns whose nulls and ends are not those of the footer, or of which it does not say them."""
+    metadata = file.metadata
+    for place in range(metadata.num_columns):
+        name = metadata.schema.column(place).path
+        if name not in frame.columns:
+            continue  # a part of a list or a struct
+        told = [metadata.row_group(group).column(place).statistics for group in range(metadata.num_row_groups)]
+        column = frame[name]
+        if any(one is None or one.null_count is None for one in told):
+            if column.dtype != pl.String:
+                yield name
+            continue
+        if sum(one.null_count for one in told) != column.null_count():
+            yield name
+        elif (column.dtype.is_integer() or column.dtype in (pl.Date, pl.Datetime)) and len(column):
+            ends = [one for one in told if one.has_min_max]
+            numbers = column.to_physical()
+            if ends and column.dtype not in (pl.UInt64, pl.UInt32):
+                low, high = min(one.min_raw for one in ends), max(one.max_raw for one in ends)
+                if (numbers.min(), numbers.max()) != (low, high):
+                    yield name
+
+
+def _compare_arrow(frame: pl.DataFrame, path: Path, form: str, where: str) -> str:
+    """Compare what polars read of an Arrow file with the batches that pyarrow reads of it; return how much."""
+    whole = frame.height * frame.width <= compared.WHOLE
+    rows = seen = 0
+    with pa.memory_map(str(path)) as source:
+        reader = ipc.open_file(source) if form == "arrow" else ipc.open_stream(source)
+        known = (reader.get_batch(number) for number in range(reader.num_record_batches)) if form == "arrow" else reader
+        for number, batch in enumerate(known):
+            size = batch.num_rows if whole else max(batch.num_rows // (1 if number == 0 else 50), 1)
+            size = min(size, compared.WHOLE // frame.width, batch.num_rows)
+            compared.require_same(frame.slice(rows, size), batch.slice(0, size), rows, where)
+            rows, seen = rows + batch.num_rows, seen + size
+    if rows != frame.height:
+        raise LabError(f"{where}: one reader finds {frame.height:,} rows, another {rows:,}; write the file again")
+    return "every value" if whole else f"{seen:,} of {rows:,} rows"
+
+
+def _compare_table(frame: pl.DataFrame, table: Any, where: str) -> str:
+    """Compare a frame with the table of Arrow that it was made of; return how much of it."""
+    for first, size in compared.pieces(*frame.shape):
+        compared.require_same(frame.slice(first, size), table.slice(first, size), first, where)
+    return compared.said(*frame.shape)
+
+
+def _require_narrow(path: Path, form: str) -> None:
+    """Raise LabError with the column of integers of 128 bits, which polars writes and Arrow does not read."""
+    schemas: dict[str, Callable[[Path], Any]] = {"parquet": pl.read_parquet_schema, "arrow": pl.read_ipc_schema}
+    with suppress(*OF_POLARS, OSError, ValueError), quietly():
+        for name, dtype in schemas[form](path).items() if form in schemas else ():
+            if dtype in (pl.Int128, pl.UInt128):
+                raise LabError(
+                    f'column "{name}": expected integers of 64 bits at most, found {dtype}; cast it to one of these, '
+                    "to decimals or to text"
+                )
+
+
+def require_different(names: list[str], where: str) -> None:
+    """Raise LabError where two columns have one name."""
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise LabError(f'expected columns of different names in {where}, found "{twice[0]}" twice')
+
+
+def _schema(path: Path, form: str) -> Any:
+    """Return the schema of Arrow of what is in a file of it."""
+    with pa.OSFile(str(path)) as file:
+        return (ipc.open_file if form == "arrow" else ipc.open_stream)(file).schema

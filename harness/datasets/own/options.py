@@ -1,0 +1,115 @@
+"""What a person says of a CSV file: its separator, its encoding, how it writes values, and the types of its columns."""
+
+from __future__ import annotations
+
+import codecs
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from harness.model import LabError
+
+_SEPARATORS = {"\\t": "\t", "tab": "\t"}
+_DECIMALS = ".", ","
+_SHORT = {"%F": "%Y-%m-%d", "%T": "%H:%M:%S", "%R": "%H:%M", "%D": "%m/%d/%y"}
+# Names of types that a person writes, and the logical type of each; decimal(p, s) comes on top.
+_TYPES = {
+    "string": "text",
+    "text": "text",
+    "str": "text",
+    "int": "int64",
+    "integer": "int64",
+    "bigint": "int64",
+    **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    "float": "float64",
+    "double": "float64",
+    "float64": "float64",
+    "decimal": "decimal",
+    "bool": "boolean",
+    "boolean": "boolean",
+    "date": "date",
+    "time": "time",
+    "timestamp": "timestamp",
+    "datetime": "timestamp",
+    "timestamptz": "timestamp_tz",
+    "timestamp_tz": "timestamp_tz",
+}
+_NAMES = "string, int8 to int64, uint8 to uint64, float64, decimal(p,s), boolean, date, time, timestamp, timestamptz"
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read a CSV file; what is empty is found out. `schema` maps columns to logical types."""
+
+    separator: str = ""
+    encoding: str = ""
+    decimal: str = ""
+    skip_rows: int = 0
+    null_values: tuple[str, ...] = ()
+    date_format: str = ""
+    schema: Mapping[str, str] = field(default_factory=dict)
+
+    def given(self) -> list[str]:
+        """Return the options that a person gave, as they are called on the command line."""
+        return ["--" + one.name.replace("_", "-") for one in fields(self) if getattr(self, one.name)]
+
+
+def of(
+    separator: str = "",
+    encoding: str = "",
+    decimal: str = "",
+    skip_rows: int = 0,
+    null_values: str = "",
+    date_format: str = "",
+    schema: str = "",
+) -> Options:
+    """Return the options that a person wrote on the command line. Raises LabError."""
+    separator = _SEPARATORS.get(separator.lower(), separator)
+    if separator and (len(separator.encode()) != 1 or separator in '"\r\n'):
+        raise LabError(f'--separator "{separator}": give one character, such as ";", "|" or "\\t"')
+    if encoding:
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            raise LabError(
+                f'--encoding "{encoding}" is unknown; give one of Python, such as utf-8, latin-1, cp1252 or utf-16'
+            ) from None
+    if decimal and decimal not in _DECIMALS:
+        raise LabError(f'--decimal "{decimal}": give "." or ","')
+    if skip_rows < 0:
+        raise LabError(f"--skip-rows {skip_rows}: give 0 or more")
+    nulls = tuple(one for one in null_values.split(",") if one)
+    return Options(separator, encoding, decimal, skip_rows, nulls, _date_format(date_format), _schema(schema))
+
+
+def _date_format(written: str) -> str:
+    """Return the form of dates or timestamps in parts that both Python and polars know. Raises LabError."""
+    made = written
+    for short, long in _SHORT.items():
+        made = made.replace(short, long)
+    try:
+        dt.datetime.strptime(dt.datetime(2024, 12, 31, 23, 59).strftime(made), made)
+    except ValueError:
+        raise LabError(
+            f'--date-format "{written}": write the parts as Python does, such as %d/%m/%y or %m/%d/%Y %H:%M:%S'
+        ) from None
+    return made
+
+
+def _schema(written: str) -> dict[str, str]:
+    """Return the logical types of `id=string,price=decimal(10,2)`."""
+    found: dict[str, str] = {}
+    for part in re.split(r",(?![^(]*\))", written) if written else ():
+        name, mark, of_type = (one.strip() for one in part.rpartition("="))
+        if not mark or not name:
+            raise LabError(f'--schema "{part}": write column=type, comma-separated, such as id=string,day=date')
+        decimal = _DECIMAL.fullmatch(of_type.lower())
+        if decimal and 0 < int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1]):
+            found[name] = f"decimal({decimal[1]}, {decimal[2]})"
+        elif of_type.lower() in _TYPES:
+            found[name] = _TYPES[of_type.lower()]
+        else:
+            raise LabError(f'--schema "{part}": unknown type "{of_type}"; the types are {_NAMES}')
+    return found

@@ -1,0 +1,177 @@
+"""Where a person's data are: a file, a folder, a pattern of names, or standard input; and of which form they are."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from harness.model import LabError
+
+STANDARD_INPUT = "-"
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow_stream",
+}
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow_stream"}
+_MAGIC_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+TEXTS = ("csv", "tsv", "ndjson")
+_NONE_OF_HIVE = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file, with what its folders say of its rows (`year=2024`), and how messages call it."""
+
+    path: Path
+    form: str
+    compression: str = ""
+    hive: tuple[tuple[str, str | None], ...] = ()
+    called: str = ""
+
+    @property
+    def where(self) -> str:
+        """How messages call it."""
+        return self.called or str(self.path)
+
+    def content(self) -> bytes:
+        """Return what is in it, decompressed. Raises LabError."""
+        try:
+            raw = self.path.read_bytes()
+            if self.compression:
+                with pa.CompressedInputStream(pa.BufferReader(raw), self.compression) as stream:
+                    return bytes(stream.read())
+            return raw
+        except (OSError, pa.ArrowException) as error:
+            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            raise LabError(f"cannot read {self.where}: {reason}") from None
+
+
+def suffix(path: Path) -> str:
+    """Return the end of a file's name that says its form, as .csv.gz."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() in _COMPRESSED else path.suffixes[-1:])
+
+
+@contextmanager
+def parts(path: Path) -> Iterator[list[Part]]:
+    """Yield the files of data: one, those in a folder or of a pattern, or what standard input has. Raises LabError."""
+    if str(path) == STANDARD_INPUT:
+        with tempfile.TemporaryDirectory(prefix="lab-") as folder:
+            yield [_from_standard_input(Path(folder) / "standard_input")]
+    elif path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
+        yield _several(path)
+    else:
+        yield [_one(path)]
+
+
+def pattern(path: Path, of: Path) -> str:
+    """Return the pattern for `glob` that finds the files of a folder or a pattern, as `of` is one."""
+    return (
+        os.path.join(glob.escape(str(path.absolute())), "**", f"*{suffix(of)}")
+        if path.is_dir()
+        else str(path.absolute())
+    )
+
+
+def _several(path: Path) -> list[Part]:
+    named = path.rglob("*") if path.is_dir() else map(Path, glob.glob(str(path), recursive=True))
+    kept = [file for file in named if file.is_file() and not _is_hidden(file, path)]
+    files = sorted(file for file in kept if _by_suffix(file)) if path.is_dir() else sorted(kept)
+    if not files:
+        raise LabError(f"{path}: no files of Parquet, CSV, JSON lines or Arrow there ({', '.join(_SUFFIXES)})")
+    if len(kinds := sorted({suffix(file) for file in files})) > 1:
+        raise LabError(
+            f'{path}: files of several forms ({", ".join(kinds)}); give one, such as "{path}/**/*{kinds[0]}"'
+        )
+    found = [_one(file, _hive(file)) for file in files]
+    names = [[name for name, _ in part.hive] for part in found]
+    if other := next((part for part, of_part in zip(found, names, strict=True) if of_part != names[0]), None):
+        raise LabError(
+            f"{other.where}: its folders name other columns than those of {found[0].where}; give a pattern that takes "
+            "files of one layout"
+        )
+    return found
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    inside = file.relative_to(folder) if folder.is_dir() else Path(file.name)
+    return any(part.startswith(("_", ".")) and "=" not in part for part in inside.parts)
+
+
+def _hive(file: Path) -> tuple[tuple[str, str | None], ...]:
+    """Return the columns that the folders of a file name, as `year=2024`: those right above it."""
+    found: list[tuple[str, str | None]] = []
+    for folder in reversed(file.absolute().parent.parts):
+        name, mark, value = folder.partition("=")
+        if not mark or not name:
+            break
+        found.insert(0, (unquote(name), None if value == _NONE_OF_HIVE else unquote(value)))
+    return tuple(found)
+
+
+def _one(path: Path, hive: tuple[tuple[str, str | None], ...] = ()) -> Part:
+    if not path.is_file():
+        found = "a folder" if path.is_dir() else "nothing"
+        raise LabError(f"expected a file of Parquet, CSV or Arrow at {path}, found {found}")
+    start = _start(path)
+    for magic, of_magic in _MAGIC.items():
+        if start.startswith(magic):
+            return Part(path, of_magic, hive=hive)
+    compression = next((name for magic, name in _MAGIC_COMPRESSED.items() if start.startswith(magic)), "")
+    form = _by_suffix(path)
+    if form not in TEXTS:
+        known = ", ".join(_SUFFIXES)
+        raise LabError(
+            f"expected a file of Parquet, CSV, JSON lines or Arrow ({known}; texts also .gz or .zst), found something "
+            f"else in {path}"
+        )
+    return Part(path, form, compression, hive)
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(6)
+    except OSError as error:
+        raise LabError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _by_suffix(path: Path) -> str:
+    return _SUFFIXES.get(
+        Path(path.stem).suffix.lower() if path.suffix.lower() in _COMPRESSED else path.suffix.lower(), ""
+    )
+
+
+def _from_standard_input(path: Path) -> Part:
+    """Return what standard input has as a file: a reader of Parquet goes to and fro in it."""
+    try:
+        raw = getattr(sys.stdin, "buffer", io.BytesIO()).read()
+    except (OSError, ValueError, AttributeError) as error:
+        raise LabError(f"--data -: standard input cannot be read: {error}") from None
+    if not raw:
+        raise LabError("--data -: standard input is empty; send a file, as in: cat orders.csv | lab recommend --data -")
+    path.write_bytes(raw)
+    form = next((of_magic for magic, of_magic in _MAGIC.items() if raw.startswith(magic)), "")
+    compression = next((name for magic, name in _MAGIC_COMPRESSED.items() if raw.startswith(magic)), "")
+    part = Part(path, form or "csv", compression, called="standard input")
+    if not form and part.content().lstrip()[:1] == b"{":
+        return Part(path, "ndjson", compression, called="standard input")
+    return part
