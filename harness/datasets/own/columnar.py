@@ -43,7 +43,7 @@ _INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'
 
 
 @dataclass(frozen=True)
-class Columns:
+class OfFile:
     """A frame of a file, the lines of a program that read it, and how much of it was compared.
 
     A program that reads through Arrow gets a `table`: of these columns the zone is an offset, or the decimals are wide.
@@ -56,7 +56,7 @@ class Columns:
     wide: tuple[str, ...] = ()
 
 
-def read(path: Path, form: str, where: str) -> Columns:
+def read(path: Path, form: str, where: str) -> OfFile:
     """Return what is in a file of Parquet or Arrow. Raises LabError with the column of what no frame holds."""
     try:
         with quietly():
@@ -67,7 +67,7 @@ def read(path: Path, form: str, where: str) -> Columns:
         raise LabError(f"{where}: expected {form.replace('_', ' ')}, but it cannot be read: {reason}") from None
 
 
-def _read(path: Path, form: str, where: str) -> Columns:
+def _read(path: Path, form: str, where: str) -> OfFile:
     file = parquet.ParquetFile(path, memory_map=False, pre_buffer=False) if form == "parquet" else None
     if file is not None:
         _require_parquet(file)
@@ -81,7 +81,7 @@ def _read(path: Path, form: str, where: str) -> Columns:
     if arrow_types.for_polars(schema) and not far:
         frame = with_uuids(_READ[form](path), schema)
         rows = _compare(frame, path, form, file, where)
-        return Columns(frame, (_POLARS[form],), rows)
+        return OfFile(frame, (_POLARS[form],), rows)
     table = (
         parquet.read_table(path, memory_map=False, partitioning=None, coerce_int96_timestamp_unit="us") if far else None
     )
@@ -90,7 +90,7 @@ def _read(path: Path, form: str, where: str) -> Columns:
     rows = _compare_table(frame, table, where)
     found = schema if not far else table.schema
     lines = tuple(line.format("{}", far) for line in _ARROW[form])
-    return Columns(frame, lines, rows, tuple(arrow_types.with_offsets(found)), tuple(arrow_types.with_wide(found)))
+    return OfFile(frame, lines, rows, tuple(arrow_types.with_offsets(found)), tuple(arrow_types.with_wide(found)))
 
 
 def _require_parquet(file: Any) -> None:

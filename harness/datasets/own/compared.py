@@ -61,8 +61,7 @@ def _equal(found: pl.DataFrame, other: pl.DataFrame) -> bool:
         return False  # of a type that it does not compare
     floats = [name for name, dtype in found.schema.items() if dtype.is_float()]
     return all(
-        not found[name].null_count()
-        and found[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
+        not found[name].null_count() and found[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
         for name in floats
     )
 
@@ -116,6 +115,7 @@ def batches(file: Any, wanted: list[tuple[int, int]], groups: list[int]) -> Iter
     starts = [sum(groups[:place]) for place in range(len(groups))]
     for first, size in wanted:
         group = max(place for place, start in enumerate(starts) if start <= first)
-        batch = next(file.iter_batches(batch_size=min(size, groups[group]), row_groups=[group], use_threads=False), None)
+        piece = file.iter_batches(batch_size=min(size, groups[group]), row_groups=[group], use_threads=False)
+        batch = next(piece, None)
         if batch is not None:
             yield starts[group], batch

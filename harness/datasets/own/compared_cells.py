@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from harness.datasets.own.cells import Step
-from harness.datasets.own.delimited import Cells
+from harness.datasets.own.dialect import Cells
 from harness.datasets.own.options import Options
+from harness.datasets.own.steps import Call
 from harness.model import LabError
 
 WHOLE = 50_000  # cells up to which all are compared
@@ -36,7 +36,7 @@ _TRUE, _FALSE = {"true", "t", "1", "yes"}, {"false", "f", "0", "no"}
 _Made = Callable[[str, Any], bool]
 
 
-def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence[Step]], options: Options) -> str:
+def require_same(cells: Cells, frame: pl.DataFrame, steps: Mapping[str, Sequence[Call]], options: Options) -> str:
     """Return how much of a frame was compared with the file it is of. Raises LabError with line and column."""
     holds = {name: _rule(frame[name].dtype, steps.get(name, ()), name in options.schema) for name in frame.columns}
     starts = _starts(cells)
@@ -143,7 +143,7 @@ def _same(cell: str, value: Any, holds: _Made, options: Options) -> bool:
         return False
 
 
-def _rule(dtype: pl.DataType, steps: Sequence[Step], asked: bool) -> _Made:
+def _rule(dtype: pl.DataType, steps: Sequence[Call], asked: bool) -> _Made:
     """Return what says whether a value of a type is what a cell says."""
     if dtype == pl.String:
         return lambda cell, value: cell == value

@@ -9,10 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from harness.datasets.own import cells, columnar, compared_cells, delimited, json_lines, places
-from harness.datasets.own.cells import Step
 from harness.datasets.own.columnar import require_different
+from harness.datasets.own.dialect import Cells
 from harness.datasets.own.memory import of_memory
 from harness.datasets.own.options import Options
+from harness.datasets.own.steps import Call, applied
 from harness.model import LabError
 
 __all__ = ["Program", "Read", "of_memory", "read", "require_different"]
@@ -135,16 +136,16 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
     return Read(frame, Program(_lines(first), columns), _together(compared), tuple(notes))
 
 
-def _as_dialect(one: delimited.Cells) -> tuple[str, str, str]:
+def _as_dialect(one: Cells) -> tuple[str, str, str]:
     return one.dialect.separator, one.dialect.encoding, one.dialect.escape
 
 
-def _column(column: pl.Series, options: Options, several: Sequence[delimited.Cells]) -> cells.Typed:
+def _column(column: pl.Series, options: Options, several: Sequence[Cells]) -> cells.Typed:
     """Return a column of cells as what it is, or as what a person asks for. Raises LabError with the line."""
-    nulls: tuple[Step, ...] = ()
+    nulls: tuple[Call, ...] = ()
     if options.null_values and column.is_in(list(options.null_values)).any():
-        nulls = (Step("replace", (dict.fromkeys(options.null_values),)),)
-    values = cells.applied(column, nulls)
+        nulls = (Call("replace", (dict.fromkeys(options.null_values),)),)
+    values = applied(column, nulls)
     logical = options.schema.get(column.name, "")
     made = cells.asked(values, logical, options) if logical else cells.typed(values, options)
     if made.misfit is not None:
@@ -160,11 +161,11 @@ def _column(column: pl.Series, options: Options, several: Sequence[delimited.Cel
     return replace(made, steps=(*nulls, *made.steps))
 
 
-def _spelled(name: str, steps: Sequence[Step]) -> str:
+def _spelled(name: str, steps: Sequence[Call]) -> str:
     return f"frame[{name!r}]{''.join(map(str, steps))}"
 
 
-def _lines(one: delimited.Cells) -> tuple[str, ...]:
+def _lines(one: Cells) -> tuple[str, ...]:
     """Return the lines of a program that read a CSV as strings: see `delimited.options_of_arrow`."""
     dialect, names = one.dialect, one.table.column_names
     reads = [f"encoding={dialect.encoding!r}"] if dialect.encoding != "utf-8" else []

@@ -1,0 +1,83 @@
+"""Every byte of a CSV is in a cell, a separator, an end of a line or a quote that was read; or the file is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from harness.datasets.own.dialect import Dialect, refuse
+from harness.model import LabError
+
+_QUOTE, _LINE_FEED = ord('"'), ord("\n")
+
+
+def oddly_quoted(raw: bytes, dialect: Dialect) -> bool:
+    """Say whether a quote is neither at the edge of a field nor doubled in one."""
+    if b'"' not in raw:
+        return False
+    data = np.frombuffer(raw, np.uint8)
+    places = np.flatnonzero(data == _QUOTE)
+    edges = np.array([ord(dialect.separator), _LINE_FEED, ord("\r"), _QUOTE], np.uint8)
+    opening, closing = places[::2], places[1::2]
+    before, after = data[opening[opening > 0] - 1], data[closing[closing < len(data) - 1] + 1]
+    if len(places) % 2 or not np.isin(before, edges).all() or not np.isin(after, edges).all():
+        return True
+    doubled = opening[(opening > 0) & (data[opening - 1] == _QUOTE)]  # a quote that reopens a field closed just before
+    return not np.isin(doubled - 1, closing, assume_unique=True).all()
+
+
+def escaped(raw: bytes, dialect: Dialect, where: str) -> Dialect:
+    """Return a dialect that reads quotes which are not at the edges of fields. Raises LabError for none."""
+    text = raw.decode()
+    for escape in ("", "\\"):
+        tried = replace(dialect, escape=escape)
+        try:
+            widths = {len(record) for record in tried.reader(io.StringIO(text, newline=""))}
+        except csv.Error:
+            continue
+        if widths <= {dialect.width, 0}:
+            return tried
+    refuse(raw, dialect, where, "a field with a quote in it that is not doubled")
+    return dialect
+
+
+def require_same(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
+    """Raise LabError where Python's reader finds other cells than pyarrow's in any row."""
+    reader = dialect.reader(io.StringIO(raw.decode(), newline=""))
+    records = [record or [""] for record in reader if record or dialect.blank_is_null][1:]
+    columns = [column.to_pylist() for column in table.columns]
+    found = [[cell or "" for cell in row] for row in zip(*columns, strict=True)]
+    if found != records:
+        row = next(
+            (row for row, pair in enumerate(zip(found, records, strict=False)) if pair[0] != pair[1]), len(found)
+        )
+        raise LabError(f"{where}, row {row}: two readers of CSV read it differently; double the quotes in fields")
+
+
+def require_all_bytes(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
+    """Raise LabError where cells, separators, ends of lines and quotes are not all the bytes that a file has."""
+    quotes = raw.count(b'"')
+    names = [name.encode() for name in table.column_names]
+    inside = sum(map(len, names)) + sum(total(pc.binary_length(column)) for column in table.columns)
+    lines = raw.count(b"\n") + raw.count(b"\r")
+    if quotes:
+        lines -= sum(_count(names, table, mark) for mark in (b"\n", b"\r"))
+        quotes -= _count(names, table, b'"')
+    separators = (table.num_rows + 1) * (table.num_columns - 1)
+    if inside + separators + lines + quotes != len(raw):
+        refuse(raw, dialect, where, "not all of its bytes are in the cells that were read; it is no regular CSV")
+
+
+def total(numbers: Any) -> int:
+    return int(pc.sum(numbers).as_py() or 0)
+
+
+def _count(names: list[bytes], table: Any, mark: bytes) -> int:
+    return sum(name.count(mark) for name in names) + sum(
+        total(pc.count_substring(column, mark.decode())) for column in table.columns
+    )

@@ -1,0 +1,119 @@
+"""How the cells of a CSV are told apart, and the refusal of a line that does not go with the others."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from harness.model import LabError
+
+UTF8 = "utf-8"
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+
+LOOKED_AT = 1 << 16  # bytes that say what the separator is
+LINES = 200
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the cells of a file are told apart: `escape` is before a quote in a field where it is not doubled."""
+
+    separator: str
+    encoding: str = UTF8
+    skip_rows: int = 0
+    escape: str = ""
+    width: int = 2
+
+    @property
+    def blank_is_null(self) -> bool:
+        """Whether a blank line is a row: where there is one column."""
+        return self.width == 1
+
+    def reader(self, text: Iterator[str] | io.TextIOBase) -> Any:
+        """Return Python's reader of such a file, which is strict."""
+        csv.field_size_limit(sys.maxsize)
+        return csv.reader(
+            text,
+            delimiter=self.separator,
+            escapechar=self.escape or None,
+            doublequote=not self.escape,
+            strict=True,
+        )
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a file as strings, its bytes in UTF-8 without what was skipped, and what to tell a person of it."""
+
+    table: Any
+    raw: bytes
+    dialect: Dialect
+    where: str
+    notes: tuple[str, ...]
+
+    def line(self, row: int) -> int:
+        """Return the line of the file in which a row ends."""
+        reader = self.dialect.reader(io.StringIO(self.raw.decode(), newline=""))
+        records = (
+            record for number, record in enumerate(reader) if number == 0 or record or self.dialect.blank_is_null
+        )
+        next(islice(records, row + 1, None), None)
+        return int(reader.line_num) + self.dialect.skip_rows
+
+
+def separator_of(raw: bytes, preferred: str) -> str:
+    """Return the separator that gives the first lines one width of two or more fields; else the commonest width."""
+    start = raw[:LOOKED_AT].decode(errors="ignore")
+    if len(raw) > LOOKED_AT:
+        start = start[: start.rfind("\n") + 1] or start
+
+    def measured(separator: str) -> tuple[bool, int, int, bool]:
+        widths = Counter(len(record) for record in islice(lenient(start, separator), LINES) if record)
+        width, lines = max(widths.items(), key=lambda pair: (pair[0] > 1, pair[1])) if widths else (1, 0)
+        return width > 1 and len(widths) == 1, lines if width > 1 else 0, width, separator == preferred
+
+    return max(dict.fromkeys((preferred, *SEPARATORS)), key=measured)
+
+
+def lenient(text: str, separator: str) -> Iterator[list[str]]:
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        yield from reader
+    except csv.Error:
+        return
+
+
+def refuse(raw: bytes, dialect: Dialect, where: str, said: str) -> None:
+    """Raise LabError with the first line that does not go with the first one, or is not quoted as it must be."""
+    reader = dialect.reader(io.StringIO(raw.decode(), newline=""))
+    widths: list[int] = []
+    try:
+        for record in reader:
+            widths.append(len(record))
+            if len(record) != dialect.width and (record or dialect.blank_is_null):
+                _refuse_width(reader.line_num + dialect.skip_rows, record, reader, dialect, where)
+    except csv.Error as error:
+        raise LabError(
+            f"{where}, line {reader.line_num + dialect.skip_rows}, column 1 or later: {error}: a quote in quotes must "
+            "be doubled, and the last one closed"
+        ) from None
+    raise LabError(f"{where}: {said.partition(chr(10))[0]}")
+
+
+def _refuse_width(line: int, record: list[str], reader: Any, dialect: Dialect, where: str) -> None:
+    after = Counter(len(other) for other in islice(reader, LINES) if other)
+    fields = f"{len(record)} field{'' if len(record) == 1 else 's'}"
+    column = min(len(record), dialect.width) + 1
+    first = dialect.skip_rows + 1
+    said = f"{where}, line {line}, column {column}: {fields}, where line {first} has {dialect.width}"
+    if line <= first + 50 and after[len(record)] > after[dialect.width]:
+        raise LabError(f"{said}; if the table begins there, give --skip-rows {line - 1}")
+    more = f'quote fields with "{dialect.separator}" in them' if len(record) > dialect.width else "fill the line up"
+    raise LabError(f"{said}; {more}, take the line out, or give another --separator")

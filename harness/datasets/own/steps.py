@@ -1,0 +1,48 @@
+"""Steps that make a column of strings one of values: as data, so that a program does the very same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import polars as pl
+
+_STRICT = {"cast", "replace_strict", "str.to_date", "str.to_datetime", "str.to_time"}  # raise where a cell is none
+
+
+@dataclass(frozen=True)
+class Call:
+    """A method of a polars Series that is called on a column, and how a program spells the call."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, column: Any) -> Any:
+        """Return the column after the call."""
+        return reduce(getattr, self.method.split("."), column)(*self.arguments, **self.keywords)
+
+    def loosely(self, column: Any) -> Any:
+        """Return the column after the call, with nulls where it would raise."""
+        loose = {"default": None} if self.method == "replace_strict" else {"strict": False}
+        return replace(self, keywords=self.keywords | loose)(column) if self.method in _STRICT else self(column)
+
+    def __str__(self) -> str:
+        """The call as a program spells it."""
+        said = [_spelled(one) for one in self.arguments]
+        return f".{self.method}({', '.join(said + [f'{name}={_spelled(one)}' for name, one in self.keywords.items()])})"
+
+
+def _spelled(argument: Any) -> str:
+    is_type = isinstance(argument, pl.DataType) or (isinstance(argument, type) and issubclass(argument, pl.DataType))
+    return f"polars.{argument!r}" if is_type else repr(argument)
+
+
+Steps = tuple[Call, ...]
+
+
+def applied(column: Any, steps: Iterable[Call]) -> Any:
+    """Return a column after all steps."""
+    return reduce(lambda made, step: step(made), steps, column)
