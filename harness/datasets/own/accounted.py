@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -33,16 +34,15 @@ def oddly_quoted(raw: bytes, dialect: Dialect) -> bool:
 
 def escaped(raw: bytes, dialect: Dialect, where: str) -> Dialect:
     """Return a dialect that reads quotes which are not at the edges of fields. Raises LabError for none."""
-    text = raw.decode()
-    for escape in ("", "\\"):
-        tried = replace(dialect, escape=escape)
-        try:
-            widths = {len(record) for record in tried.reader(io.StringIO(text, newline=""))}
-        except csv.Error:
-            continue
-        if widths <= {dialect.width, 0}:
-            return tried
-    refuse(raw, dialect, where, "a field with a quote in it that is not doubled")
+    by_backslash = b'\\"' in raw and not re.search(rb'\\[^"\\]', raw)
+    if by_backslash and not oddly_quoted(re.sub(rb"\\.", b"xx", raw), dialect):
+        return replace(dialect, escape="\\")
+    try:
+        widths = {len(record) for record in dialect.reader(io.StringIO(raw.decode(), newline=""))}
+    except csv.Error:
+        widths = set()
+    if not widths or not widths <= {dialect.width, 0}:
+        refuse(raw, dialect, where, "a field with a quote in it that is not doubled")
     return dialect
 
 
@@ -66,18 +66,20 @@ def require_all_bytes(table: Any, raw: bytes, dialect: Dialect, where: str) -> N
     inside = sum(map(len, names)) + sum(total(pc.binary_length(column)) for column in table.columns)
     lines = raw.count(b"\n") + raw.count(b"\r")
     if quotes:
-        lines -= sum(_count(names, table, mark) for mark in (b"\n", b"\r"))
-        quotes -= _count(names, table, b'"')
+        lines -= sum(count(names, table, mark) for mark in (b"\n", b"\r"))
+        quotes -= count(names, table, b'"')
     separators = (table.num_rows + 1) * (table.num_columns - 1)
     if inside + separators + lines + quotes != len(raw):
         refuse(raw, dialect, where, "not all of its bytes are in the cells that were read; it is no regular CSV")
 
 
 def total(numbers: Any) -> int:
+    """Return the sum of a column of Arrow."""
     return int(pc.sum(numbers).as_py() or 0)
 
 
-def _count(names: list[bytes], table: Any, mark: bytes) -> int:
+def count(names: list[bytes], table: Any, mark: bytes) -> int:
+    """Return how often a character is in the names and the cells of a table of strings."""
     return sum(name.count(mark) for name in names) + sum(
         total(pc.count_substring(column, mark.decode())) for column in table.columns
     )

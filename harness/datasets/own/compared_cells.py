@@ -133,8 +133,9 @@ def _values(column: pl.Series) -> list[Any]:
 
 
 def _same(cell: str, value: Any, holds: _Made, options: Options) -> bool:
-    if value is None or cell == "" or cell in options.null_values:
-        return value is None or (value == "" and cell == "")
+    null = cell == "" or cell in options.null_values
+    if value is None or null:
+        return null and (value is None or value == cell == "")
     if options.decimal == "," and isinstance(value, int | float | Decimal):
         cell = cell.replace(",", ".")
     try:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from harness.datasets.own.accounted import escaped, oddly_quoted, require_all_bytes, require_same, total
+from harness.datasets.own.accounted import count, escaped, oddly_quoted, require_all_bytes, require_same, total
 from harness.datasets.own.dialect import SEPARATORS, Cells, Dialect, lenient, refuse, separator_of
 from harness.datasets.own.encodings import decoded
 from harness.datasets.own.options import Options
@@ -132,10 +132,19 @@ def _notes(table: Any, raw: bytes, dialect: Dialect, where: str) -> Iterator[str
         if not pc.any(nulls).as_py():
             break
         nulls = pc.and_(nulls, column.is_null())
+    if not dialect.blank_is_null and (blank := _blank_lines(table, raw)):
+        yield f"{where}: {blank:,} blank line{'s are no rows' if blank > 1 else ' is no row'}"
     rows = total(nulls)
     if rows:
         said = f"row {pc.index(nulls, True).as_py()}"
         yield f"{where}: {rows:,} row{'s' if rows > 1 else ''} of nothing but nulls, the first is {said}"
+
+
+def _blank_lines(table: Any, raw: bytes) -> int:
+    lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
+    if b'"' in raw:
+        lines -= count([name.encode() for name in table.column_names], table, b"\n")
+    return max(lines - table.num_rows - 1, 0)
 
 
 def _looks_like_value(name: str) -> bool:

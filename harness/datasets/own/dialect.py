@@ -76,7 +76,8 @@ def separator_of(raw: bytes, preferred: str) -> str:
     def measured(separator: str) -> tuple[bool, int, int, bool]:
         widths = Counter(len(record) for record in islice(lenient(start, separator), LINES) if record)
         width, lines = max(widths.items(), key=lambda pair: (pair[0] > 1, pair[1])) if widths else (1, 0)
-        return width > 1 and len(widths) == 1, lines if width > 1 else 0, width, separator == preferred
+        many = width > 1 and lines > sum(widths.values()) // 2
+        return many and len(widths) == 1, lines if many else 0, width if many else 1, separator == preferred
 
     return max(dict.fromkeys((preferred, *SEPARATORS)), key=measured)
 
