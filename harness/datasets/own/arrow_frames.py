@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from harness.datasets.own import arrow_types
+from harness.model import LabError
 
 OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
 
@@ -20,8 +21,22 @@ OF_POLARS = pl.exceptions.PolarsError, pl.exceptions.PanicException
 def of_arrow(table: Any) -> pl.DataFrame:
     """Return a table of Arrow as a frame. Raises LabError with the column of what polars does not hold."""
     arrow_types.require_known(table.schema)
+    require_zones(table.schema)
     arrow_types.require_times(table)
     return with_uuids(pl.DataFrame(pl.from_arrow(_in_utc(arrow_types.narrowed(table)))), table.schema)
+
+
+def require_zones(schema: Any) -> None:
+    """Raise LabError with the column of a time zone that polars does not know."""
+    for field in schema:
+        for part in arrow_types.parts(field.type):
+            zone = getattr(part, "tz", None)
+            if zone is None or arrow_types.is_offset(zone):
+                continue
+            try:
+                pl.Series([0]).cast(pl.Datetime("us", zone))
+            except OF_POLARS:
+                raise LabError(f'column "{field.name}": the time zone "{zone}" is unknown; cast it to UTC') from None
 
 
 def _in_utc(table: Any) -> Any:

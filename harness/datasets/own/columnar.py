@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from harness.datasets.own import arrow_types, compared
-from harness.datasets.own.arrow_frames import OF_POLARS, of_arrow, quietly, with_uuids
+from harness.datasets.own.arrow_frames import OF_POLARS, of_arrow, quietly, require_zones, with_uuids
 from harness.model import LabError
 
 _READ: dict[str, Callable[[Path], pl.DataFrame]] = {
@@ -74,7 +74,7 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     schema = file.schema_arrow if file is not None else _schema(path, form)
     require_different(list(schema.names), where)
     arrow_types.require_known(schema)
-    _require_zones(schema)
+    require_zones(schema)
     far = ""
     if file is not None and any(_of_leaves(file, "physical_type", _INT96)):
         far = _int96(path)
@@ -109,19 +109,6 @@ def _of_leaves(file: Any, what: str, kind: str) -> Iterator[str]:
     """Yield the columns of a Parquet file in which something is of a kind."""
     leaves = (file.schema.column(place) for place in range(len(file.schema)))
     yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == kind)
-
-
-def _require_zones(schema: Any) -> None:
-    """Raise LabError with the column of a time zone that polars does not know."""
-    for field in schema:
-        for part in arrow_types.parts(field.type):
-            zone = getattr(part, "tz", None)
-            if zone is None or arrow_types.is_offset(zone):
-                continue
-            try:
-                pl.Series([0]).cast(pl.Datetime("us", zone))
-            except OF_POLARS:
-                raise LabError(f'column "{field.name}": the time zone "{zone}" is unknown; cast it to UTC') from None
 
 
 def _int96(path: Path) -> str:
