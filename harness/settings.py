@@ -31,7 +31,7 @@ class _Settings(BaseSettings):
     )
     namespace: str = Field(
         variables.NAMESPACE,
-        description="Schema (Postgres) or database (ClickHouse) that the lab works in; with another one, a second lab "
+        description="The one schema or database of a server that the lab works in; with another one, a second lab "
         "shares a server",
     )
     s3_endpoint: str | None = Field(None, description="Any S3 server: http://host:port; the Compose lab's is MinIO")

@@ -17,7 +17,7 @@ _BEFORE_FORMULA = ("\t", "\r", "\n")
 _PARSED = {column.name: column for column in COLUMNS}
 
 
-class Rows:
+class RunsFile:
     """runs.csv of a run under way. Raises LabError where it is not the file any more that this process left."""
 
     def __init__(self, path: Path) -> None:

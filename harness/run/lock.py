@@ -18,7 +18,7 @@ from harness.systems import SYSTEMS
 
 NAME = "dataframe-io-lab.lock"
 _OTHER_FOLDER = "set LAB_LOCK_DIR to another folder"
-_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+_FILE_TYPES = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 @contextmanager
@@ -85,7 +85,9 @@ def _require_ours(file: int, path: Path) -> None:
     if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         return
     what = (
-        "a file with a second name" if stat.S_ISREG(found.st_mode) else _KINDS.get(stat.S_IFMT(found.st_mode), "none")
+        "a file with a second name"
+        if stat.S_ISREG(found.st_mode)
+        else _FILE_TYPES.get(stat.S_IFMT(found.st_mode), "none")
     )
     raise LabError(
         f"cannot lock {path}: expected a file, found {what} of the user with uid {found.st_uid}; remove it, "

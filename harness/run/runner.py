@@ -69,9 +69,9 @@ class SuiteSession:
     deadline: float = math.inf
 
     @cached_property
-    def rows(self) -> runs_csv.Rows:
+    def rows(self) -> runs_csv.RunsFile:
         """The rows of this run, as they are on the disk."""
-        return runs_csv.Rows(self.folder / folders.RUNS)
+        return runs_csv.RunsFile(self.folder / folders.RUNS)
 
     @property
     def goes_on(self) -> str:

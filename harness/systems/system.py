@@ -73,9 +73,9 @@ class System:
         return cast(Client, self._module("client"))
 
     @property
-    def session(self) -> Session:
+    def session(self) -> QuerySession:
         """A person's own session, for a query of theirs."""
-        return cast(Session, self._module("session"))
+        return cast(QuerySession, self._module("session"))
 
     @property
     def folder(self) -> Folder:
@@ -207,7 +207,7 @@ class Client(Protocol):
         """Bring the server to rest between runs."""
 
 
-class Session(Protocol):
+class QuerySession(Protocol):
     """A session of a person's, as they have it at their address: the module `session` of a room."""
 
     def answer(self, endpoints: dict[str, str], query: str) -> tuple[pa.Table, str]:

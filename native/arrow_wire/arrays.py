@@ -133,16 +133,16 @@ def first_wrong(column: Values) -> int | None:
     layout, width, children = _layout(column)
     buffers = column.buffers()
     if layout in (TEXT32, TEXT64, LIST32, LIST64):
-        kind = "i8" if layout in (TEXT64, LIST64) else "i4"
-        offsets = _numbers(buffers[1], kind)[column.offset : column.offset + len(column) + 1]
+        dtype = "i8" if layout in (TEXT64, LIST64) else "i4"
+        offsets = _numbers(buffers[1], dtype)[column.offset : column.offset + len(column) + 1]
         if children:
             return _first_wrong_list(offsets, len(column), children[0])
         return _first_wrong_offset(offsets, len(column), 0 if buffers[2] is None else buffers[2].size)
     if layout == VIEW:
         return _first_wrong_view(column, buffers)
     if layout == DICTIONARY:
-        kind = "u" if pa.types.is_unsigned_integer(column.type.index_type) else "i"
-        indices = _numbers(buffers[1], f"{kind}{width}")[column.offset : column.offset + len(column)]
+        dtype = "u" if pa.types.is_unsigned_integer(column.type.index_type) else "i"
+        indices = _numbers(buffers[1], f"{dtype}{width}")[column.offset : column.offset + len(column)]
         if len(indices) < len(column):
             return len(indices)
         below = first_wrong(column.dictionary)
@@ -179,10 +179,10 @@ def _first_wrong_view(column: pa.Array, buffers: list[pa.Buffer | None]) -> int 
     return _first(((size < 0) | (size > _INLINE) & beyond) & _valid(column))
 
 
-def _numbers(buffer: pa.Buffer | None, kind: str) -> "np.ndarray[Any, Any]":
-    if buffer is None or buffer.size < np.dtype(kind).itemsize:
-        return np.empty(0, kind)
-    return np.frombuffer(buffer, kind, buffer.size // np.dtype(kind).itemsize)
+def _numbers(buffer: pa.Buffer | None, dtype: str) -> "np.ndarray[Any, Any]":
+    if buffer is None or buffer.size < np.dtype(dtype).itemsize:
+        return np.empty(0, dtype)
+    return np.frombuffer(buffer, dtype, buffer.size // np.dtype(dtype).itemsize)
 
 
 def _valid(column: pa.Array) -> "np.ndarray[Any, Any]":

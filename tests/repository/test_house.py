@@ -73,19 +73,6 @@ def test_no_two_classes_have_one_name():
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
-def test_files_and_functions_are_short():
-    """Functions by what they do: their first lines and what they say of themselves do not count."""
-    files = {path: source for path, source in FILES.items() if "/transports/" not in path}
-    files |= {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")}
-    long = [path for path, source in files.items() if source.count("\n") >= 300]
-    for path, source in files.items():
-        for node in ast.walk(parsed(source)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and path.startswith("harness/"):
-                body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-                long += [f"{path}: {node.name}"] if node.end_lineno - body[0].lineno >= 40 else []
-    assert long == []
-
-
 def beyond(room: str, leads: dict[str, set[str]]) -> set[str]:
     """Return the rooms that a room imports from, itself or through others."""
     found: set[str] = set()

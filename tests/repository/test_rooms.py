@@ -15,7 +15,7 @@ from tests.every import every
 
 PARTS: dict[str, type] = {
     "client": system.Client,
-    "session": system.Session,
+    "session": system.QuerySession,
     "tables": system.TableDefinitions,
     "hostile": system.Hostile,
     "sql": system.Sql,

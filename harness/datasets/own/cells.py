@@ -53,9 +53,9 @@ def typed(column: pl.Series, options: Options) -> Typed:
     probe = set(cells.head(_PROBE)) | set(cells.tail(_PROBE))
     if probe and options.date_format and (steps := cell_times.formatted(cells, options.date_format)):
         return _made(column, steps)
-    for looks, of_kind in _KINDS if probe else ():
+    for looks, steps_of in _LOOKS if probe else ():
         looked_at = (cell_numbers.as_number(cell, options) for cell in probe)
-        if all(re.search(looks, cell) for cell in looked_at) and (steps := of_kind(cells, options)):
+        if all(re.search(looks, cell) for cell in looked_at) and (steps := steps_of(cells, options)):
             return _made(column, steps)
     return Typed(column, note=_note(cells, probe, options) if probe else "")
 
@@ -97,7 +97,7 @@ def _boolean(cells: pl.Series, options: Options) -> Steps:
 
 _BOOLEAN = {"return_dtype": pl.Boolean}
 # Dates, times and numbers look like one thing each: what the ends of a column show is tried on all of it.
-_KINDS: list[tuple[str, Callable[[pl.Series, Options], Steps]]] = [
+_LOOKS: list[tuple[str, Callable[[pl.Series, Options], Steps]]] = [
     (r"^(?i:true|false)$", _boolean),
     (cell_numbers.WHOLE, cell_numbers.whole),
     (cell_numbers.NUMBER, cell_numbers.number),
@@ -130,7 +130,7 @@ def _asked(cells: pl.Series, logical: str, options: Options) -> Steps:
         return Call("str.to_lowercase"), Call("replace_strict", (_BOOLEANS,), _BOOLEAN)
     if options.date_format and logical != "time":
         return ((cell_times.to_date if logical == "date" else cell_times.to_timestamp)(options.date_format),)
-    return next((steps for of_kind in _OF_ASKED[logical] if (steps := of_kind(cells, options))), ())
+    return next((steps for steps_of in _OF_ASKED[logical] if (steps := steps_of(cells, options))), ())
 
 
 def _note(cells: pl.Series, probe: set[str], options: Options) -> str:

@@ -105,10 +105,10 @@ def _require_parquet(file: Any) -> None:
         )
 
 
-def _of_leaves(file: Any, what: str, kind: str) -> Iterator[str]:
-    """Yield the columns of a Parquet file in which something is of a kind."""
+def _of_leaves(file: Any, what: str, wanted: str) -> Iterator[str]:
+    """Yield the columns of a Parquet file with a leaf whose attribute `what` is the wanted one."""
     leaves = (file.schema.column(place) for place in range(len(file.schema)))
-    yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == kind)
+    yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == wanted)
 
 
 def _int96(path: Path) -> str:

@@ -99,8 +99,8 @@ def _logical_type(series: pl.Series) -> str:
         return f"{_of_flat(dtype)}_ns" if finer else _of_flat(dtype)
     if dtype == pl.Time and len(rows := (series.to_physical() % 1_000 != 0).arg_true()):
         raise LabError(
-            f'column "{series.name}", row {rows[0]}: a time of day with nanoseconds, which neither Postgres nor '
-            "ClickHouse gives back (time and Time64(6) count microseconds); round it, or make it a number or a string"
+            f'column "{series.name}", row {rows[0]}: a time of day with nanoseconds, which no database here '
+            "gives back: they count microseconds; round it, or make it a number or a string"
         )
     if (row := inside.not_counted(series)) is not None:
         raise LabError(

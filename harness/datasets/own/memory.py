@@ -111,11 +111,11 @@ def _table(named: Any) -> Any:
         if pa.types.is_binary(field.type) and any(isinstance(one, str) for one in objects):
             raise LabError(f'column "{field.name}": expected bytes or texts, found both; make all of them texts')
         if pa.types.is_timestamp(field.type):
-            _require_one_kind(field.name, objects)
+            _require_aware_or_naive(field.name, objects)
     return table
 
 
-def _require_one_kind(name: str, objects: Any) -> None:
+def _require_aware_or_naive(name: str, objects: Any) -> None:
     """Raise LabError where some timestamps have a zone and others have none."""
     zoned = [one.tzinfo is not None for one in objects if isinstance(one, datetime) and one == one]
     if any(zoned) and not all(zoned):
@@ -175,10 +175,10 @@ def _same(made: Any, given: Any, missing: Any) -> bool:
         return isinstance(made, bool) and bool(made == given)
     if isinstance(made, int | float) and not isinstance(given, int | float | Decimal | np.generic):
         return False
-    return _other_kind(made, given) or compared.same(made, given)
+    return _other_dtype(made, given) or compared.same(made, given)
 
 
-def _other_kind(made: Any, given: Any) -> bool:
+def _other_dtype(made: Any, given: Any) -> bool:
     """Say whether a value that Python's objects have in another form is the same one."""
     import uuid
 

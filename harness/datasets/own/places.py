@@ -97,9 +97,9 @@ def _several(path: Path) -> list[Part]:
     files = sorted(file for file in kept if _by_suffix(file)) if path.is_dir() else sorted(kept)
     if not files:
         raise LabError(f"{path}: no files of Parquet, CSV, JSON lines or Arrow there ({', '.join(_SUFFIXES)})")
-    if len(kinds := sorted({suffix(file) for file in files})) > 1:
+    if len(suffixes := sorted({suffix(file) for file in files})) > 1:
         raise LabError(
-            f'{path}: files of several forms ({", ".join(kinds)}); give one, such as "{path}/**/*{kinds[0]}"'
+            f'{path}: files of several forms ({", ".join(suffixes)}); give one, such as "{path}/**/*{suffixes[0]}"'
         )
     found = [_one(file, _hive(file)) for file in files]
     names = [[name for name, _ in part.hive] for part in found]
