@@ -74,7 +74,9 @@ def test_what_a_spreadsheet_would_compute_is_a_text_in_tables_for_it(text: str) 
     assert runs_csv.as_cell({"=a": text}) == "'" + runs_csv.as_text({"=a": text})
 
 
-@pytest.mark.parametrize("value", [-1.5, -3, 0, "-1.5", "+7", "1e-9", "text", "a=b", "", None, "files=8; cache=-1"])
+@pytest.mark.parametrize(
+    "value", [-1.5, -3, 0, "-1.5", "+7", "1e-9", "text", "a=b", "=", "", None, "files=8; cache=-1"]
+)
 def test_numbers_stay_numbers_and_words_words(value: object) -> None:
     assert runs_csv.as_cell(value) == runs_csv.as_text(value)
 
