@@ -75,8 +75,8 @@ def as_cell(value: Any) -> str:
     https://owasp.org/www-community/attacks/CSV_Injection
     """
     text = as_text(value)
-    if len(text) == 1 or (not text.lstrip().startswith(_FORMULA) and text[:1] not in _BEFORE_FORMULA):
-        return text  # a sign alone is the mark of a tie
+    if text == "=" or (not text.lstrip().startswith(_FORMULA) and text[:1] not in _BEFORE_FORMULA):
+        return text  # alone it is the mark of a tie
     try:
         float(text)
     except ValueError:
