@@ -1,5 +1,6 @@
 """What `.ci/run` decides: which suites a day has, whether `.ci/compose` has to run, and whether the disk is enough."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -99,3 +100,11 @@ def test_the_compose_check_is_due_when_one_of_its_own_files_is_gone(checkout):
     was_green(checkout)
     (checkout / "requirements.lock").unlink()
     assert ": due: " in due(checkout)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a checkout to somebody else")
+def test_the_compose_check_reads_a_checkout_of_somebody_else_as_under_sudo(checkout):
+    was_green(checkout)
+    for path in (checkout, *checkout.rglob("*")):
+        os.chown(path, 65534, 65534)
+    assert ": not due: " in due(checkout)
