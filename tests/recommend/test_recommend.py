@@ -24,7 +24,7 @@ from tests.commands import Command, environment_below, refused
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]  # a race is some forty runs within a budget of time
 PERSON = "Smith of 7 Elm Street"
-RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "60", "--key", "order_id")
+RACE = ("--to", "postgres", "--style", "async", "--external", "--budget", "120", "--key", "order_id")
 
 
 class Raced:

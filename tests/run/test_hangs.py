@@ -138,14 +138,14 @@ def test_a_signal_ends_the_lab_within_ten_seconds_while_its_servers_hang(
     arguments = ("--experiment", "matrix", "--rows", "500", "--passes", "100", "--only", select)
     command = (sys.executable, "-m", "harness.cli", "run", *arguments)
     with subprocess.Popen(
-        command, env=environment | {"LAB_TIME_LIMIT": "2"}, stdout=subprocess.PIPE, start_new_session=True
+        command, env=environment | {"LAB_TIME_LIMIT": "3"}, stdout=subprocess.PIPE, start_new_session=True
     ) as running:
         wait_for_rows(tmp_path / "results", 2)
         everything = psutil.Process(running.pid).children(recursive=True)
         hung = [process for process in everything if process.name() == "postgres"]
         assert len(hung) > 3
         suspend(hung)
-        time.sleep(4)  # by now the worker is at its time limit, and the parent calls a server that hangs
+        time.sleep(6)  # by now the worker is at its time limit, and the parent calls a server that hangs
         running.send_signal(number)
         started = time.monotonic()
         output, _ = running.communicate(timeout=60)

@@ -28,7 +28,7 @@ from tests.run.test_faults import server_at
 
 pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(400)]
 
-ROWS = 500_000  # enough to load for a second
+ROWS = 1_000_000  # enough to load for seconds
 WAY, LIMIT_SECONDS = "postgres.dask.load_copy", 90.0
 REQUEST = RunRequest(
     Plan(
@@ -96,7 +96,7 @@ def two_loads(settings: Settings, words: tuple[str, ...], victim: Callable[[str]
             deadline = time.monotonic() + 60
             while not loading(words, uri) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            time.sleep(0.2)
+            time.sleep(0.3)
             killed.append(victim(uri).pid)
             os.kill(killed[0], signal.SIGKILL)
 
