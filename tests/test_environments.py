@@ -16,6 +16,8 @@ import pytest
 
 from harness.settings import ROOT
 
+pytestmark = pytest.mark.process
+
 SCRIPT = ROOT / "environments/uv.py"
 NOBODY = "http://127.0.0.1:9/simple"  # the port of discard
 

@@ -54,12 +54,14 @@ def rows(here: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.process
 def test_the_wheel_has_every_file_of_the_package_and_of_the_suites(site: Path) -> None:
     package, suites = (list(files(ROOT / name)) for name in ("harness", "suites"))
     assert set(files(site / "harness")) == {*package, *(f"suites/{name}" for name in suites)}
     assert len(suites) >= 10
 
 
+@pytest.mark.process
 def test_an_editable_install_has_the_suites_of_the_checkout_alone(tmp_path: Path) -> None:
     """A second copy, made once and never changed, would be a trap."""
     code = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
@@ -75,6 +77,7 @@ def test_what_extras_bring_is_hidden_here_and_nothing_else() -> None:
     assert not {"polars", "pandas", "pyarrow", "chdb", "psycopg", "scipy", "harness"} & set(hidden())
 
 
+@pytest.mark.process
 def test_no_module_of_the_lab_needs_an_extra_to_be_imported(here: Path, site: Path) -> None:
     code = """
 import importlib, pkgutil, harness
@@ -90,6 +93,7 @@ print(len(names))
     assert int(done.stdout) > 300
 
 
+@pytest.mark.process
 def test_the_catalogue_is_the_one_of_the_checkout(installed: Lab) -> None:
     done = installed("list")
     assert done.returncode == 0, done.stderr
@@ -171,6 +175,7 @@ def test_without_the_client_of_s3_the_doctor_says_so_and_a_named_server_fails(
     assert f"FAIL s3: {reason}" in done.stdout
 
 
+@pytest.mark.process
 def test_the_pages_of_a_checkout_are_refused_with_one_line(installed: Lab) -> None:
     for arguments in (("docs",), ("docs", "--check"), ("docs", "--reference", "a-run")):
         done = installed(*arguments)
@@ -179,6 +184,7 @@ def test_the_pages_of_a_checkout_are_refused_with_one_line(installed: Lab) -> No
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.process
 def test_a_run_names_the_version_it_was_made_by_and_no_commit_of_where_it_happens_to_lie(
     installed: Lab, here: Path
 ) -> None:
@@ -191,6 +197,7 @@ def test_a_run_names_the_version_it_was_made_by_and_no_commit_of_where_it_happen
     assert f"; version {version}, an installed package, run " in (folder / "report.md").read_text()
 
 
+@pytest.mark.process
 def test_folders_are_below_the_current_one_and_state_in_the_home(here: Path, site: Path) -> None:
     names = ("datasets_dir", "results_dir", "suites_dir", "state_dir")
     code = f"from harness import settings; s = settings.load(); print(*(getattr(s, name) for name in {names}))"

@@ -27,6 +27,7 @@ def test_ids_are_unique_and_in_order():
     assert select("*") == list(CATALOGUE.values())
 
 
+@pytest.mark.process
 def test_the_catalogue_lists_without_importing_any_client_or_dataframe_library():
     modules = sorted({name.partition(".")[0] for entry in CATALOGUE.values() for name in entry.requires})
     code = (
@@ -47,12 +48,14 @@ def modules_imported_by(call):
     return sorted(done.stdout.split())
 
 
+@pytest.mark.process
 def test_a_worker_that_knows_the_module_imports_that_and_its_siblings_only():
     call = "one('postgres.psycopg.read_polars_copy_text_format', 'harness.transports.postgres.psycopg.copy_text')"
     own = [f"postgres.psycopg{name}" for name in ("", ".client", ".copy_text")]
     assert modules_imported_by(call) == ["postgres", *own, "postgres.sql", "postgres.tables"]
 
 
+@pytest.mark.process
 def test_one_imports_the_modules_of_its_client_and_siblings_only():
     imported = modules_imported_by("one('postgres.psycopg.read_polars_rows')")
     assert [name for name in imported if not name.startswith("postgres.psycopg")] == [

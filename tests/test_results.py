@@ -106,6 +106,7 @@ def test_seconds_keep_nine_digits(path):
     assert runs_csv.load(path)[0].rows_per_s == 1234567.89
 
 
+@pytest.mark.process
 def test_a_row_is_on_disk_when_append_returns(path):
     code = "import os, sys, pathlib; from harness.results import row, runs_csv; " + (
         "runs_csv.append(pathlib.Path(sys.argv[1]), row.Row(run_id='r', status='error')); os.kill(os.getpid(), 9)"
@@ -135,6 +136,7 @@ def test_a_torn_last_line_is_cut_off_and_nothing_else(folder, path, keep):
     assert [row.pass_number for row in runs_csv.load(path)] == [1, 2, 4]
 
 
+@pytest.mark.process
 def test_a_kill_or_a_full_disk_while_a_torn_line_is_cut_off_costs_no_row(folder, path, monkeypatch):
     """Of the calls that write to a file, only one that shortens it is made: it is done or it is not."""
     runs_csv.append(path, FULL)

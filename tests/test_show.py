@@ -186,17 +186,20 @@ def test_the_usage_of_the_script_names_the_arguments_of_its_main(entry):
     assert isinstance(main, ast.AsyncFunctionDef) == (entry.style == "async")
 
 
+@pytest.mark.process
 def test_every_script_defines_each_name_it_uses_and_uses_each_it_defines(tmp_path):
     for entry in CATALOGUE:
         (tmp_path / f"{entry.id}.py").write_text(text_of(entry.id))
     assert faults(tmp_path) == ""
 
 
+@pytest.mark.process
 def test_the_check_for_faults_finds_a_name_that_is_not_defined(tmp_path):
     (tmp_path / "wrong.py").write_text("print(nothing)\n")
     assert "F821" in faults(tmp_path)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("step", "seeds"), [(10, ("1", "2")), pytest.param(1, ("1", "2", "3"), marks=pytest.mark.long)]
 )
@@ -216,6 +219,7 @@ def test_a_summary_with_backslashes_and_quotes_does_not_break_the_script(made_up
     assert docstring(tree).startswith('Send \\N and "quotes" to C:\\users.')
 
 
+@pytest.mark.process
 def test_all_that_a_function_refers_to_comes_along_and_nothing_else(made_up, tmp_path):
     text = script(made_up["write_polars_made_up"])
     assert "NOTHING" not in text
@@ -226,6 +230,7 @@ def test_all_that_a_function_refers_to_comes_along_and_nothing_else(made_up, tmp
     assert faults(tmp_path / "scripts") == ""
 
 
+@pytest.mark.process
 def test_a_transport_that_raises_unsupported_still_makes_a_script_that_stands_alone(made_up, tmp_path):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "refused.py").write_text(script(made_up["write_polars_refused"]))

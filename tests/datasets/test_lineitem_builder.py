@@ -16,6 +16,8 @@ from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
 from harness.datasets.lineitem.layout import ROWS_PER_SCALE_FACTOR
 
+pytestmark = pytest.mark.process
+
 SCALE, PARTS = 0.02, 3
 ROWS = 120_515  # DuckDB's unpartitioned lineitem at scale factor 0.02
 WITH_PEAK = """

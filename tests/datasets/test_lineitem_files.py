@@ -12,6 +12,8 @@ from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout, manifest
 from harness.model import LabError
 
+pytestmark = pytest.mark.process
+
 TINY = Layout(0.001, 1, 0, 1)
 SCALE, PARTS = 0.01, 3
 

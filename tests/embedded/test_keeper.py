@@ -13,6 +13,8 @@ from harness.embedded.keeper import Command, Task
 from harness.embedded.keepers import ask_to_stop, close, launch
 from tests.waiting import DEADLINE_SECONDS, until
 
+pytestmark = pytest.mark.process
+
 FOREVER = "while :; do sleep 0.05; done"
 
 

@@ -27,6 +27,8 @@ from harness.report.fidelity import corrections
 from tests.fidelity import due
 from tests.made_up import MadeUp
 
+pytestmark = pytest.mark.process
+
 # All, or in .ci/run those that are due: what is left out is not collected (see tests/fidelity/due.py).
 CHOSEN = os.environ.get("LAB_PAIRS", "")
 DUE = None if CHOSEN in ("", "alone") else json.loads(Path(CHOSEN).read_text(encoding="utf-8"))

@@ -18,6 +18,8 @@ from harness.systems import SYSTEMS
 from tests.lab.embedded_labs import clickhouse, labs_in, nothing_is_left_in, postgres, processes_in
 from tests.waiting import DEADLINE_SECONDS, until
 
+pytestmark = pytest.mark.process
+
 # A process that holds a lab: argv is the folder, how to end, the services. It prints one line when the lab is up, and
 # another when it has used the lab after the signal that ends it.
 PARENT = """

@@ -80,6 +80,7 @@ go_programs.program(go_programs.MINIO, pathlib.Path(sys.argv[1]), print)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_compilers_too_and_leaves_no_folder(tmp_path: Path, number: signal.Signals) -> None:
     pids, cache = tmp_path / "pids", tmp_path / "cache"

@@ -128,6 +128,7 @@ def test_two_connections_share_a_wire_and_have_a_limit_each_without_one(made: Li
         assert seconds > 0.95 * number * 8 / 100e6
 
 
+@pytest.mark.process
 def test_a_toxiproxy_that_died_is_brought_back_and_its_links_are_made_again(made: Links) -> None:
     if made.wire:
         pytest.skip("there is none")

@@ -65,6 +65,7 @@ with links.opened(Settings(state_dir=Path(sys.argv[1])), lambda line: None, with
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("with_wire", [True, False], ids=["wire", "per connection"])
 def test_links_end_with_their_process_also_when_it_is_killed_and_loopback_stays_as_it_was(
     folder: Path, with_wire: bool

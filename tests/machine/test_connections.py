@@ -9,7 +9,7 @@ import pytest
 from harness.machine.connections import Connection, Connections
 from harness.machine.marked import VARIABLE
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 CONNECTED = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:

@@ -20,6 +20,7 @@ print(child.pid, flush=True)
 """
 
 
+@pytest.mark.process
 def test_a_process_that_left_its_parent_is_found_and_ended():
     done = subprocess.run(
         [sys.executable, "-c", LEAVING],

@@ -9,6 +9,8 @@ import pytest
 from harness.machine import memory_limit
 from harness.machine.memory_limit import MemoryLimit
 
+pytestmark = pytest.mark.process
+
 TAKE = """
 import sys
 from harness.machine import memory_limit

@@ -20,6 +20,8 @@ from harness.recommend.race import LAST_PASSES, Race, Turn
 from harness.recommend.racing import REPORT_SECONDS, Asked, Racing, Track
 from tests.report.cases import row
 
+pytestmark = pytest.mark.process
+
 FIRST, SECOND = "postgres.psycopg.write_polars_tuned", "postgres.psycopg.write_polars_copy_text"
 OWN = data.from_frame(pl.DataFrame({"id": range(1_000)}))
 

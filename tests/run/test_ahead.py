@@ -13,6 +13,8 @@ from harness.run.rigs.rig import Checked, Unavailable
 from tests.made_up import MadeUp
 from tests.run.conftest import Rig
 
+pytestmark = pytest.mark.process
+
 TWO = """
 @contextmanager
 def connect(folder):

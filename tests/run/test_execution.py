@@ -14,6 +14,8 @@ from harness.worker.measure import Memory, StopwatchReport
 from harness.worker.messages import Failed
 from tests.run.one_liners import ANSWER, LONG_BEFORE, OK, READ_JOB, Call, saying
 
+pytestmark = pytest.mark.process
+
 
 def test_the_job_reaches_the_worker_and_its_answer_comes_back(run):
     answer = run(

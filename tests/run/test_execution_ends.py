@@ -14,6 +14,8 @@ from harness.worker.messages import Failed
 from tests.run.one_liners import ANSWER, LONG_BEFORE, READ_JOB
 from tests.waiting import until
 
+pytestmark = pytest.mark.process
+
 
 def test_a_worker_that_hangs_ends_at_its_limit_with_all_it_started(run, descendant):
     started = time.monotonic()

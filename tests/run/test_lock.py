@@ -32,12 +32,14 @@ def holder(tmp_path):
         process.kill()
 
 
+@pytest.mark.process
 def test_a_second_run_is_refused_with_the_id_of_the_first(holder, tmp_path):
     with pytest.raises(LabError, match=r"^run first is using this machine") as caught, only_run(tmp_path, "second"):
         pytest.fail("two runs at once")
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.process
 def test_who_only_asks_is_refused_too_and_leaves_the_lock_free(holder, tmp_path):
     with pytest.raises(LabError, match=r"^run first is using this machine"):
         require_free(tmp_path)
@@ -49,6 +51,7 @@ def test_who_only_asks_is_refused_too_and_leaves_the_lock_free(holder, tmp_path)
         assert (tmp_path / NAME).read_text() == "second"
 
 
+@pytest.mark.process
 def test_being_refused_changes_nothing_for_the_holder(holder, tmp_path):
     for _ in range(2):
         with pytest.raises(LabError, match=r"^run first "), only_run(tmp_path, "second"):
@@ -60,6 +63,7 @@ def test_a_run_in_the_same_process_is_refused_too(tmp_path):
         pytest.fail("two runs at once")
 
 
+@pytest.mark.process
 def test_the_lock_of_a_killed_run_is_free(holder, tmp_path):
     holder.kill()
     holder.wait()
@@ -76,6 +80,7 @@ def test_the_lock_is_free_after_a_run_that_ended_well_or_badly(tmp_path):
         assert (tmp_path / NAME).read_text() == "third"
 
 
+@pytest.mark.process
 def test_what_the_run_starts_does_not_inherit_the_lock(tmp_path):
     with only_run(tmp_path, "first"):
         child = subprocess.Popen((sys.executable, "-c", "import sys; sys.stdin.read()"), stdin=subprocess.PIPE)
@@ -107,6 +112,7 @@ def test_every_checkout_has_the_same_lock_unless_told_otherwise(tmp_path, monkey
     assert places == [Path("/tmp")] * 2
 
 
+@pytest.mark.process
 def test_the_lock_of_another_user_holds_too_and_is_left_as_it_is(holder, tmp_path):
     (tmp_path / NAME).chmod(0o444)
     with pytest.raises(LabError, match=r"^run first "), only_run(tmp_path, "second"):
@@ -129,6 +135,7 @@ def test_what_stands_in_the_lock_of_another_user_is_shown_without_what_a_termina
     assert r"run \x1b]0;title\x07\x1b[31mred\x9b2J\u202e\nline is using" in str(caught.value)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("mode", [0o444, 0o666])
 def test_a_pipe_in_the_place_of_the_lock_is_one_line_at_once(tmp_path, mode):
     os.mkfifo(tmp_path / NAME)

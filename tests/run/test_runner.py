@@ -9,6 +9,8 @@ from harness.check.canonical import NotConvertible
 from harness.model import LabError, Status
 from harness.run.rigs.rig import Unavailable
 
+pytestmark = pytest.mark.process
+
 
 def test_a_good_run_is_prepared_measured_verified_and_settled_in_this_order(perform, logs):
     row, words = perform()

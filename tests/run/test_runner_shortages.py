@@ -13,6 +13,8 @@ from tests.made_up import MadeUp
 from tests.run.conftest import UP as TWO
 from tests.run.conftest import Rig
 
+pytestmark = pytest.mark.process
+
 
 def test_a_results_disk_without_room_for_what_a_run_hands_over_stops_the_suite_before_it(perform, tmp_path):
     with pytest.raises(LabError, match=r'GB of free disk in .*/run, found .*then "lab run --resume the-run" goes on'):

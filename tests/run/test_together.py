@@ -4,11 +4,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from harness.model import Status
 from harness.run.execution import Execution
 from harness.run.together import execute_together
 from harness.worker.messages import Failed
 from tests.run.one_liners import LONG_BEFORE, OK, READ_JOB, Call, saying
+
+pytestmark = pytest.mark.process
 
 PAUSE = "print('paused', flush=True); sys.stdin.readline(); "
 LATE = READ_JOB + "time.sleep(job['job']['sleep']); print(time.monotonic(), file=sys.stderr); "

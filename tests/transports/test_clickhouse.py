@@ -60,6 +60,7 @@ def test_every_required_module_can_be_imported():
         importlib.import_module(name)
 
 
+@pytest.mark.process
 def test_listing_the_transports_imports_no_client_and_no_dataframe_library():
     modules = ", ".join(sorted({entry.function.__module__ for entry in published()}))
     third_party = {"asynch", "clickhouse_driver", "httpx", "numpy", "pandas", "polars", "pyarrow", "sqlalchemy"}

@@ -22,6 +22,8 @@ from harness.model import Operation, Origin
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 
+pytestmark = pytest.mark.process
+
 OURS = [
     entry
     for entry in registry.select("clickhouse.*")

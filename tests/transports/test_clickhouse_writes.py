@@ -160,6 +160,7 @@ def test_every_insert_says_whether_it_is_asynchronous() -> None:
     assert collected == {entry.id for entry in WRITES if "_async_insert_" in entry.id}
 
 
+@pytest.mark.process
 def test_listing_them_imports_no_client_and_no_dataframe_library() -> None:
     modules = ", ".join(sorted({entry.function.__module__ for entry in WRITES}))
     third_party = {"asynch", "chdb", "clickhouse_connect", "clickhouse_driver", "httpx", "numpy", "obstore", "pandas"}

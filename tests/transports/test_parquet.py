@@ -283,18 +283,21 @@ MAPPED = {"parquet.chdb.scan", "parquet.pyarrow.scan_dataset_memory_map"}
 FORCED = "parquet.polars.scan_forced_async"
 
 
+@pytest.mark.process
 @linux
 @pytest.mark.parametrize("name", sorted({entry.id for entry in ENTRIES} - MAPPED - {FORCED}))
 def test_a_way_that_reads_files_reads_the_three_columns_and_little_else(read, name):
     assert 1.0 <= read[name] < 1.2
 
 
+@pytest.mark.process
 @linux
 @pytest.mark.parametrize("name", sorted(MAPPED))
 def test_a_way_that_maps_files_hardly_reads_any_bytes(read, name):
     assert read[name] < 0.2
 
 
+@pytest.mark.process
 @linux
 def test_polars_obeys_force_async_though_it_was_imported_before(read):
     """The reader for object stores merges ranges and so reads columns in between; the default reader does not."""

@@ -23,6 +23,8 @@ from harness.transports.clickhouse.http_client import read as clickhouse_read
 from harness.transports.clickhouse.http_client import write as clickhouse_write
 from harness.transports.postgres.psycopg import tuned_read, tuned_write
 
+pytestmark = pytest.mark.process
+
 CALLS = 105
 ROWS = 45_000  # enough for a slice on every connection
 FRAME = pl.DataFrame(

@@ -58,6 +58,7 @@ def connected(name, folder, store=None):
         yield lambda **arguments: entry.function(connection, **arguments)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_group_by_of_a_table_and_of_files_is_the_known_one(table, database, threads, tmp_path):
     with connected("duckdb.group_by", tmp_path) as call:
@@ -73,6 +74,7 @@ def test_the_threads_are_those_asked_for(table, tmp_path):
             assert connection.execute("SELECT current_setting('threads')").fetchone() == (threads,)
 
 
+@pytest.mark.process
 def test_the_sum_of_similarities_is_the_known_one(table, database, tmp_path):
     with connected("duckdb.jaro_winkler", tmp_path) as call:
         for source in (database, table.pattern):
@@ -85,6 +87,7 @@ def test_every_one_of_several_queries_has_the_known_answer(name, table, tmp_path
         assert call(source=table.pattern, queries=3, threads=2) == [table.answers.top] * 3
 
 
+@pytest.mark.process
 def test_queries_side_by_side_share_the_threads_and_those_in_a_row_have_them_all(table, tmp_path, monkeypatch):
     from harness.transports.tuning import duckdb as module
 
@@ -124,6 +127,7 @@ class Watched:
         return self.connection.execute(query, *more)
 
 
+@pytest.mark.process
 def test_without_a_log_less_than_a_row_group_is_on_the_disk_only_after_the_checkpoint(table, tmp_path):
     before = {}
     for name in ("create_table", "create_table_with_wal"):

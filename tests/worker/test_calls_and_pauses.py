@@ -9,6 +9,8 @@ from harness.model import Status
 from harness.worker.contracts.databases import DatabaseAnswer
 from tests.worker.made import Lab
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:

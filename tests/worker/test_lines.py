@@ -100,6 +100,7 @@ def test_so_are_those_of_what_stands_within_a_job():
         made(DatabaseJob, fields)
 
 
+@pytest.mark.process
 def test_a_worker_that_is_handed_a_job_of_another_version_says_so_and_ends(tmp_path):
     @dataclass(frozen=True, kw_only=True)
     class NewerJob(ParquetJob):

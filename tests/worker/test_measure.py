@@ -53,6 +53,7 @@ def sample(at_ns, *sizes):
     return Sample(at_ns, Memory(*sizes))
 
 
+@pytest.mark.process
 def test_a_body_that_does_nothing_takes_less_than_50_microseconds():
     code = textwrap.dedent("""
         import statistics
@@ -150,6 +151,7 @@ def test_samples_inside_the_call_count_from_the_first_to_the_last_nanosecond():
     assert peaks_above_start(report, [sample(200, 1_500, 600, 900)]) == (500, 0, 500)
 
 
+@pytest.mark.process
 def test_the_peaks_of_the_parts_need_not_fall_together():
     report = report_of((1_000, 600, 400), (1_000, 600, 400))
     samples = [sample(120, 1_300, 900, 400), sample(150, 1_200, 600, 600)]
@@ -171,6 +173,7 @@ def test_where_the_system_does_not_split_memory_the_parts_are_missing_and_not_0(
     assert peaks_above_start(report_of((1_000,), (1_400,)), [sample(150, 1_500)]) == (500, None, None)
 
 
+@pytest.mark.process
 def test_a_process_that_has_ended_has_no_memory():
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -185,6 +188,7 @@ def test_the_memory_of_another_process_is_read():
     assert 0 < read_memory(os.getppid()).rss != read_memory().rss
 
 
+@pytest.mark.process
 def test_the_cpu_time_of_a_process_is_that_of_all_its_threads():
     code = "import threading, time; work = lambda: [hash(str(n)) for n in range(10**5)]; "
     code += "t = threading.Thread(target=work); t.start(); t.join(); print(time.process_time(), flush=True); input()"

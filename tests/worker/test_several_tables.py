@@ -11,6 +11,8 @@ from harness.worker.contracts.several_tables import SeveralTablesAnswer, Several
 from harness.worker.messages import Failed
 from tests.worker.made import Lab
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:

@@ -17,6 +17,8 @@ from harness.worker.contracts.databases import DatabaseAnswer
 from harness.worker.messages import Failed, Job
 from tests.worker.made import Lab
 
+pytestmark = pytest.mark.process
+
 
 @dataclass(frozen=True, kw_only=True)
 class OfNoContract(Job[DatabaseAnswer]):

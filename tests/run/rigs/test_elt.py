@@ -92,6 +92,7 @@ def has_minio():
             pytest.skip(str(error))
 
 
+@pytest.mark.process
 def test_every_engine_on_local_disk_is_ok_with_the_bytes_that_came_out(perform):
     rows = perform(*(case(engine) for engine in ENGINES))
     assert [(row.status, row.error) for row in rows] == [(Status.OK, "")] * 3
@@ -111,6 +112,7 @@ def test_every_way_between_local_disk_and_s3_is_ok_also_over_a_link(perform, eng
     assert {row.lab for row in rows} == {"embedded"}
 
 
+@pytest.mark.process
 def test_without_a_server_s3_is_unavailable_with_the_reason_and_local_runs(perform, settings, monkeypatch, tmp_path):
     less = no_go(monkeypatch, settings, tmp_path)
     cases = [case(ENGINES[0]), case(ENGINES[0], "s3 to local"), case(ENGINES[0], "local to s3")]
@@ -127,6 +129,7 @@ def test_no_server_is_compiled_or_started_for_cases_on_s3_that_cannot_run_here(w
         assert rig.objects == "no case that can run here uses one"
 
 
+@pytest.mark.process
 def test_lost_rows_and_changed_values_are_a_mismatch_and_another_type_is_said(perform, made_up):
     expected = {
         "short": "expected 20000 rows, found 19999",

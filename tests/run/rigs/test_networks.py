@@ -89,6 +89,7 @@ def test_what_is_left_out_adds_and_limits_nothing():
     assert limits_of(case(_CALL, **_LINK, rtt_ms=0.2)) == Limits(0.2, 0)
 
 
+@pytest.mark.process
 def test_a_link_that_cannot_be_made_here_is_unavailable_with_what_to_do(made, monkeypatch):
     monkeypatch.setattr(made.links, "unavailable", lambda limits: f"not {limits.rtt_ms:g}: do this")
     assert made.unavailable(case(_CALL, **_LINK, rtt_ms=0.2)) == "not 0.2: do this"

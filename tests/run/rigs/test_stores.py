@@ -85,6 +85,7 @@ def perform(settings, tmp_path):
     return call
 
 
+@pytest.mark.process
 def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
     names = ("create", "read", "query", "read_backwards")
     rows = perform(*(case(f"made.pyarrow.{name}") for name in names))
@@ -92,6 +93,7 @@ def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
     assert {(row.rows, row.bytes, row.label, row.lab) for row in rows} == {(20, None, "rows=20", "local")}
 
 
+@pytest.mark.process
 def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, made_up):
     expected = {
         "create_changed": "col7: 1 of 20 values differ",
@@ -108,11 +110,13 @@ def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, 
         assert row.seconds is None
 
 
+@pytest.mark.process
 def test_a_store_that_cannot_be_read_back_is_an_error(perform, made_up):
     rows = perform(*(case(f"made.pyarrow.{name}") for name in ("create_narrow", "create_nothing")))
     assert [row.status for row in rows] == [Status.ERROR] * 2
 
 
+@pytest.mark.process
 def test_a_store_that_was_made_wrong_is_neither_read_nor_queried(perform, made_up):
     for row in perform(*(case(f"made.polars.{operation}") for operation in ("read", "query"))):
         assert row.status is Status.ERROR

@@ -30,6 +30,7 @@ def perform(settings, tmp_path):
     return call
 
 
+@pytest.mark.process
 def test_the_queries_are_ok_from_a_table_and_from_files_with_several_threads(perform):
     cases = [
         case("tuning.duckdb.group_by", **TABLE, source=source, threads=threads)
@@ -42,11 +43,13 @@ def test_the_queries_are_ok_from_a_table_and_from_files_with_several_threads(per
     assert len({row.bytes for row in rows}) == 1
 
 
+@pytest.mark.process
 def test_queries_side_by_side_and_in_a_row_are_ok(perform):
     values = TABLE | {"source": "parquet", "queries": 2, "threads": 2}
     assert fine(perform(case("tuning.duckdb.side_by_side", **values), case("tuning.duckdb.in_a_row", **values)))
 
 
+@pytest.mark.process
 def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit(perform):
     names = ("duckdb.create_table", "duckdb.create_table_with_wal", "posix.sequential_write")
     rows = perform(*(case(f"tuning.{name}", **TABLE, source="parquet") for name in names))
@@ -57,6 +60,7 @@ def test_disk_writes_are_ok_with_what_they_wrote_and_as_many_bytes_for_the_limit
     assert without["output_files"] == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["tuning.numexpr.triad"])
 def test_a_triad_is_ok_and_its_extent_are_its_arrays(perform, name):
     (row,) = perform(case(name, elements=100_000, threads=1))
@@ -102,6 +106,7 @@ def test_every_way_to_and_from_s3_is_ok(perform):
         assert found["output_files"] >= 1
 
 
+@pytest.mark.process
 def test_without_a_server_s3_is_unavailable_with_the_reason_and_the_rest_runs(perform, settings, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     less = settings.model_copy(update={"cache_dir": tmp_path / "no-programs"})
@@ -198,6 +203,7 @@ def test_after_an_error_everything_but_the_dataset_is_gone(settings):
     assert not (settings.state_dir / "tuning").exists()
 
 
+@pytest.mark.process
 def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     (row,) = perform(
         case("tuning.duckdb.jaro_winkler", rows=1_000_000, files=3, source="table", threads=1), traces=True

@@ -18,6 +18,8 @@ from harness.lab import embedded as lab_module
 from harness.lab.embedded import EmbeddedLab, ServiceError
 from harness.systems.postgres import service as postgres
 
+pytestmark = pytest.mark.process
+
 INITDB_CHOOSES = """
     autovacuum_worker_slots DateStyle default_text_search_config dynamic_shared_memory_type lc_messages lc_monetary
     lc_numeric lc_time log_timezone max_connections max_wal_size min_wal_size shared_buffers TimeZone

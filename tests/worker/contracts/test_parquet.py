@@ -7,6 +7,8 @@ from harness.worker.contracts.parquet import ParquetJob
 from harness.worker.messages import Failed
 from tests.made_up import MadeUp
 
+pytestmark = pytest.mark.process
+
 UP = """
 @contextmanager
 def connect(folder):

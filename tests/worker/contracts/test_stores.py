@@ -86,6 +86,7 @@ def job(folder, transport, result=""):
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("frame", "small", "whole"),
     [
@@ -103,6 +104,7 @@ def test_a_create_warms_up_on_a_store_of_its_own_and_measures_one_create_of_all_
     assert not made.result.exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("function", "module"), [("read", "up"), ("read", "up_async"), ("query", "up")])
 def test_a_read_or_query_warms_up_on_the_small_store_over_a_connection_of_its_own(made, function, module):
     answer = measure(made, function, module)
@@ -118,6 +120,7 @@ def test_a_read_or_query_warms_up_on_the_small_store_over_a_connection_of_its_ow
     assert pl.read_ipc(made.result).rows() == {"read": [(1, 4), (2, 5), (3, 6)], "query": [(2, 5)]}[function]
 
 
+@pytest.mark.process
 def test_an_answer_of_a_wrong_type_is_a_mismatch_and_leaves_no_frame(made):
     answer = measure(made, "read_lists")
     assert answer.status == Status.MISMATCH

@@ -143,6 +143,7 @@ def impatient(tmp_path_factory):
     gateway.stop()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("protocol", "beginning"),
     [("http", b"GET /ping HT"), ("native", b""), ("native", b"\x00"), ("native", b"\x00\x7f")],
@@ -175,6 +176,7 @@ def test_the_options_are_explained(monkeypatch, capsys):
         assert option in output
 
 
+@pytest.mark.process
 def test_a_fault_of_ours_is_told_by_its_place_and_not_by_its_words(capfd):
     class Broken(socketserver.BaseRequestHandler):
         def handle(self):
