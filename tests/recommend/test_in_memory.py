@@ -26,7 +26,7 @@ def settings_of_lab(on_embedded_lab: dict[str, str], monkeypatch: pytest.MonkeyP
 @pytest.mark.alone
 def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_lab: dict[str, str]) -> None:
     frame = pd.DataFrame({"who": ["a", None, "<b>"], "paid": [1.5, float("nan"), 2.25], "n": [1, 2, 3]})
-    found = recommend(frame, to="postgres", style="async", external=True, budget=150.0)
+    found = recommend(frame, to="postgres", style="async", external=True, budget=100.0)
     assert (found.frame, found.operation, found.rows) == ("pandas", "write", 3)
     assert found.columns == {"who": "text", "paid": "float64", "n": "int64"}
     assert "nulls" in found.values
@@ -64,7 +64,7 @@ def test_the_script_of_a_query_runs_as_it_stands(
 ) -> None:
     address, script = on_embedded_lab["LAB_POSTGRES_URI"], tmp_path / "winner.py"
     query = "SELECT n, n::numeric / 4 AS part FROM generate_series(1, 50) n"
-    asked = ("--query", query, "--to", "postgres", "--style", "async", "--external", "--budget", "150")
+    asked = ("--query", query, "--to", "postgres", "--style", "async", "--external", "--budget", "100")
     done = lab("recommend", *asked, "--script", str(script), "--table", "copied", env=on_embedded_lab)
     assert done.returncode == 0, done.stderr
     ended = scripts.run(script, variables={"POSTGRES_URI": address})
@@ -85,7 +85,7 @@ def test_the_rows_of_a_query_are_the_data(lab: Command, on_embedded_lab: dict[st
         )
         query = "SELECT n, part, text, gen_random_uuid() AS id, now() AS moment FROM asked"
         done = lab(
-            *("recommend", "--query", query, "--from", "postgres", "--style", "async", "--external", "--budget", "150"),
+            *("recommend", "--query", query, "--from", "postgres", "--style", "async", "--external", "--budget", "100"),
             env=on_embedded_lab,
         )
         connection.execute("DROP TABLE asked")
