@@ -33,10 +33,13 @@ def new_console() -> Console:
     return found if found.is_terminal else Console(width=200)
 
 
-def say(console: Console, text: str) -> None:
-    """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends."""
-    shown = printable(text, keep="\n\t")
-    console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=not console.is_terminal)
+def say(console: Console, text: str, whole: bool = False) -> None:
+    """Print a sentence without breaking a word: a terminal itself breaks lines wherever its width ends.
+
+    A `whole` line is never broken here: a command in it can be pasted.
+    """
+    shown, whole = printable(text, keep="\n\t"), whole or not console.is_terminal
+    console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=whole)
 
 
 def echo(text: object, err: bool = False) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import settings
+from harness.cli.app import echo
 from harness.model import LabError
 from harness.run.lock import require_free
 
@@ -58,8 +59,8 @@ def own_data(
     if file is not None:
         own = data.from_file(file, columns, rows, names, options)
         for note in own.notes:
-            typer.echo(f"note: {note}", err=True)
-        typer.echo(f"{file}: compared with a second reading: {own.compared}")
+            echo(f"note: {note}", err=True)
+        echo(f"{file}: compared with a second reading: {own.compared}")
         return own
     if given := options.given():
         raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")

@@ -14,7 +14,7 @@ from rich.console import Console
 from harness import registry, settings
 from harness.cli import own as own_options
 from harness.cli.app import app, command_line, echo, explained, new_console, say
-from harness.model import LabError, Status, printable
+from harness.model import LabError, Status
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _print(console: Console, ending: "Closing", last: "Sequence[str]") -> None:
     for table in ending.tables:
         console.print(table)
     for line in [*ending.sentences, *last]:
-        console.print(printable(line, keep="\n\t"), markup=False, highlight=False, emoji=False, soft_wrap=True)
+        say(console, line, whole=True)
 
 
 def _report(console: Console, folder: Path, suite: Any, pictures: bool, every_table: bool = False) -> bool:

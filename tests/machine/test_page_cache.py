@@ -11,12 +11,13 @@ from harness.machine import page_cache
 from harness.machine.inventory import filesystem
 from harness.model import LabError
 
-pytestmark = pytest.mark.alone
-
 MEGABYTE = 1 << 20
 SIZE = 64 * MEGABYTE + 1_000  # the last page is not full
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the page cache is Linux's")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(sys.platform != "linux", reason="the page cache is Linux's"),
+]
 
 
 @pytest.fixture
