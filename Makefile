@@ -85,16 +85,20 @@ serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
-test: $(STAMP) ## Run the tests that take minutes: every room on real engines
+# Of the tests that take long, a share: SHARE=0/4 to 3/4
+SHARE ?=
+PART = $(if $(SHARE),--share '$(SHARE)')
+
+test: $(STAMP) ## Run the tests of every day: every room on real engines
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long'
 
-test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults
+test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults; SHARE=0/4: a quarter
 
 test-long-beside: $(STAMP)
-	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone'
+	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone' $(PART)
 
 test-long-alone: $(STAMP)
-	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'long and alone' $(ALONE)
+	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'long and alone' $(PART) $(ALONE)
 
 test-all: check-repository test test-long ## Run all tests
 

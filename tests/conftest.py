@@ -1,13 +1,15 @@
 """Fixtures for tests that need real engines: one embedded lab for the whole session, whatever number of processes."""
 
+import argparse
 import fcntl
 import gc
 import os
 import re
 import signal
 import sys
+import zlib
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +70,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FileOrPart 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of `make test-pure`."""
+    """Add the options of `make test-pure` and of `make test-long SHARE=K/N`."""
     parser.addoption("--pure", action="store_true", help="run only tests that need no engine and start no Python")
+    parser.addoption("--share", type=_share, metavar="K/N", help="of the long tests, run share K of N: 0/4 to 3/4")
+
+
+def _share(text: str) -> tuple[int, int]:
+    if (found := re.fullmatch(r"(\d+)/(\d+)", text)) and int(found[1]) < int(found[2]):
+        return int(found[1]), int(found[2])
+    raise argparse.ArgumentTypeError(f"expected K/N with K below N, such as 0/4, found {text!r}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -96,8 +105,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Those with tests that run alone come last: the others need not stop for them.
     """
     if config.getoption("pure"):
-        config.hook.pytest_deselected(items=[item for item in items if _needs_an_engine(item)])
-        items[:] = [item for item in items if not _needs_an_engine(item)]
+        _keep(config, items, lambda item: not _needs_an_engine(item))
+    if config.getoption("share"):
+        _keep(config, items, lambda item: _in_share(item, *config.getoption("share")))
     if hasattr(config, "workerinput"):
         work: Counter[str] = Counter()
         late: set[str] = set()
@@ -106,6 +116,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if _runs_alone(item):
                 late.add(_place(item))
         items.sort(key=lambda item: (_place(item) in late, -work[_place(item)], item.path))
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pytest.Item], bool]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+    items[:] = [item for item in items if wanted(item)]
+
+
+def _in_share(item: pytest.Item, share: int, shares: int) -> bool:
+    """Deal out the long tests by function and part, so that each is in one share; those of `always` are in each."""
+    long = item.get_closest_marker("long")
+    if not long or long.kwargs.get("always"):
+        return True
+    part = _PART.search(item.nodeid)
+    return zlib.crc32((item.nodeid.partition("[")[0] + (part[0] if part else "")).encode()) % shares == share
 
 
 def _place(item: pytest.Item) -> str:

@@ -7,6 +7,7 @@ import pytest
 from tests.commands import Command
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments",
     [("list", "clickhouse.*.write_*"), ("run", "matrx"), ("run", "--rows", "many"), ("merge", "--help")],

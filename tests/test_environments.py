@@ -16,7 +16,7 @@ import pytest
 
 from harness.settings import ROOT
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 
 SCRIPT = ROOT / "environments/uv.py"
 NOBODY = "http://127.0.0.1:9/simple"  # the port of discard
@@ -142,7 +142,6 @@ def test_an_index_out_of_reach_is_named_with_what_to_look_at(tmp_path: Path) -> 
     assert done.stderr.endswith(f"{UV.ADVICE}\n")
 
 
-@pytest.mark.long
 def test_without_an_index_an_environment_is_refused_in_two_lines(tmp_path: Path) -> None:
     done = run(tmp_path, "create", str(tmp_path / "fresh"), PIP_INDEX_URL=NOBODY)
     assert done.returncode == 1

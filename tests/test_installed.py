@@ -19,6 +19,8 @@ from harness.settings import ROOT
 from harness.suites import suite_files
 from tests.installed import LAB, base, files, hidden, run_in, unpack_wheel
 
+pytestmark = pytest.mark.long
+
 Lab = Callable[..., subprocess.CompletedProcess[str]]
 # Those whose rig needs more than the base of the lab brings: the others run on databases.
 SUITES = [
@@ -100,7 +102,6 @@ def test_the_catalogue_is_the_one_of_the_checkout(installed: Lab) -> None:
     assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == list(registry.catalogue())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_suite_without_its_engines_is_unavailable_case_by_case_and_says_what_to_install(
     installed: Lab, here: Path, site: Path, suite: str
@@ -123,7 +124,6 @@ def test_a_suite_without_its_engines_is_unavailable_case_by_case_and_says_what_t
     assert list(files(site)) == before
 
 
-@pytest.mark.long
 def test_one_command_brings_what_a_suite_and_its_transport_lack(installed: Lab, here: Path) -> None:
     installed("run", "tuning", "--size", "smoke", "--only", "tuning.awscrt.*,tuning.numexpr.*")
     said = {row["transport"].split(".")[1]: row["error"] for row in rows(here)}
@@ -131,7 +131,6 @@ def test_one_command_brings_what_a_suite_and_its_transport_lack(installed: Lab, 
     assert said["numexpr"].endswith(f'pip install "{PROJECT}[tuning]"')
 
 
-@pytest.mark.long
 def test_on_databases_what_lacks_an_extra_is_unavailable_and_the_rest_runs(
     installed: Lab, here: Path, on_embedded_lab: dict[str, str]
 ) -> None:
@@ -156,7 +155,6 @@ def test_on_databases_what_lacks_an_extra_is_unavailable_and_the_rest_runs(
     assert {path.name for path in here.iterdir()} == {"results", "datasets"}
 
 
-@pytest.mark.long
 def test_without_the_client_of_s3_the_doctor_says_so_and_a_named_server_fails(
     installed: Lab, on_embedded_lab: dict[str, str]
 ) -> None:

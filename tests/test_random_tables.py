@@ -69,6 +69,7 @@ def logical_types_for(*entries: Transport) -> list[str]:
     return [logical for logical in (*NULLABLE, "array") if logical not in types]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("write", "read"), WAYS)
 def test_a_random_table_comes_back_as_it_was(
     write: str, read: str, embedded_lab: EmbeddedLab, witnesses: dict[str, Witness]
@@ -91,6 +92,7 @@ def test_a_random_table_comes_back_as_it_was(
     comes_back()
 
 
+@pytest.mark.long
 def test_a_changed_value_of_every_type_would_be_found() -> None:
     for logical, strategy in {**NULLABLE, "array": ARRAYS}.items():
         one = tables.frame({"c": logical}, [[example_of(strategy)]])

@@ -29,6 +29,7 @@ def test_every_old_id_means_one_transport_of_today_and_is_none_itself():
     assert {now: times for now, times in Counter(OLD.values()).items() if times > 1} == {}
 
 
+@pytest.mark.long
 @every(OLD.items(), lambda pair: pair[0])
 def test_an_old_id_finds_its_transport_and_no_other(pair):
     old, now = pair

@@ -97,6 +97,7 @@ def last_number(printed: str) -> int:
     return int(printed.splitlines()[-1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", first_of_each(DATABASES))
 def test_the_script_of_a_database_writes_or_reads_the_table(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, output: Output
@@ -117,6 +118,7 @@ def test_the_script_of_a_database_writes_or_reads_the_table(
 MOVING = [entry for entry in RUNNABLE if ZONE in entry.lossy and TYPE not in entry.lossy]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", MOVING, ids=lambda entry: entry.id)
 def test_the_script_of_a_client_that_moves_timestamps_moves_none_in_another_zone(
     entry: Transport, embedded_lab: EmbeddedLab, tmp_path: Path
@@ -136,6 +138,7 @@ def test_the_script_of_a_client_that_moves_timestamps_moves_none_in_another_zone
     of_lab.references.close(of_lab.drop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", first_of_each(STREAMS))
 def test_the_script_of_a_stream_loads_or_unloads_the_table(
     entry: Transport, embedded_lab: EmbeddedLab, dataset_folder: Path, tmp_path: Path, output: Output
@@ -196,6 +199,7 @@ def test_the_script_of_a_transform_makes_one_file_of_all_rows(entry: Transport, 
     assert len(pl.read_parquet(result)) == ROWS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "arguments"), JOBS.items(), ids=JOBS)
 def test_the_script_of_a_job_prints_its_answer(
     name: str, arguments: tuple[str, ...], tmp_path: Path, output: Output

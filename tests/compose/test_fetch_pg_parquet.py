@@ -11,9 +11,13 @@ import pytest
 
 from harness.settings import ROOT
 
-pytestmark = pytest.mark.skipif(
-    not all(map(shutil.which, ("apt-get", "curl", "dpkg-deb", "gpg"))), reason="needs Debian's apt-get, curl and gpg"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("apt-get", "curl", "dpkg-deb", "gpg"))),
+        reason="needs Debian's apt-get, curl and gpg",
+    ),
+]
 # Upstream's own suffixes; ~trixie in a real one.
 FIRST, AGAIN, RENAMED = ("0.5.1-1PIGSTY~test", "0.5.1-2PIGSTY~test", "0.5.1-1PGSTY~test")
 

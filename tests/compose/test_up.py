@@ -77,6 +77,7 @@ def test_minio_is_built_only_when_it_is_asked_for(checkout, tmp_path):
     assert with_it.endswith("--profile s3 build postgres clickhouse minio harness")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["dask", "ray", "spark"])
 def test_workers_of_an_engine_are_started_only_when_they_are_asked_for(checkout, tmp_path, engine):
     path = with_docker(tmp_path, built="true")

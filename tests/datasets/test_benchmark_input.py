@@ -26,6 +26,7 @@ def table(tmp_path_factory):
     return build(tmp_path_factory.mktemp("datasets"))
 
 
+@pytest.mark.long
 def test_the_rows_lie_in_as_many_files_as_asked_for_of_equal_size(table):
     assert [path.name for path in table.paths] == [f"part-{number:05}.parquet" for number in range(FILES)]
     assert sorted(table.folder.glob("*.parquet")) == table.paths

@@ -58,6 +58,7 @@ def test_values_are_spread_evenly(columns):
         assert np.abs(tenths - 0.1).max() < 0.002  # 6 standard deviations
 
 
+@pytest.mark.long
 def test_the_key_is_unique_at_the_largest_published_size_with_the_default_seed(columns):
     key = np.zeros(LARGEST_PUBLISHED, np.int64)
     for name in SPECIFICATION.row_key:  # three numbers below 1,000,001 fit into one of 64 bits

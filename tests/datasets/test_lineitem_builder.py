@@ -84,11 +84,13 @@ def rows_of(files):
     return f"read_parquet({[file.path for file in files]})"
 
 
+@pytest.mark.long
 def test_the_parts_together_are_the_unpartitioned_lineitem_and_every_row_is_in_one_part_alone(generator, parts):
     for one, other in (("lineitem", rows_of(parts)), (rows_of(parts), "lineitem")):
         assert generator.execute(f"SELECT count(*) FROM (FROM {one} EXCEPT ALL FROM {other})").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_a_joined_file_has_the_rows_of_the_unpartitioned_lineitem_in_its_order(generator, joined):
     whole = generator.execute("FROM lineitem").to_arrow_table()
     assert pq.read_table(joined.path).cast(whole.schema).equals(whole)
@@ -150,6 +152,7 @@ def test_memory_stays_below_4_gb_whatever_the_scale_factor(tmp_path):
         assert peak < lineitem.needed_memory(tmp_path, [layout]) <= 4e9
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_the_memory_of_joining_does_not_grow_with_the_number_of_rows(tmp_path, parts):
     peaks = []

@@ -164,6 +164,7 @@ def test_a_file_that_another_duckdb_wrote_is_reused_and_says_so(folder):
     assert lineitem.ensure(folder, TINY).duckdb_version == "1.4.0"
 
 
+@pytest.mark.long
 def test_files_are_built_in_steps_and_only_those_asked_for_stay(tmp_path):
     asked = [Layout(SCALE, PARTS, 0, 3), Layout(SCALE, PARTS, 1, 1), Layout(SCALE, PARTS, 0, 2, 4_096)]
     assert build(tmp_path, asked) == [
@@ -185,6 +186,7 @@ def test_a_part_asked_for_earlier_is_used_and_kept(tmp_path):
     assert lineitem.ensure(tmp_path, part) == first
 
 
+@pytest.mark.long
 def test_files_for_puts_the_next_parts_into_every_file(tmp_path):
     two = lineitem.files_for(tmp_path, SCALE, 4, files=2, parts_per_file=2)
     keys = [set(pq.read_table(file.path, columns=["l_orderkey"]).column(0).to_pylist()) for file in two]
@@ -194,11 +196,13 @@ def test_files_for_puts_the_next_parts_into_every_file(tmp_path):
         lineitem.files_for(tmp_path, SCALE, 4, files=3, parts_per_file=2)
 
 
+@pytest.mark.long
 def test_a_folder_may_have_any_name(tmp_path):
     folder = tmp_path / "it's [a] *?\" name"
     assert lineitem.ensure(folder, Layout(0.002, 2, 0, 2)).rows == 11_957
 
 
+@pytest.mark.long
 def test_finished_parts_of_a_stopped_build_are_used_by_the_next_one(tmp_path):
     part, whole = Layout(SCALE, PARTS, 0, 1), Layout(SCALE, PARTS, 0, PARTS)
     lineitem.ensure(tmp_path / "parts", part)

@@ -17,7 +17,7 @@ from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
 from harness.model import LabError
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 
 TINY = Layout(0.001, 1, 0, 1)
 SCALE, PARTS = 0.01, 3
@@ -68,7 +68,6 @@ def test_a_build_never_takes_more_disk_than_announced(tmp_path):
     assert lineitem.needed_bytes(tmp_path, asked) == lineitem.needed_memory(tmp_path, asked) == 0
 
 
-@pytest.mark.long
 def test_the_announced_bytes_hold_for_every_size_of_row_group(tmp_path):
     layouts = [Layout(0.05, 1, 0, 1, size) for size in (2_048, 4_096, 20_480, 61_440, 300_000)]
     for layout, file in lineitem.ensure_all(tmp_path, layouts).items():

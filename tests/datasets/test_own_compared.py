@@ -88,6 +88,7 @@ def test_timestamps_that_no_type_holds_are_refused_with_column_and_row(
         reading.read(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
 @pytest.mark.parametrize("rows", [4, 60_000])
 def test_a_reader_that_changes_a_value_is_found(

@@ -116,6 +116,7 @@ def test_a_polite_kill_of_the_keeper_is_an_orderly_stop(keep, folder):
     assert not folder.exists()
 
 
+@pytest.mark.long
 def test_signals_are_sent_in_order_and_sigkill_ends_a_service_that_ignores_them(keep, tmp_path):
     service = f"trap 'echo INT' INT; trap 'echo QUIT' QUIT; echo ready; {FOREVER}"
     log = tmp_path / "log"

@@ -64,7 +64,7 @@ def found(request: pytest.FixtureRequest, lab_of_tests: Lab) -> Found:
     return lambda entry: [finding for finding in of_share(SHARE[entry.id]) if finding.transport.id == entry.id]
 
 
-@pytest.mark.long
+@pytest.mark.long(always=True)  # LAB_PAIRS says which of them
 @pytest.mark.timeout(3_600)  # the first waits for all ways of its share
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.id}@{SHARE[entry.id]}")
 def test_every_value_comes_through_unless_the_way_declares_its_loss(found: Found, entry: Transport) -> None:
@@ -129,6 +129,7 @@ def made_up(tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+@pytest.mark.long
 def test_a_hang_and_a_death_cost_one_pair_each_and_the_next_one_goes_on(made_up: Examination) -> None:
     names = ("zero_rows", "tab", "empty_text", "newline", "one_row", "comma", "quotes", "spaces")
     told: list[Finding] = []
@@ -223,6 +224,7 @@ def write_none(connection, frame, table):
 """
 
 
+@pytest.mark.long
 def test_a_client_that_goes_by_the_zone_of_its_machine_is_found_in_another_one(
     tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,6 +129,7 @@ def examination(made: MadeUp, lab: Lab, names: tuple[str, ...], *kinds: str) -> 
     return Examination(lab, labs.check(lab), "none", "", ways, kinds=chosen, command=made.command, in_sittings=True)
 
 
+@pytest.mark.long
 def test_what_comes_through_takes_two_connections_whatever_the_number_of_kinds(made: MadeUp, lab_of_tests: Lab) -> None:
     findings = trials.examine(examination(made, lab_of_tests, ("write_all",), *ALONE, *COMING))
     assert {finding.kind: finding.fate for finding in findings} == dict.fromkeys(COMING, Fate.EXACT) | {
@@ -138,6 +139,7 @@ def test_what_comes_through_takes_two_connections_whatever_the_number_of_kinds(m
     assert made.events()[0] == ["connect"] * (len(ALONE) + 2)
 
 
+@pytest.mark.long
 def test_what_stands_beside_them_all_vouches_for_every_kind(made: MadeUp, lab_of_tests: Lab) -> None:
     findings = trials.examine(examination(made, lab_of_tests, ("write_few_columns",), *COMING))
     assert {finding.fate for finding in findings} == {Fate.EXACT}

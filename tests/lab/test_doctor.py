@@ -14,6 +14,7 @@ from harness.systems import SYSTEMS
 from tests.commands import Command
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environment: dict[str, str]) -> None:
     done = lab("doctor", env=environment)

@@ -93,7 +93,13 @@ ENDINGS = [
 ]
 
 
-@pytest.mark.parametrize(("ending", "number", "status", "services"), ENDINGS, ids=[ending for ending, *_ in ENDINGS])
+@pytest.mark.parametrize(
+    ("ending", "number", "status", "services"),
+    [
+        pytest.param(*of_one, id=of_one[0], marks=[] if of_one[0] == "kill_9" else [pytest.mark.long])
+        for of_one in ENDINGS
+    ],
+)
 def test_nothing_is_left_when_the_process_that_holds_the_lab_ends(parent, folder, ending, number, status, services):
     process, _ = parent(ending, *services)
     if number is not None:
@@ -108,6 +114,7 @@ def test_nothing_is_left_when_the_process_that_holds_the_lab_ends(parent, folder
         assert output == b"still up\n"  # the signal reached the parent only
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_workers_that_live_on_do_not_keep_the_services_alive(parent, folder, number):
     process, up = parent("workers", "postgres")
@@ -133,6 +140,7 @@ def test_a_lab_that_is_ended_while_it_starts_leaves_nothing(folder, number):
     until(lambda: nothing_is_left_in(folder))
 
 
+@pytest.mark.long
 def test_nobody_else_reads_the_folder_or_the_log_of_a_server_which_names_values_of_rows(folder):
     with EmbeddedLab(folder) as lab:
         connection = psycopg.connect(lab.endpoints["postgres"], autocommit=True)
@@ -145,6 +153,7 @@ def test_nobody_else_reads_the_folder_or_the_log_of_a_server_which_names_values_
             assert {path.name: path.stat().st_mode & 0o077 for path in found} == {path.name: 0 for path in found}
 
 
+@pytest.mark.long
 def test_a_stop_after_the_postmaster_was_killed_gives_its_shared_memory_back(folder):
     with EmbeddedLab(folder, ["postgres"]) as lab:
         identifier = (lab.folder / "postgres/data/postmaster.pid").read_text().splitlines()[6].split()[1]

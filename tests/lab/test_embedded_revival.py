@@ -13,7 +13,7 @@ from harness.lab.embedded import EmbeddedLab, ServiceError
 from tests.lab.embedded_labs import clickhouse, nothing_is_left_in, postgres
 from tests.waiting import DEADLINE_SECONDS, until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 
 
 def test_a_killed_postmaster_is_reported_and_revived_with_its_rows(folder):

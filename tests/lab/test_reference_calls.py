@@ -30,6 +30,7 @@ def test_a_connection_is_not_closed_under_a_call_that_goes_on(
     one.close()
 
 
+@pytest.mark.long
 def test_a_connection_whose_calls_have_answered_is_closed(
     embedded_lab: EmbeddedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

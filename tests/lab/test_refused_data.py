@@ -32,6 +32,7 @@ def refusal(system: str, endpoints: dict[str, str], frame: pl.DataFrame, folder:
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("system", "frame", "said"),
     [
@@ -103,6 +104,7 @@ def test_a_rule_of_the_house_is_told_in_its_own_words(apart: dict[str, str], tmp
     assert said == "postgres refuses a table of these columns: tables are made by the release team alone"
 
 
+@pytest.mark.long
 def test_a_timeout_of_statements_says_so(apart: dict[str, str], tmp_path: Path) -> None:
     on_create_table(apart, "PERFORM pg_sleep(60)")
     with psycopg.connect(apart["postgres"], autocommit=True) as server:

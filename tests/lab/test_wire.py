@@ -17,6 +17,8 @@ from harness.lab.links import OverToxiproxy, OverWire
 from harness.settings import Settings
 from tests.waiting import until
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverWire]:
@@ -29,7 +31,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverWire]:
         yield found
 
 
-@pytest.mark.long
 @pytest.mark.alone(times=True)
 @pytest.mark.parametrize("rtt_ms", [0.2, 1, 10, 50])
 def test_a_wire_has_the_round_trip_that_was_asked_for_of_whatever_rate(made: OverWire, rtt_ms: float) -> None:

@@ -132,6 +132,7 @@ def same(server: Server, sql_type: str) -> list[str]:
     return (server.ask(query) + server.ask(back)).decode().splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("filled", CASES, indirect=True)
 def test_values_come_out_and_go_back_in(filled: tuple[Server, str]) -> None:
     server, sql_type = filled

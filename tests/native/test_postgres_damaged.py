@@ -42,6 +42,7 @@ def test_any_bytes(data, oid, framing):
     fed(b"D" + struct.pack("!ihi", 10 + len(data), 1, len(data)) + data, columns, MESSAGES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("byte", [0, 1, 0x7F, 0x80, 0xFF])
 @pytest.mark.parametrize("oid", OIDS)
 def test_values_of_the_same_byte_of_every_size(oid, byte):
@@ -128,6 +129,7 @@ ARROW_TYPES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arrow_type", ARROW_TYPES, ids=str)
 def test_numbers_of_any_bytes_are_encoded_or_refused(arrow_type):
     width, source = arrow_type.bit_width // 8, random.Random(1)

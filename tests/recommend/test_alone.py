@@ -49,6 +49,7 @@ def tables_of(rig: DatabaseRig) -> list[tuple[object, ...]]:
     return found
 
 
+@pytest.mark.long
 def test_each_transport_is_found_to_fail_at_the_columns_that_it_does_not_bring_through_and_nothing_is_left(
     rig: DatabaseRig,
 ) -> None:

@@ -32,6 +32,8 @@ from tests.report.browser_checks import (
 from tests.report.cases import environment, run_folder, suite
 from tests.report.whole_run import ENDLESS, FIGURES, PICTURES, ROWS
 
+pytestmark = pytest.mark.long
+
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -128,7 +130,6 @@ def test_it_is_complete_without_scripts(browser, page_file):
         fits_the_window(page, seen)
 
 
-@pytest.mark.long
 def test_a_printed_page_has_everything_on_paper(browser, page_file, tmp_path):
     with opened(browser, page_file) as (page, _):
         page.emulate_media(media="print")
@@ -184,7 +185,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", BROKEN)
 def test_the_check_for_it_fails_on_a_page_with(fault, browser, page_file, tmp_path):
     check, old, new = BROKEN[fault]

@@ -26,9 +26,8 @@ def printed(tables, width):
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] if name == "crossings" else []) for name in NAMES]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
 def test_a_reference_run_ends_on_one_screen(name):
     known = suite_files.load(ROOT / "suites", name)
     run = folders.read(ROOT / "results" / "reference" / name)

@@ -112,6 +112,7 @@ def test_the_memory_of_an_engine_is_that_of_its_driver_and_of_its_workers():
         quantity("seconds + peak_rss_bytes")
 
 
+@pytest.mark.long
 def test_a_report_of_such_a_run_has_it_all(tmp_path):
     folder = run_folder(tmp_path / "run", ROWS, environment())
     written = report.write(folder, suite(pictures=PICTURES))

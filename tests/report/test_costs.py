@@ -56,6 +56,7 @@ def test_each_line_of_an_array_is_fitted_as_if_it_were_alone():
     assert marginal == pytest.approx([1e-6, 0.0, 1e-5], abs=1e-12)
 
 
+@pytest.mark.long
 def test_the_intervals_mostly_hold_the_true_costs_of_noisy_runs_and_shrink_with_the_noise():
     """Of 20 made-up runs with 15 passes; intervals of 95 % of medians hold a little less often."""
     held, widths = 0, {0.2: 0.0, 0.02: 0.0}

@@ -184,6 +184,7 @@ def test_lines_on_linear_axes_start_at_zero_so_that_lengths_can_be_compared():
     assert (drawn.axes.get_xlim()[0], drawn.axes.get_ylim()[0]) == (0, 0)
 
 
+@pytest.mark.long
 def test_a_value_has_one_colour_in_all_pictures_of_a_run():
     rows = [*ways(12), *ladders(3)]
     few = replace(BARS, where={"transport": ["postgres.client09.write_polars_with_a_long_name"]})

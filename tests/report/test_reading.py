@@ -45,6 +45,7 @@ def changed(place: tuple[Any, ...], value: Any = None, gone: bool = False) -> di
 CHANGES = [(place, of) for place in places(FACTS) if len(place) < 4 for of in ({"gone": True}, {"value": None})]
 
 
+@pytest.mark.long
 def test_what_compare_reads_report_reads(tmp_path):
     rows = [row("a", seconds=1.0)]
     refused = []

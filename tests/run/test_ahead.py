@@ -101,6 +101,7 @@ def test_a_worker_whose_run_cannot_be_prepared_is_ended_and_the_next_one_is_its_
     assert list((tmp_path / "run" / "logs").iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "said"), [("broken", "No module named 'no_such_module'"), ("dying", "ended with exit code 3")]
 )

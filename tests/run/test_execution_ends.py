@@ -130,6 +130,7 @@ print(found.answer.error, flush=True)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("then", "said"),
     [

@@ -230,6 +230,7 @@ def made(
         one.tables.drop(one.system)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("system", "name", "matched"), COMPARED)
 def test_the_reference_client_moves_every_value_and_one_that_changes_is_found(
     system: str, name: str, matched: str, made: Callable[..., Made]
@@ -250,6 +251,7 @@ def unsupported(system: str, name: str, does: str, library: str) -> str:
     return next((UNSUPPORTED[one] for one in named if one in UNSUPPORTED), "")
 
 
+@pytest.mark.long
 @EACH
 def test_the_tuned_transports_move_every_value(system: str, name: str, made: Callable[..., Made]) -> None:
     values, _ = HOSTILE[system, name]

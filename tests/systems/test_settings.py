@@ -37,6 +37,7 @@ def asked(rig, **parameters):
         return tuple(connection.execute(f"SHOW {name}").fetchone()[0] for name in names)
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_the_whole_server_is_set_as_a_case_wants_it_and_as_usual_for_the_next_one(tmp_path):
     usual = ("replica", "10", "1GB")

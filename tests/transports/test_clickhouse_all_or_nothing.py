@@ -86,6 +86,7 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("engine", "rows", "months", "goes_as_one"),
     [

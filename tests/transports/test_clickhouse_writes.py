@@ -115,6 +115,7 @@ def write(entry: Transport, lab: EmbeddedLab, frame: pl.DataFrame | pd.DataFrame
             entry.function(connection, frame, table)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", LOSSLESS, ids=lambda entry: entry.id)
 def test_hostile_values_come_through(
     entry: Transport, embedded_lab: EmbeddedLab, reference: clickhouse_driver.Client

@@ -26,6 +26,8 @@ from harness.transports.postgres import dask as of_postgres
 from harness.transports.postgres import partitions as postgres
 from tests.every import every
 
+pytestmark = pytest.mark.long
+
 ROWS, PARTS = 2_000, 4
 SPEC = store.specification("analytics_metrics")
 PROFILES = {"postgres": "heap", "clickhouse": "keyed"}
@@ -120,7 +122,6 @@ def test_what_dask_moves_arrives_exact(
     assert sums.differences(sums.of_parquet(source, SPEC.logical_types), found) == []
 
 
-@pytest.mark.long
 def test_workers_of_its_own_do_the_same(table: Callable[..., Table], source: str, tmp_path: Path) -> None:
     made = table("postgres", "postgres")
     (tmp_path / "workers").mkdir()
@@ -172,7 +173,6 @@ def once_killed(call: Callable[[int], int], flag: str, group: int) -> int:
     return rows
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("system", PLAIN_AND_ONCE)
 def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_where_that_is_seen_to(
     system: str, table: Callable[..., Table], source: str, tmp_path: Path
@@ -194,7 +194,6 @@ def test_a_part_whose_worker_is_killed_after_it_is_there_twice_but_not_where_tha
     assert made.sums().rows == rows + ROWS
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["postgres.dask.load_copy_staged", "clickhouse.dask.load_insert_staged"])
 def test_a_part_that_fails_leaves_nothing_of_a_staged_load(
     name: str, table: Callable[..., Table], cluster: Workers, source: str, tmp_path: Path

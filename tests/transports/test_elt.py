@@ -47,6 +47,7 @@ def test_the_file_holds_the_rows_that_are_meant_under_all_columns(entry: Transpo
     assert found.equals(expected)
 
 
+@pytest.mark.long
 @ways
 def test_it_can_be_called_again_over_the_same_connection(entry: Transport, tree: Tree, tmp_path: Path) -> None:
     with connected(entry, tmp_path) as connection:

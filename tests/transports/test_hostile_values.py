@@ -1,5 +1,7 @@
 """Values that ways of our own once changed without a word, through the ways and servers that did it."""
 
+import pytest
+
 from harness import registry
 from harness.datasets.hostile.kinds import KINDS
 from harness.fidelity import pair, trials
@@ -58,6 +60,7 @@ def test_what_was_changed_without_a_word_is_declared_to_come_through_or_to_be_re
         assert set(wanted.split(OR) if wanted else COMES_THROUGH) <= set(may), name
 
 
+@pytest.mark.long
 def test_what_the_gateway_cannot_take_is_unavailable_here_and_costs_one_pair_only(lab_of_tests: Lab) -> None:
     """ClickHouse's own native handler takes JSON in blocks: no way is to blame that the gateway does not."""
     chosen = [registry.one("clickhouse.asynch.write_polars_columnar_lz4")]

@@ -71,6 +71,7 @@ def asked(system: str, of: Witness, query: str) -> list[str]:
     return of.reference.ask(column)
 
 
+@pytest.mark.long
 @BOTH
 def test_the_server_gives_back_any_name_that_is_quoted(system: str, witnesses: dict[str, Witness]) -> None:
     of = witnesses[system]
@@ -99,6 +100,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("write", "read"), WAYS)
 def test_a_table_of_any_names_comes_back(
     write: str, read: str, embedded_lab: EmbeddedLab, witnesses: dict[str, Witness]
@@ -130,6 +132,7 @@ BOUNDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", BOUNDS, ids=lambda entry: entry.id)
 @pytest.mark.parametrize("name", ["name_statement", "name_backtick_statement", "name_quoted", "name_backslash"])
 def test_a_bound_moves_a_table_whatever_its_name(
@@ -192,6 +195,7 @@ def read_carelessly(connection, table):
 """
 
 
+@pytest.mark.long
 def test_a_way_that_executes_sql_in_a_name_is_found_out(
     tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

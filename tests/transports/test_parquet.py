@@ -283,6 +283,7 @@ MAPPED = {"parquet.chdb.scan", "parquet.pyarrow.scan_dataset_memory_map"}
 FORCED = "parquet.polars.scan_forced_async"
 
 
+@pytest.mark.long
 @pytest.mark.process
 @linux
 @pytest.mark.parametrize("name", sorted({entry.id for entry in ENTRIES} - MAPPED - {FORCED}))
@@ -290,6 +291,7 @@ def test_a_way_that_reads_files_reads_the_three_columns_and_little_else(read, na
     assert 1.0 <= read[name] < 1.2
 
 
+@pytest.mark.long
 @pytest.mark.process
 @linux
 @pytest.mark.parametrize("name", sorted(MAPPED))

@@ -46,6 +46,7 @@ def test_a_published_description_names_the_client_and_the_frame_of_its_transport
     assert entry.function.__name__.startswith(f"{entry.operation}_{entry.frame}_")
 
 
+@pytest.mark.long
 @every([entry for entry in POSTGRES if not {"daft", "ray", "pyspark"} & entry.modules])  # which are installed apart
 def test_every_module_that_a_transport_requires_can_be_imported(entry):
     assert not entry.frame or entry.frame in entry.requires or entry.origin is Origin.LIMIT

@@ -98,6 +98,7 @@ def test_an_interruption_when_all_are_prepared_leaves_nothing(monkeypatch, serve
     assert left(server) == (ROWS, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("when", ["_send", "_plan"])
 def test_a_connection_that_the_server_ends_takes_all_rows_with_it(which, when, monkeypatch, server, writers, write):

@@ -184,6 +184,7 @@ def test_the_recipe_of_pandas_for_copy_turns_an_empty_text_into_null(uri: str) -
     assert stored(uri)['a "text"'].to_list() == [None, None, r"\N"]
 
 
+@pytest.mark.long
 @every(WRITES)
 def test_a_frame_of_nulls_only_and_one_without_rows_can_be_written(entry: Transport, uri: str) -> None:
     nulls = FRAME.head(2).with_columns(
@@ -198,6 +199,7 @@ def test_a_frame_of_nulls_only_and_one_without_rows_can_be_written(entry: Transp
     assert found.equals(nulls) or found.equals(expected)
 
 
+@pytest.mark.long
 @every(WRITES)
 def test_columns_are_matched_by_name_whatever_their_order(entry: Transport, uri: str) -> None:
     frame = FRAME.head(2).select(reversed(FRAME.columns))
@@ -206,6 +208,7 @@ def test_columns_are_matched_by_name_whatever_their_order(entry: Transport, uri:
     assert stored(uri)["a_bigint"].to_list() == [2**53 + 1, None]
 
 
+@pytest.mark.long
 @every(READS)
 def test_a_table_without_rows_gives_a_frame_with_all_its_columns(entry: Transport, uri: str) -> None:
     with connect_of(entry)(uri) as connection:
@@ -214,6 +217,7 @@ def test_a_table_without_rows_gives_a_frame_with_all_its_columns(entry: Transpor
     assert list(frame.columns) == list(COLUMNS)
 
 
+@pytest.mark.long
 @every(READS)
 def test_a_read_leaves_no_transaction_open(entry: Transport, uri: str) -> None:
     held = "SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND pid <> pg_backend_pid()"

@@ -74,6 +74,7 @@ def test_asyncpg_stores_the_first_and_the_last_date_of_python_as_infinite(
     assert days == [("-infinity",), ("infinity",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", READS, ids=lambda entry: entry.id)
 def test_a_read_loses_no_hostile_value_but_what_its_docstring_says(
     entry: Transport, uri: str, server: psycopg.Connection
@@ -95,6 +96,7 @@ def _axis(entry: Transport) -> dict[str, str]:
     return {"axis": "columns"} if entry.frame == "pandas" else {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", [*WRITES, *READS], ids=lambda entry: entry.id)
 def test_an_empty_table_and_an_empty_frame_are_no_error(entry: Transport, uri: str, server: psycopg.Connection) -> None:
     server.execute(f'ALTER TABLE "{TABLE}" ALTER "number of" SET NOT NULL')
@@ -162,6 +164,7 @@ def test_pgpq_refuses_a_time_of_day_where_the_table_has_a_date(
     assert len(stored(server)) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", [1, 7, ROWS, ROWS - 1])
 def test_blocks_of_any_size_are_the_whole_frame(
     block: int, uri: str, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch

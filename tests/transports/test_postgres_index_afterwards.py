@@ -54,6 +54,7 @@ def rows(server: psycopg.Connection) -> int:
     return count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "definition",
     [
@@ -88,6 +89,7 @@ LEFT_ALONE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", LEFT_ALONE)
 def test_the_index_stays_as_it_is_where_more_hangs_on_it(what, server, writers):
     server.execute(CREATE)

@@ -28,6 +28,7 @@ DIVIDED_HERE = [entry for entry in UNDER_ONE_SNAPSHOT if hasattr(inspect.getmodu
 CONSISTENT = [*UNDER_ONE_SNAPSHOT, one("postgres.duckdb.read_polars_scan_small_tasks")]  # DuckDB has a snapshot itself
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", CONNECTED)
 @pytest.mark.parametrize(("cores", "connections"), [(1, 2), (3, 3), (64, 8)])
 async def test_there_are_as_many_connections_as_cores_but_at_least_two_and_at_most_eight(
@@ -95,6 +96,7 @@ def test_connectorx_starts_all_its_queries_under_the_exported_snapshot(
     assert len(stored(server)) == 2 * ROWS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", CONSISTENT, ids=lambda entry: entry.id)
 def test_a_parallel_read_sees_one_moment_of_a_table_that_is_written_to(
     entry: Transport, uri: str, server: psycopg.Connection

@@ -104,6 +104,7 @@ def test_of_two_writers_with_the_same_keys_one_writes_all_and_the_other_none(
             server.execute(f"TRUNCATE {TABLE}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_a_row_that_another_transaction_holds_is_waited_for_only_so_long(
     way: str, embedded_lab, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ from harness import excerpt, registry
 from tests.every import every
 
 
+@pytest.mark.long
 @every(registry.catalogue().values())
 def test_no_two_things_that_a_script_needs_have_one_name(entry):
     assert entry.function.__name__ in {name for one in excerpt.definitions(entry) for name in one.names}

@@ -56,6 +56,7 @@ def _in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_psycopg, "BLOCK_BYTES", 10_000)
 
 
+@pytest.mark.long
 @every(LOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_what_is_loaded_arrives_exact(entry: Transport, server: Server, source: Path) -> None:
@@ -64,6 +65,7 @@ def test_what_is_loaded_arrives_exact(entry: Transport, server: Server, source: 
     assert sums.differences(sums.of_parquet(source, SPEC.logical_types), server.sums(table)) == []
 
 
+@pytest.mark.long
 @every(UNLOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_what_is_unloaded_arrives_exact(entry: Transport, server: Server, source: Path, folder: Path) -> None:
@@ -84,6 +86,7 @@ def test_nulls_and_hostile_values_are_loaded_exact(entry: Transport, server: Ser
     assert sums.differences(sums.of_table(hostile(), LOGICAL_TYPES), server.sums(table, LOGICAL_TYPES)) == []
 
 
+@pytest.mark.long
 @every(UNLOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_nulls_and_hostile_values_are_unloaded_exact(
@@ -96,12 +99,14 @@ def test_nulls_and_hostile_values_are_unloaded_exact(
     assert sums.differences(sums.of_table(hostile(), LOGICAL_TYPES), unloaded.summed(folder, LOGICAL_TYPES)[0]) == []
 
 
+@pytest.mark.long
 @every(UNLOADS)
 def test_of_an_empty_table_there_is_no_file_or_an_empty_one(entry: Transport, server: Server, folder: Path) -> None:
     call(entry, server.lab, server.of_dataset(), str(folder))
     assert unloaded.summed(folder, SPEC.logical_types)[0].rows == 0
 
 
+@pytest.mark.long
 @every(LOADS)
 def test_an_empty_file_is_no_row(entry: Transport, server: Server, source: Path, tmp_path: Path) -> None:
     parquet.write_table(parquet.read_schema(source).empty_table(), tmp_path / "empty.parquet")

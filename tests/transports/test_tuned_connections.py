@@ -23,7 +23,7 @@ from harness.transports.clickhouse.http_client import read as clickhouse_read
 from harness.transports.clickhouse.http_client import write as clickhouse_write
 from harness.transports.postgres.psycopg import tuned_read, tuned_write
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 
 CALLS = 105
 ROWS = 45_000  # enough for a slice on every connection
@@ -105,7 +105,6 @@ def test_connections_of_the_postgres_read_survive_a_hundred_mixed_calls(uri: str
         in_any_order(calls, unharmed(connections))
 
 
-@pytest.mark.long
 def test_connections_of_the_postgres_write_survive_a_hundred_mixed_calls(uri: str, server: psycopg.Connection) -> None:
     with tuned_write.connect(uri) as connections:
         write = tuned_write.write_polars_tuned
@@ -208,7 +207,6 @@ def test_the_connection_of_the_clickhouse_read_survives_a_hundred_mixed_calls(
         in_any_order(calls, lambda _: None)
 
 
-@pytest.mark.long
 def test_the_connections_of_the_clickhouse_write_survive_a_hundred_mixed_calls(
     embedded_lab, clickhouse_server: clickhouse_driver.Client
 ) -> None:

@@ -29,6 +29,7 @@ class Encoder:
         return self._keys
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("number", [1, 2, 8])
 def test_rows_stand_close_to_where_their_key_has_its_place(keys, number):

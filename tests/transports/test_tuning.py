@@ -58,6 +58,7 @@ def connected(name, folder, store=None):
         yield lambda **arguments: entry.function(connection, **arguments)
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_group_by_of_a_table_and_of_files_is_the_known_one(table, database, threads, tmp_path):
@@ -185,6 +186,7 @@ def fetched(objects, bucket, folder):
     return pl.concat([pl.read_parquet(folder / name.rpartition("/")[2]) for name in names]), names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_copy_straight_to_s3_has_every_row(threads, table, database, objects, bucket, tmp_path):
     with connected("duckdb.copy_to_s3", tmp_path, objects.store) as call:
@@ -194,6 +196,7 @@ def test_a_copy_straight_to_s3_has_every_row(threads, table, database, objects, 
     assert 1 <= len(names) <= threads
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", CLIENTS)
 def test_an_upload_puts_every_local_file_into_the_bucket(client, table, database, objects, bucket, tmp_path):
     arguments = {"source": database, "destination": f"s3://{bucket}/out/here", "threads": 2}
@@ -214,6 +217,7 @@ def source(table, objects, bucket):
     return f"s3://{bucket}/in/here/*.parquet"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_download_has_every_file_and_its_query_the_known_answer(client, table, objects, source, tmp_path):
     (tmp_path / "in").mkdir()
@@ -224,6 +228,7 @@ def test_a_download_has_every_file_and_its_query_the_known_answer(client, table,
     assert sum(path.stat().st_size for path in (tmp_path / "in").iterdir()) == table.bytes
 
 
+@pytest.mark.long
 def test_the_query_reads_from_s3_directly(table, objects, source, tmp_path):
     with connected("duckdb.group_by", tmp_path, objects.store) as call:
         assert call(source=source, threads=2) == table.answers.top

@@ -44,6 +44,7 @@ def test_every_table_is_written(lab: Lab) -> None:
     assert lab.events()[0][1:] == ["connect made://up", *calls, "close"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "status", "error"),
     [

@@ -59,6 +59,7 @@ def test_a_sixth_suite_is_one_file_and_runs_several_sizes_at_once(lab, environme
     assert (folder / "pictures" / "rows.png").stat().st_size > 1_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_the_tables_of_two_sizes_stand_beside_one_another_and_are_dropped_by_the_next_run(
     system, embedded_lab, dataset_folder
@@ -80,6 +81,7 @@ def test_the_tables_of_two_sizes_stand_beside_one_another_and_are_dropped_by_the
     references.close(lambda system: None)
 
 
+@pytest.mark.long
 def test_nothing_is_compiled_or_started_for_transports_that_cannot_run_here(without_programs):
     needs_s3 = "postgres.pg_parquet.write_polars_parquet_s3"
     cases = [

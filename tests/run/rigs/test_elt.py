@@ -129,6 +129,7 @@ def test_no_server_is_compiled_or_started_for_cases_on_s3_that_cannot_run_here(w
         assert rig.objects == "no case that can run here uses one"
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_lost_rows_and_changed_values_are_a_mismatch_and_another_type_is_said(perform, made_up):
     expected = {

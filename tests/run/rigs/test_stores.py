@@ -93,6 +93,7 @@ def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
     assert {(row.rows, row.bytes, row.label, row.lab) for row in rows} == {(20, None, "rows=20", "local")}
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, made_up):
     expected = {
@@ -159,6 +160,7 @@ def change_parquet(path):
     pq.write_table(table.set_column(place, "col7", pa.array([column]).flatten()), path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "pattern", "change"),
     [
@@ -200,6 +202,7 @@ def test_a_store_that_was_created_and_verified_is_the_one_that_reads_and_queries
         assert (rig.prepare(chosen).folder, list(path.parent.iterdir())) == (str(path.parent), [])
 
 
+@pytest.mark.long
 def test_every_create_starts_with_empty_folders_and_every_read_with_the_same_store(settings):
     create, read = (case(f"stores_equal.pyarrow.{operation}") for operation in ("create", "read"))
     with stores.opened(order(settings, create, read)) as rig:

@@ -203,6 +203,7 @@ def test_after_an_error_everything_but_the_dataset_is_gone(settings):
     assert not (settings.state_dir / "tuning").exists()
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     (row,) = perform(

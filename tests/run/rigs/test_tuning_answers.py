@@ -76,6 +76,7 @@ def made_up(tmp_path, monkeypatch):
     MadeUp(tmp_path, **modules).join(monkeypatch, runner)
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.usefixtures("made_up")
 def test_a_wrong_answer_is_a_mismatch_and_details_stand_in_their_column(perform):
@@ -102,6 +103,7 @@ def test_a_wrong_answer_is_a_mismatch_and_details_stand_in_their_column(perform)
     assert (rows["unsupported"].status, rows["unsupported"].error) == (Status.UNSUPPORTED, "not on this machine")
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.usefixtures("made_up")
 def test_a_file_of_another_size_than_asked_for_is_a_mismatch(perform):
@@ -110,6 +112,7 @@ def test_a_file_of_another_size_than_asked_for_is_a_mismatch(perform):
     assert all("expected one file of" in row.error for row in rows[:3])
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.usefixtures("made_up")
 def test_lost_and_changed_rows_of_a_table_are_a_mismatch(perform):

@@ -64,6 +64,7 @@ def in_bytes(endpoints: dict[str, str], table: str) -> list[tuple[bytes | None, 
         return connection.execute(asked).fetchall()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of_session", ["", "latin1"])
 def test_the_reference_connection_loads_and_brings_what_the_server_holds(
     database: tuple[str, dict[str, str]], tables: Tables, of_session: str, monkeypatch: pytest.MonkeyPatch
@@ -104,6 +105,7 @@ def test_bytes_of_sql_ascii_that_are_no_utf_8_are_a_difference(
         tables.differences_in_table("postgres", table)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["LATIN1"], indirect=True)
 def test_verdicts_are_by_what_the_server_holds(
     database: tuple[str, dict[str, str]], lab: Command, environment: dict[str, str], tmp_path: Path

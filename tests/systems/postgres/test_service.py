@@ -158,6 +158,7 @@ def test_a_full_disk_at_initdb_is_reported_with_the_last_log_lines(folder):
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_port_taken_between_choosing_and_starting_is_replaced_once(folder, monkeypatch):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

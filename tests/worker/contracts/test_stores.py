@@ -86,6 +86,7 @@ def job(folder, transport, result=""):
     )
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("frame", "small", "whole"),
@@ -104,6 +105,7 @@ def test_a_create_warms_up_on_a_store_of_its_own_and_measures_one_create_of_all_
     assert not made.result.exists()
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize(("function", "module"), [("read", "up"), ("read", "up_async"), ("query", "up")])
 def test_a_read_or_query_warms_up_on_the_small_store_over_a_connection_of_its_own(made, function, module):

@@ -84,6 +84,7 @@ def test_any_bytes_are_refused_as_a_frame(data):
         codecs.read_frame(Reader(receiver([data])))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "lz4", "zstd"])
 def test_a_body_that_swells_comes_in_pieces(encoding):
     """However long the zeros are, no more is held at a time than a slice of the body can become."""

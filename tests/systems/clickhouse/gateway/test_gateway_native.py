@@ -62,6 +62,7 @@ def test_values_of_many_types_survive_a_round_trip(gateway, compression):
     client.disconnect()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_large_insert_of_many_blocks_arrives_whole(gateway, compression):
     client = gateway.native(compression=compression)

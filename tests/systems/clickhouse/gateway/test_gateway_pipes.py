@@ -145,6 +145,7 @@ def test_a_reader_that_leaves_ends_the_pouring(ends: tuple[socket.socket, socket
     assert body.drain()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("splices")
 def test_pieces_are_moved_to_a_client_that_reads_slowly(
     ends: tuple[socket.socket, socket.socket], pipe: list[int]

@@ -55,6 +55,7 @@ def test_a_signal_ends_it_at_once_with_connections_open_and_a_query_running(laun
     client.disconnect()
 
 
+@pytest.mark.long
 def test_data_outlives_a_kill(launch):
     first = launch()
     first.query("CREATE DATABASE kept")
@@ -143,6 +144,7 @@ def impatient(tmp_path_factory):
     gateway.stop()
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("protocol", "beginning"),

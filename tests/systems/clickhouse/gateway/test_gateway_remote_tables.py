@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SESSION = """
 import json, sys, chdb
 session = chdb.connect(":memory:")
