@@ -15,6 +15,8 @@ from harness.show import script
 from harness.systems import SYSTEMS
 from tests.every import every
 
+pytestmark = pytest.mark.long
+
 CATALOGUE = list(registry.catalogue().values())
 # Operation, and whether it is one of a database -> the arguments of the script.
 ARGUMENTS = {
@@ -130,7 +132,6 @@ def test_what_a_transport_uses_of_its_sibling_stands_in_the_script_and_nothing_e
     assert "for_text" not in defined
 
 
-@pytest.mark.long
 @every(CATALOGUE)
 def test_the_script_compiles_and_imports_nothing_of_the_lab(entry):
     text, tree = text_of(entry.id), tree_of(entry.id)
@@ -140,7 +141,6 @@ def test_the_script_compiles_and_imports_nothing_of_the_lab(entry):
     assert docstring(tree).partition("\n")[0] == entry.summary
 
 
-@pytest.mark.long
 @every(CATALOGUE)
 def test_the_script_imports_at_its_top_only_what_python_brings(entry):
     top = [node for node in tree_of(entry.id).body if isinstance(node, (ast.Import, ast.ImportFrom))]
@@ -148,7 +148,6 @@ def test_the_script_imports_at_its_top_only_what_python_brings(entry):
     assert names <= set(sys.stdlib_module_names)
 
 
-@pytest.mark.long
 @every(CATALOGUE)
 def test_every_package_the_way_itself_imports_is_in_requires(entry):
     tree = tree_of(entry.id)
@@ -158,7 +157,6 @@ def test_every_package_the_way_itself_imports_is_in_requires(entry):
     }
 
 
-@pytest.mark.long
 @every(CATALOGUE)
 def test_the_script_says_which_packages_it_needs(entry):
     tree = tree_of(entry.id)

@@ -35,6 +35,7 @@ def test_the_rows_lie_in_as_many_files_as_asked_for_of_equal_size(table):
     assert sum(pq.read_metadata(path).num_rows for path in build(table.folder.parent, 10, 3).paths) == 10
 
 
+@pytest.mark.long
 def test_readers_see_texts_and_numbers(table):
     assert pl.read_parquet_schema(table.paths[0]) == {"col_1": pl.String, "col_2": pl.String, "amount": pl.Int32}
 

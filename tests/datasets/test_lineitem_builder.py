@@ -16,7 +16,7 @@ from harness.datasets import lineitem
 from harness.datasets.lineitem import Layout
 from harness.datasets.lineitem.layout import ROWS_PER_SCALE_FACTOR
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.long]
 
 SCALE, PARTS = 0.02, 3
 ROWS = 120_515  # DuckDB's unpartitioned lineitem at scale factor 0.02
@@ -84,13 +84,11 @@ def rows_of(files):
     return f"read_parquet({[file.path for file in files]})"
 
 
-@pytest.mark.long
 def test_the_parts_together_are_the_unpartitioned_lineitem_and_every_row_is_in_one_part_alone(generator, parts):
     for one, other in (("lineitem", rows_of(parts)), (rows_of(parts), "lineitem")):
         assert generator.execute(f"SELECT count(*) FROM (FROM {one} EXCEPT ALL FROM {other})").fetchone() == (0,)
 
 
-@pytest.mark.long
 def test_a_joined_file_has_the_rows_of_the_unpartitioned_lineitem_in_its_order(generator, joined):
     whole = generator.execute("FROM lineitem").to_arrow_table()
     assert pq.read_table(joined.path).cast(whole.schema).equals(whole)
@@ -142,7 +140,6 @@ def test_only_where_parts_meet_row_groups_of_a_joined_file_are_uneven(joined):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
-@pytest.mark.long
 def test_memory_stays_below_4_gb_whatever_the_scale_factor(tmp_path):
     small, large = (peak_of(tmp_path, part_job(100, parts, 37)) for parts in (2_000, 1_000))  # of 0.05 and of 0.1
     assert large < 0.6e9  # the whole would take 160 GB
@@ -152,7 +149,6 @@ def test_memory_stays_below_4_gb_whatever_the_scale_factor(tmp_path):
         assert peak < lineitem.needed_memory(tmp_path, [layout]) <= 4e9
 
 
-@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_the_memory_of_joining_does_not_grow_with_the_number_of_rows(tmp_path, parts):
     peaks = []

@@ -178,6 +178,7 @@ def test_files_are_built_in_steps_and_only_those_asked_for_stay(tmp_path):
     assert set(names(tmp_path)) == parquets | {name.replace(".parquet", ".json") for name in parquets}
 
 
+@pytest.mark.long
 def test_a_part_asked_for_earlier_is_used_and_kept(tmp_path):
     part, whole = Layout(SCALE, 2, 0, 1), Layout(SCALE, 2, 0, 2)
     first = lineitem.ensure(tmp_path, part)

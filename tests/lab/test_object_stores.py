@@ -94,6 +94,7 @@ def fetched(store: s3.ObjectStore, name: str) -> tuple[float, bytes]:
     return time.perf_counter() - started, content
 
 
+@pytest.mark.long
 def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: Objects, files: Path) -> None:
     plain, slow, narrow = (objects.over(0, 0), objects.over(200, 0), objects.over(0, 20_000_000))
     with objects.bucket("test", print) as name:
@@ -107,6 +108,7 @@ def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: O
         assert content == (files / "deep" / "many").read_bytes()
 
 
+@pytest.mark.long
 def test_a_port_that_somebody_takes_while_minio_starts_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: Objects
 ) -> None:

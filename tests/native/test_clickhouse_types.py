@@ -159,6 +159,7 @@ BYTES_IN_ARROW = ("Int128", "Int256", "IP", "Enum", "Time", "JSON", "BFloat16")
 NOT_IN_CONNECT = ("Time", "BFloat16")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "filled", [sql_type for sql_type in CASES if not re.search("|".join(BYTES_IN_ARROW), sql_type)], indirect=True
 )

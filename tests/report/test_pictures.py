@@ -13,6 +13,8 @@ from harness.report.pictures.files import save_svg
 from harness.suites.suite import Picture, PublishedFigure
 from tests.report.cases import changed, row, scan
 
+pytestmark = pytest.mark.long
+
 SVG = "{http://www.w3.org/2000/svg}"
 BARS = Picture("bars", "Rates", "bars", y="rows_per_s", colour="payload", published=True)
 LINES = Picture("lines", "Time by size", "lines", y="seconds", x="bytes")
@@ -51,7 +53,6 @@ def words(root):
     return [text.text for text in root.iter(f"{SVG}text")]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 def test_a_picture_is_a_small_png_and_a_small_svg(picture, tmp_path):
     found, root = drawn(picture, [*ladder("quick"), *ladder("slow")], tmp_path)
@@ -66,7 +67,6 @@ def test_a_picture_is_a_small_png_and_a_small_svg(picture, tmp_path):
     assert (found.name, found.title) == (picture.name, picture.title)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.form)
 def test_the_same_rows_give_the_same_bytes_whatever_was_drawn_before(picture, tmp_path):
     rows = [*ladder("quick"), *ladder("slow")]
@@ -265,7 +265,6 @@ def test_odd_figures_are_drawn_and_one_run_has_no_range(odd, picture, log, tmp_p
     assert all("n = 1" in text and "to" not in text.split("median")[1] for text in said)  # one run has no range
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("log", [False, True], ids=["linear", "logarithmic"])
 @pytest.mark.parametrize("picture", [replace(LINES, y="peak_file_bytes"), SCATTER, replace(BARS, y="peak_file_bytes")])
 @pytest.mark.parametrize("sizes", [[0, 0], [0, 5_000_000]], ids=["all zero", "some zero"])
@@ -285,7 +284,6 @@ def test_a_deviation_below_zero_does_not_take_a_logarithmic_picture_down(tmp_pat
     assert len(set(titles(composed(picture, rows, tmp_path)).values())) == 2
 
 
-@pytest.mark.long
 def test_sixty_transports_make_a_tall_picture_that_is_still_small(tmp_path):
     names = [f"postgres.client{number:02}.write_polars_with_a_rather_long_name" for number in range(60)]
     rows = [one for place, name in enumerate(names, start=1) for one in three(row, name, seconds=place, payload="rows")]

@@ -154,6 +154,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_line_runs_through_the_inset(shape):
     rows = [

@@ -232,6 +232,7 @@ def an_arrow_stream(batches):
     return whole.getvalue()
 
 
+@pytest.mark.long
 @every(
     entry
     for entry in registry.select("clickhouse.httpx.read_*_arrow_stream*")

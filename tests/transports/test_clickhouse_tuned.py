@@ -90,6 +90,7 @@ def test_a_frame_of_no_or_one_row_comes_through_and_back(table, call, count, lib
     assert len(found) == count
 
 
+@pytest.mark.long
 def test_a_frame_of_many_slices_partitions_and_blocks_comes_through_and_back(server, call, monkeypatch):
     module = importlib.import_module("harness.transports.clickhouse.http_client.write")
     monkeypatch.setattr(module, "SLICE_ROWS", 7_000)

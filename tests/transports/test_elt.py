@@ -80,6 +80,7 @@ def test_polars_knows_the_columns_that_every_file_has() -> None:
     assert polars.MANDATORY == MANDATORY
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("read", [row_sums.by_duckdb, row_sums.by_polars], ids=lambda read: read.__name__)
 @pytest.mark.parametrize(
     ("change", "wrong"),

@@ -139,6 +139,7 @@ def test_all_are_scans_and_their_summaries_differ():
     assert len({entry.summary for entry in ENTRIES}) == len(ENTRIES)
 
 
+@pytest.mark.long
 def test_one_file_has_the_rows_of_the_table(count, whole, known):
     assert count(whole) == known
 
@@ -299,6 +300,7 @@ def test_a_way_that_maps_files_hardly_reads_any_bytes(read, name):
     assert read[name] < 0.2
 
 
+@pytest.mark.long
 @pytest.mark.process
 @linux
 def test_polars_obeys_force_async_though_it_was_imported_before(read):

@@ -78,6 +78,7 @@ def test_what_is_unloaded_arrives_exact(entry: Transport, server: Server, source
     )
 
 
+@pytest.mark.long
 @every(LOADS)
 @pytest.mark.usefixtures("_in_pieces")
 def test_nulls_and_hostile_values_are_loaded_exact(entry: Transport, server: Server, hostile_source: Path) -> None:
@@ -115,6 +116,7 @@ def test_an_empty_file_is_no_row(entry: Transport, server: Server, source: Path,
     assert server.sums(table).rows == 0
 
 
+@pytest.mark.long
 @every([entry for entry in LOADS if entry.system == "postgres"])
 def test_a_row_that_postgres_refuses_at_the_end_leaves_none(entry: Transport, server: Server, source: Path) -> None:
     table = server.of_dataset(profile="heap")

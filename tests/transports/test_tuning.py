@@ -234,6 +234,7 @@ def test_the_query_reads_from_s3_directly(table, objects, source, tmp_path):
         assert call(source=source, threads=2) == table.answers.top
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["awscrt", "boto3"])
 def test_what_moves_the_bytes_is_the_client_of_that_name(client, database, objects, bucket, tmp_path, monkeypatch):
     """No request of an upload with the CRT goes through botocore, and each of the classic client's does."""

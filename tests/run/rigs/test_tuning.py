@@ -16,6 +16,8 @@ from harness.worker.messages import Measured
 from tests.run.rigs import orders, tuning_runs
 from tests.run.rigs.tuning_runs import TABLE, case, fine
 
+pytestmark = pytest.mark.long
+
 Usage = namedtuple("Usage", "total used free")
 S3 = TABLE | {"threads": 2}
 
@@ -89,7 +91,6 @@ S3_WAYS = [
 ]
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("has_minio")
 def test_every_way_to_and_from_s3_is_ok(perform):
     rows = perform(*(case(name, **S3, source=source) for name, source in S3_WAYS))
@@ -203,7 +204,6 @@ def test_after_an_error_everything_but_the_dataset_is_gone(settings):
     assert not (settings.state_dir / "tuning").exists()
 
 
-@pytest.mark.long
 @pytest.mark.process
 def test_a_trace_of_a_run_has_the_cores_it_used(perform, tmp_path):
     (row,) = perform(
