@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -92,18 +93,26 @@ def _compile(go: str, wanted: GoProgram, folder: Path, say: Callable[[str], None
     command = [go, "install", "-trimpath", "-ldflags", "-s -w", f"{wanted.package}@{wanted.version}"]
     own = os.environ | {"GOBIN": str(folder), "CGO_ENABLED": "0"}
 
+    started: list[subprocess.Popen[bytes]] = []
+    over = threading.Event()
+
     def start() -> subprocess.Popen[bytes]:
         nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
-        return subprocess.Popen(command, env=own, stdout=nothing, stderr=pipe, start_new_session=True)
+        started.append(subprocess.Popen(command, env=own, stdout=nothing, stderr=pipe, start_new_session=True))
+        if over.is_set():
+            _end(started[0])
+        return started[0]
 
     with on_signals(), ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(start)  # a signal in the middle of it would leave the compilers to nobody
-        try:
-            process = starting.result()
+        try:  # a signal in the middle of a start, or of handing it to the thread, would leave the compilers to nobody
+            process = pool.submit(start).result()
             said = _waited_for(process, wanted, say)
         finally:
-            with starting.result() as process:
-                _end(process)
+            over.set()
+            pool.shutdown()
+            for each in started:
+                with each:
+                    _end(each)
     if process.returncode:
         reason = (said.decode(errors="replace").strip() or f"status {process.returncode}").splitlines()[-1]
         raise NotThere(f"no {wanted.name}: it could not be compiled: {reason:.200}")
