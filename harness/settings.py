@@ -10,13 +10,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from harness.address import Address
 from harness.machine import variables
-from harness.model import LabError
+from harness.model import LabError, printable
 from harness.systems import SYSTEMS
 
 ROOT = Path(__file__).resolve().parent.parent
 # Otherwise the lab is an installed package, and ROOT the folder of all packages: nothing is to be left there.
 CHECKOUT = (ROOT / "pyproject.toml").is_file()
 _PLACE = ROOT if CHECKOUT else Path()  # the current folder
+LONGEST_SECONDS = 7 * 24 * 3600  # that anything may be asked to take: a week
 _TEMPORARY = Path("/tmp")
 _CACHE = Path("~/.cache/dataframe-io-lab")
 
@@ -72,7 +73,7 @@ class _Settings(BaseSettings):
     time_limit: float | None = Field(
         None,
         gt=0,
-        allow_inf_nan=False,
+        le=LONGEST_SECONDS,
         description="Seconds after which a run is ended, instead of the suite's own limit",
     )
 
@@ -81,7 +82,18 @@ class _Settings(BaseSettings):
     )
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
-        return path and path.expanduser().absolute()  # workers have working directories of their own
+        if path is None:
+            return None
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"expected a path in UTF-8, found {printable(str(path))}; rename the folder") from None
+        try:
+            return path.expanduser().absolute()  # workers have working directories of their own
+        except RuntimeError:
+            raise ValueError(
+                f"found no home folder for {path}: this user has none in /etc/passwd; set HOME, or this"
+            ) from None
 
     @property
     def lock_folder(self) -> Path:

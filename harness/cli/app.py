@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from harness.machine.shortage import missing
 from harness.model import LabError, printable
 
 _HELP = "Find out which transport moves a dataframe into and out of a database fastest here, every value verified."
@@ -58,12 +60,19 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> None:
         try:
-            command(*args, **kwargs)
+            try:
+                command(*args, **kwargs)
+            except BaseException as error:  # also Rust's panics, which polars raises where no thread can be started
+                if reason := missing(error):
+                    raise LabError(reason) from None
+                raise
         except LabError as error:
-            echo(f"lab: {error}", err=True)
+            with suppress(OSError):  # standard error may be full or gone
+                echo(f"lab: {error}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            echo("lab: stopped", err=True)
+            with suppress(OSError):
+                echo("lab: stopped", err=True)
             raise typer.Exit(130) from None
 
     return wrapper

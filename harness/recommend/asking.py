@@ -19,7 +19,7 @@ from harness.report.answers import FRAMES
 from harness.report.recommendation import Recommendation
 from harness.results import folder as folders
 from harness.results.row import Row
-from harness.settings import Settings
+from harness.settings import LONGEST_SECONDS, Settings
 from harness.suites import suite_files
 from harness.systems import SYSTEMS
 
@@ -52,8 +52,8 @@ def asked(
 
     `started` is when the budget began, if not now: before the data were read. Raises LabError for no such race.
     """
-    if not budget > 0:
-        raise LabError(f"expected a budget in seconds above 0, found {budget:g}")
+    if not 0 < budget <= LONGEST_SECONDS:
+        raise LabError(f"expected a budget in seconds above 0 and up to {LONGEST_SECONDS} (a week), found {budget:g}")
     wanted = suite_files.load(chosen.suites_dir, racing.SUITE).answers
     usual = frozenset(wanted.usual) if wanted else frozenset()
     one = Asked(

@@ -6,7 +6,7 @@ import shlex
 import pytest
 import typer
 
-from harness.cli import app
+from harness.cli.commands import app
 from harness.docs import commands
 from harness.settings import ROOT
 

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from harness import docs
-from harness.cli import app
+from harness.cli.commands import app
 from harness.docs.tables import compose_settings
 from harness.model import Operation
 from harness.report import markdown, summary

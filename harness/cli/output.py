@@ -1,0 +1,52 @@
+"""Standard output and error: what cannot be written there ends a command in one line."""
+
+import errno
+import io
+import os
+import sys
+from typing import Any
+
+from harness.model import LabError
+
+
+class CannotWrite(LabError):
+    """Standard output takes nothing any more."""
+
+
+class _Output(io.FileIO):
+    def write(self, data: Any, /) -> int:
+        """Write, or say why not. Raises CannotWrite."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno in (errno.EPIPE, errno.EAGAIN):  # who read it has gone, or is slow
+                raise
+            raise CannotWrite(f"cannot write to standard output: {error.strerror}; make room, or redirect it") from None
+
+
+def open_streams() -> None:
+    """Make standard output and error such that all characters can be written. Raises CannotWrite: output is closed.
+
+    A descriptor that is closed is taken by /dev/null: the next file that is opened would have its number.
+    """
+    closed = [number for number in range(3) if not _is_open(number)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)
+    if 1 in closed or sys.stdout is None:
+        raise CannotWrite("standard output is closed: redirect it to a file, or to /dev/null")
+    if 2 in closed or sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - to the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without † is no reason to lose a table
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        told = io.BufferedWriter(_Output(1, "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(told, sys.stdout.encoding, "replace", write_through=False)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True

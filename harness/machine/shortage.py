@@ -1,0 +1,22 @@
+"""What a machine is short of, by the words of errors: processes and threads, descriptors of files."""
+
+import errno
+import os
+
+_PROCESSES = "processes or threads, of which this user may have no more: end some, or raise its limit (ulimit -u)"
+_FILES = "open files, of which a process or this machine may have no more: close some, or raise the limit (ulimit -n)"
+_WORDS = {
+    os.strerror(errno.EAGAIN): _PROCESSES,
+    "can't start new thread": _PROCESSES,
+    "failed to spawn thread": _PROCESSES,
+    "pthread_create failed": _PROCESSES,
+    os.strerror(errno.EMFILE): _FILES,
+    os.strerror(errno.ENFILE): _FILES,
+}
+
+
+def missing(error: BaseException | str) -> str:
+    """Say what an error, or its text, is for want of; empty where it is of something else."""
+    text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+    found = next((what for words, what in _WORDS.items() if words in text), "")
+    return f"this machine is short of {found}" if found else ""
