@@ -105,6 +105,10 @@ class EmbeddedLab:
         """Pid of the keeper by service."""
         return {name: running.keeper.pid for name, running in self._running.items()}
 
+    def log(self, name: str) -> Path | None:
+        """The log of a service; None of files."""
+        return Path(self._running[name].task.log) if name in self._running else None
+
     def start(self) -> None:
         """Start all services side by side and wait until they answer (at most START_SECONDS); stops all on failure."""
         try:

@@ -23,7 +23,8 @@ class Lab:
     `folder` holds the data of servers that are ours; None for others.
     `dead` names the services whose process is gone, cheaply; `revive` brings them (or only the given ones) back and
     returns their names; `end` kills one that hangs, with all its processes; `restart` stops one in an orderly way and
-    starts it again. Nothing of that is done to servers that are not ours, and they have no `pids`.
+    starts it again; `log` is what one writes into. Nothing of that is done to servers that are not ours, and they have
+    no `pids` and no `log`.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Lab:
     pids: Callable[[], dict[str, int]] = dict
     end: Callable[[str], None] = lambda name: None
     restart: Callable[[str], None] | None = None
+    log: Callable[[str], Path | None] = lambda name: None
 
     @property
     def systems(self) -> list[str]:
@@ -59,6 +61,7 @@ def embedded(settings: Settings) -> Iterator[Lab]:
                 lambda: servers.pids,
                 servers.end,
                 servers.restart,
+                servers.log,
             )
     except ServiceError as error:
         raise LabError(str(error)) from None

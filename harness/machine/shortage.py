@@ -3,6 +3,7 @@
 import errno
 import os
 
+SHORT = "this machine is short of"
 _PROCESSES = "processes or threads, of which this user may have no more: end some, or raise its limit (ulimit -u)"
 _FILES = "open files, of which a process or this machine may have no more: close some, or raise the limit (ulimit -n)"
 _WORDS = {
@@ -19,4 +20,4 @@ def missing(error: BaseException | str) -> str:
     """Say what an error, or its text, is for want of; empty where it is of something else."""
     text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
     found = next((what for words, what in _WORDS.items() if words in text), "")
-    return f"this machine is short of {found}" if found else ""
+    return f"{SHORT} {found}" if found else ""

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.lab import interpreters
 from harness.machine import scratch, stopping
 from harness.machine.patience import Patience
+from harness.machine.shortage import missing
 from harness.machine.variables import clean_environment
 from harness.model import Measurement, Status
 from harness.worker.lines import line
@@ -259,10 +260,18 @@ def _no_answer(ended: str, code: int, time_limit: float, log: Path) -> Failed:
         name = _SIGNALS.get(-code, f"signal {-code}")
         if -code in _STOPPED_BY:
             return Failed(Status.AGAIN, f"somebody ended the worker by {name}")
-        return Failed(Status.KILLED, f"the worker was killed by {name}")
-    lines = log.read_text(errors="replace").strip().splitlines()
+        reason = missing(_said(log))  # a library that gets no thread ends its process
+        return Failed(Status.KILLED, f"the worker was killed by {name}{f': {reason}' if reason else ''}")
+    lines = _said(log).strip().splitlines()
     said = f': "{lines[-1]}"' if lines else ""
     return Failed(Status.ERROR, f"the worker ended with exit code {code} and no answer{said}")
+
+
+def _said(log: Path) -> str:
+    try:
+        return log.read_text(errors="replace")
+    except FileNotFoundError:  # somebody has removed it
+        return ""
 
 
 def _read(output: bytes, of: type[AnswerT]) -> AnswerT | Failed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -44,10 +45,10 @@ class SuiteSession:
     """One suite run under way: its rig, its folder, the fingerprint of its environment, a worker's longest life.
 
     With `traces` the cores that every ok run used over time are kept beside its row. `places` are the other folders
-    that runs use, `name` is what the folder is resumed by where that is not the id, `starved` are the keys of runs
-    that the kernel has ended for want of memory before. `own_columns` are those of somebody's own data, of which no
-    value may get into the results, `ruled_out` the datasets and transports that do not go together, with the reasons,
-    `undeclared` its columns of types of which no transport declares anything, with their logical types.
+    that runs use, `name` is what the folder is resumed by where that is not the id, `excused` are the keys of runs
+    that were excused before by what excuses once (`blame.ONCE`). `own_columns` are those of somebody's own data, of
+    which no value may get into the results, `ruled_out` the datasets and transports that do not go together, with the
+    reasons, `undeclared` its columns of types of which no transport declares anything, with their logical types.
     With `ahead` the next worker starts while a result is verified. `deadline` is when (by the monotonic clock) a run
     ends that is under way: it is to be done again.
     """
@@ -61,7 +62,7 @@ class SuiteSession:
     traces: bool = False
     places: tuple[Path, ...] = ()
     name: str = ""
-    starved: frozenset[tuple[Any, ...]] = frozenset()
+    excused: frozenset[tuple[Any, ...]] = frozenset()
     own_columns: tuple[str, ...] = ()
     ruled_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
     undeclared: Mapping[str, str] = field(default_factory=dict)
@@ -89,7 +90,6 @@ def perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], 
 
 
 def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row], None]) -> None:
-    (session.folder / "logs").mkdir(exist_ok=True)
     ours = _identity(session)
     _require_rows(session)
     for place, run in enumerate(runs):
@@ -100,7 +100,9 @@ def _perform(session: SuiteSession, runs: Sequence[Run], on_row: Callable[[Row],
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         watch = blame.watch((session.folder, *session.places))
         limited = LIMIT in run.case.parameters
-        outcome = watch.judged(_outcome(session, run), run.key in session.starved, limited)
+        outcome = _outcome(session, run)
+        disturbed = session.rig.disturbed(run.case)
+        outcome = watch.judged(outcome, run.key in session.excused, limited, disturbed)
         stopping.check()
         if _identity(session) != ours:
             raise LabError(
@@ -273,14 +275,17 @@ def _start_next(session: SuiteSession, job: Job[Any]) -> None:
 
 
 def _log(session: SuiteSession, run: Run) -> Path:
-    return session.folder / "logs" / f"{run.order:04d}-{run.case.transport.id}.log"
+    folder = session.folder / "logs"
+    folder.mkdir(exist_ok=True)  # before each run: somebody may tidy up meanwhile
+    return folder / f"{run.order:04d}-{run.case.transport.id}.log"
 
 
 def _close_log(log: Path, execution: Execution[Any], session: SuiteSession) -> None:
     """Keep what the worker said only where something went wrong, without passwords; of own data never."""
     if execution.answer.status is Status.OK or session.own_columns:
-        log.unlink()
-    else:
+        log.unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError):  # somebody has removed it
         text = log.read_text(encoding="utf-8", errors="replace")
         log.write_text(redact(text, session.rig.secrets), encoding="utf-8")
 

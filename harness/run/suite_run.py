@@ -129,7 +129,7 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
             request.traces,
             (settings.state_dir, Path("/var/tmp"), Path(tempfile.gettempdir())),  # /var/tmp: see `reachable_folder`
             folder.name if folder.parent == settings.results_dir else str(folder),
-            frozenset(row.key for row in earlier if row.error.startswith(blame.STARVED)),
+            frozenset(row.key for row in earlier if row.error.startswith(blame.ONCE)),
             tuple(request.own.logical_types) if request.own else (),
             ruled_out({**rig.described(), **({data.NAME: request.own} if request.own else {})}, chosen),
             undeclared(request.own.logical_types) if request.own else {},

@@ -59,6 +59,7 @@ def execute_together(
             for job, one in zip(jobs, logs, strict=True)
         ]
         found = _waited_for(asked, start.barrier)
+    log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"".join(one.read_bytes() for one in logs if one.exists()))
     for one in logs:
         one.unlink(missing_ok=True)

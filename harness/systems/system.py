@@ -40,10 +40,11 @@ class System:
     `source_profile` is the form of a table that costs the server least to read. `fixes` say what to do where the server
     does not offer what some transports need. `shares_folder`: it can read and write files of a folder that it shares
     with this machine. `variables` are beginnings of names in the environment that its clients read, `no_space` words
-    with which it says that its disk is full, `plain` patterns of its errors that have no room for a value of a row.
-    `embedded` says in a sentence what is to be known of figures of the embedded server. The properties import the
-    modules of its room when they are asked for: what only needs the words loads no client. Those of OPTIONAL raise
-    LabError where the room has none.
+    with which it says that its disk is full, `plain` patterns of its errors that have no room for a value of a row,
+    `interrupted` words with which it says that somebody ended a session or restarted it; `killed` is what a line of its
+    log has (a regular expression) where somebody killed one of its processes. `embedded` says in a sentence what is to
+    be known of figures of the embedded server. The properties import the modules of its room when they are asked for:
+    what only needs the words loads no client. Those of OPTIONAL raise LabError where the room has none.
     """
 
     name: str
@@ -56,6 +57,8 @@ class System:
     variables: tuple[str, ...] = ()
     no_space: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
+    interrupted: tuple[str, ...] = ()
+    killed: str = ""
     embedded: str = ""
 
     @property

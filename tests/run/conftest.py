@@ -99,11 +99,11 @@ def perform(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir()
 
-    def call(function="scan", starved=(), deadline=math.inf, **says):
+    def call(function="scan", excused=(), deadline=math.inf, **says):
         rig, told = Rig(says), []
         case = Case(registry.one(f"made.up.{function}"), "growing", "lineitem", {"files": 1, "page_cache": "warm"})
         session = runner.SuiteSession(
-            "the-run", "scan", rig, "0123456789ab", folder, 120.0, starved=frozenset(starved), deadline=deadline
+            "the-run", "scan", rig, "0123456789ab", folder, 120.0, excused=frozenset(excused), deadline=deadline
         )
         runner.perform(session, [Run(case, 2, 5)], told.append)
         (row,) = runs_csv.load(folder / "runs.csv")

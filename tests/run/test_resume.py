@@ -113,7 +113,7 @@ def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
     settings = load()
     with open_run(settings, resume_request(settings, folder.name, lambda suite: "databases"), print) as resumed:
         assert [run.pass_number for run in resumed.todo] == [first.pass_number]
-        assert {run.key for run in resumed.todo} == resumed.session.starved
+        assert {run.key for run in resumed.todo} == resumed.session.excused
         assert len(resumed.done) == 2
 
 

@@ -62,7 +62,7 @@ def test_a_run_whose_worker_the_kernel_ended_for_memory_is_to_be_done_again(perf
 @pytest.mark.alone  # else whatever fails beside it would be taken for the machine's doing, too
 def test_a_run_that_the_kernel_ends_for_memory_twice_needs_too_much(perform, small_group):
     key = ("made.up.greedy", "growing", "files=1; page_cache=warm", 2)
-    row, _ = perform("greedy", starved={key}, folder=small_group)
+    row, _ = perform("greedy", excused={key}, folder=small_group)
     assert row.status is Status.KILLED
     assert row.error.startswith("the kernel ended a process for want of memory during this run, for the second time")
 

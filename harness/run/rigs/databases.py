@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from harness.lab.references import References
 from harness.lab.tables import SUMMED_ROWS, Tables, places
 from harness.machine import scratch
 from harness.machine.inventory import filesystem
+from harness.machine.patience import Patience
 from harness.model import Bucket, Case, Operation, Server, Transport, Value
 from harness.run.lock import only_run_on_server
 from harness.run.rigs import crossed, networks
@@ -39,6 +42,7 @@ from harness.systems import SYSTEMS
 from harness.worker.contracts.databases import SOURCES, WARMUP_ROWS, Addresses, DatabaseAnswer, DatabaseJob
 
 REQUIRES: tuple[str, ...] = ()  # the base of the lab brings all of it
+_RECOVERY_SECONDS, _LOOK_SECONDS = 20.0, 0.1
 _BYTES_A_ROW = 300  # upper bound of a row in the Arrow file by which a worker hands over what it read
 PARAMETERS = frozenset({"rows"})
 OPTIONAL = frozenset({"profile"}) | crossed.PARAMETERS | networks.PARAMETERS  # of which an experiment has any
@@ -61,6 +65,7 @@ class DatabaseRig(NothingLeft):
     networks: Networks
     named: Cluster | None = None
     configured: dict[str, dict[str, Value]] = field(default_factory=dict)
+    _read: dict[str, int] = field(default_factory=dict)  # bytes of each server's log
 
     @property
     def lab_name(self) -> str:
@@ -186,6 +191,30 @@ class DatabaseRig(NothingLeft):
             self.references.forget(system)
         revived += self.networks.revive()
         return revived if isinstance(self.objects, str) else [*revived, *self.objects.revive()]
+
+    def disturbed(self, case: Case) -> str:
+        system = case.transport.system
+        if system not in SYSTEMS or not (line := self._line_of_a_kill(system)):
+            return ""
+        self.references.forget(system)  # what has no log, as the tables to copy from, is empty after that
+        patience = Patience(_RECOVERY_SECONDS)
+        while patience.left() > 0:
+            with suppress(Exception):  # it says that it recovers
+                self.references.greet(system)
+                break
+            time.sleep(_LOOK_SECONDS)
+        return f"somebody killed a process of the {system} server: {line}"
+
+    def _line_of_a_kill(self, system: str) -> str:
+        """Return the first new line of a server's log that says that somebody killed one of its processes."""
+        log, words = self.lab.log(system), SYSTEMS[system].killed
+        if log is None or not words:
+            return ""
+        with log.open("rb") as file:
+            file.seek(self._read.get(system, 0))
+            lines = file.read().decode(errors="replace").splitlines()
+            self._read[system] = file.tell()
+        return next((line.partition("LOG:")[2].strip() for line in lines if re.search(words, line)), "")
 
     def settle(self, case: Case) -> None:
         if case.transport.system not in SYSTEMS:

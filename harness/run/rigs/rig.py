@@ -111,6 +111,9 @@ class Rig(Protocol[_Job, _Answer]):
     def revive(self) -> list[str]:
         """Bring back servers that have died or did not answer, where they are ours, and return their names."""
 
+    def disturbed(self, case: Case) -> str:
+        """Say what somebody has done to the server of a case since this was asked the last time; else nothing."""
+
     def settle(self, case: Case) -> None:
         """Bring everything to rest after a run, however it ended. Raises NoAnswer where a server hangs."""
 
@@ -127,7 +130,9 @@ def stopping_where_not_ours(lab_name: str) -> Iterator[None]:
 
 
 class NothingLeft:
-    """The parts of a rig that look at values, between calls, and at what failed runs left, where nobody asks for it."""
+    """The parts of a rig that look at values, between calls, at what failed runs left, and at what others did to a
+    server, where nobody asks for it.
+    """
 
     def described(self) -> Mapping[str, Described]:
         """See `Rig`."""
@@ -139,6 +144,10 @@ class NothingLeft:
     def left(self, case: Case, job: Any) -> Numbers:
         """See `Rig`."""
         return {}
+
+    def disturbed(self, case: Case) -> str:
+        """See `Rig`."""
+        return ""
 
 
 class NothingToRevive(NothingLeft):

@@ -43,4 +43,13 @@ SYSTEM = System(
         r"tables can have at most \d+ columns",
         r"out of shared memory",
     ),
+    interrupted=(
+        "terminating connection due to administrator command",
+        "terminating connection because of crash of another server process",
+        "the database system is in recovery mode",
+        "the database system is starting up",
+        "the database system is shutting down",
+        "the database system is not yet accepting connections",
+    ),
+    killed=r"\(PID \d+\) was terminated by signal (9|15)\b",  # what crashes by itself ends by another one
 )
