@@ -13,6 +13,7 @@ import pytest
 
 from tests.commands import refused
 
+pytestmark = [pytest.mark.process, pytest.mark.long]
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LAB = (sys.executable, "-m", "harness.cli")
 SHOWN = "postgres.psycopg.call_select_1"

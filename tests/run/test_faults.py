@@ -1,6 +1,7 @@
 """What dies in the middle of a run leaves a row that says so; the lab is repaired and the run goes on."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from tests.commands import wait_for_rows
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 
+COPY = "postgres.asyncpg.write_pandas_copy_text"
 ROWS = 300_000  # enough for the chosen ways to take more than a second
 
 
@@ -73,19 +75,39 @@ def busy_worker(deadline: float) -> psutil.Process:
     raise AssertionError("no worker connected to a server in time")
 
 
+def backend(worker: psutil.Process) -> psutil.Process:
+    """The process of Postgres that serves a worker."""
+    ports = {c.laddr.port for c in worker.net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED}
+    return next(one for one in descendants(("postgres: ",)) if any(f"({port})" in one.cmdline()[0] for port in ports))
+
+
+def checkpointer(worker: psutil.Process) -> psutil.Process:
+    (found,) = descendants(("checkpointer",))
+    return found
+
+
+def kill(process: psutil.Process) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def leave_no_descriptor(process: psutil.Process) -> None:
+    """Let a process open no more files than it has."""
+    process.rlimit(psutil.RLIMIT_NOFILE, (3, 3))
+
+
 @contextmanager
-def killing(victim: Callable[[psutil.Process], psutil.Process]) -> Iterator[list[int]]:
-    """In the background, kill one process once, as soon as a worker is busy; yields the list its pid goes into."""
-    killed: list[int] = []
+def injuring(injure: Callable[[psutil.Process], None]) -> Iterator[list[int]]:
+    """In the background, do something once, as soon as a worker is busy; yields the list the worker's pid goes into."""
+    injured: list[int] = []
 
-    def kill() -> None:
-        pid = victim(busy_worker(time.monotonic() + 60)).pid
-        os.kill(pid, signal.SIGKILL)
-        killed.append(pid)
+    def wait() -> None:
+        found = busy_worker(time.monotonic() + 60)
+        injure(found)
+        injured.append(found.pid)
 
-    thread = threading.Thread(target=kill)
+    thread = threading.Thread(target=wait)
     thread.start()
-    yield killed
+    yield injured
     thread.join()
 
 
@@ -94,22 +116,21 @@ def two_runs(select: str, time_limit: float, rows: int = ROWS) -> RunRequest:
     return RunRequest(Plan("matrix", "a size", select, (experiment,), 2, 1, time_limit), "databases", "embedded")
 
 
-def run_with(tmp_path: Path, datasets: Path, select: str, victim: str) -> Any:
-    """Run one way twice; in its first run kill the worker, or the server at the endpoint that `victim` names."""
+def run_with(tmp_path: Path, datasets: Path, select: str, injure: Callable[[psutil.Process, DatabaseRig], None]) -> Any:
+    """Run one way twice; in its first run do something to its worker, or to a server of its rig."""
     settings = Settings(datasets_dir=datasets, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
     rows: list[dict[str, Any]] = []
     with open_run(settings, two_runs(select, 60.0), print) as suite_run:
         rig = suite_run.session.rig
         assert isinstance(rig, DatabaseRig)
-        endpoints = rig.lab.endpoints
-        with killing(lambda worker: worker if victim == "worker" else server_at(endpoints[victim])) as killed:
+        with injuring(lambda worker: injure(worker, rig)) as injured:
             runner.perform(suite_run.session, suite_run.todo, rows.append)
-    assert len(killed) == 1
+    assert len(injured) == 1
     return rows
 
 
 def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, dataset_folder: Path) -> None:
-    first, second = run_with(tmp_path, dataset_folder, "postgres.asyncpg.write_pandas_copy_text", "worker")
+    first, second = run_with(tmp_path, dataset_folder, COPY, lambda worker, rig: kill(worker))
     assert (first.status, first.error) == (Status.KILLED, "the worker was killed by SIGKILL")
     assert first.seconds is None
     assert second.status is Status.OK
@@ -118,7 +139,7 @@ def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, datase
 @pytest.mark.parametrize(
     ("select", "victim"),
     [
-        ("postgres.asyncpg.write_pandas_copy_text", "postgres"),
+        (COPY, "postgres"),
         ("postgres.psycopg.read_pandas_rows", "postgres"),
         ("clickhouse.asynch.write_pandas_columnar", "clickhouse_native"),
         ("clickhouse.clickhouse_driver.read_pandas_columnar", "clickhouse_native"),
@@ -127,11 +148,41 @@ def test_a_killed_worker_leaves_a_row_and_the_run_goes_on(tmp_path: Path, datase
 def test_a_killed_server_leaves_a_row_is_restarted_and_the_run_goes_on(
     tmp_path: Path, dataset_folder: Path, select: str, victim: str
 ) -> None:
-    first, second = run_with(tmp_path, dataset_folder, select, victim)
+    def injure(worker: psutil.Process, rig: DatabaseRig) -> None:
+        kill(server_at(rig.lab.endpoints[victim]))
+
+    first, second = run_with(tmp_path, dataset_folder, select, injure)
     assert first.status is Status.ERROR
     assert first.error.startswith(f"the {select.partition('.')[0]} server died during this run and was restarted")
     assert first.seconds is None
     assert second.status is Status.OK, second.error
+
+
+@pytest.mark.parametrize(
+    ("select", "injure", "said"),
+    [
+        (COPY, lambda worker: kill(backend(worker)), "somebody interrupted the server during this run"),
+        (COPY, lambda worker: kill(checkpointer(worker)), "somebody interrupted the server during this run"),
+        (COPY, lambda worker: backend(worker).terminate(), "somebody interrupted the server during this run"),
+        ("postgres.psycopg.read_pandas_rows", leave_no_descriptor, "this machine is short of open files"),
+    ],
+    ids=["killed backend", "killed checkpointer", "terminated backend", "no descriptor"],
+)
+def test_what_somebody_else_did_is_charged_to_no_transport(
+    tmp_path: Path, dataset_folder: Path, select: str, injure: Callable[[psutil.Process], None], said: str
+) -> None:
+    first, second = run_with(tmp_path, dataset_folder, select, lambda worker, rig: injure(worker))
+    assert first.status is Status.AGAIN, first.error
+    assert first.error.startswith(said)
+    assert (second.status, second.error) == (Status.OK, "")
+
+
+def test_a_folder_of_logs_that_somebody_removes_costs_no_run(tmp_path: Path, dataset_folder: Path) -> None:
+    def remove(worker: psutil.Process, rig: DatabaseRig) -> None:
+        (logs,) = (tmp_path / "results").glob("*/logs")
+        shutil.rmtree(logs)
+
+    assert [row.status for row in run_with(tmp_path, dataset_folder, COPY, remove)] == [Status.OK, Status.OK]
 
 
 def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
@@ -139,7 +190,7 @@ def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
 ) -> None:
     """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
     settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    request = two_runs("postgres.asyncpg.write_pandas_copy_text", 12.0)
+    request = two_runs(COPY, 12.0)
     rows: list[dict[str, Any]] = []
 
     def stop_worker() -> None:
