@@ -2,8 +2,9 @@
 
 Every case is a `lab run` of two ways, one a database, that is injured once, resumed where it did not come to its end,
 and then looked at: are all rows there, each once; is a process, a table or a folder left; how long did it take to
-react. Nothing here is timed for its own sake. The campaign ends by itself: after its cases, or after --minutes.
-docs/reliability.md says what was found. Root is needed to fill a disk.
+react. What is done to a command, a call or a file instead is in tests, which are cases, too. Nothing here is timed for
+its own sake. The campaign ends by itself: after its cases, or after --minutes. docs/reliability.md says what was found.
+Root is needed to fill a disk.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psutil
 
-from benchmarks.injuries import Case, Victim, cases
+from benchmarks.injuries import TESTED, Case, Victim, cases
 from benchmarks.link import Link
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.stopping import on_signals
@@ -35,6 +36,7 @@ from harness.systems.postgres import client as postgres
 TOLD = Path(__file__).with_name("told.py")
 WAYS = {"postgres": "postgres.psycopg.write_polars_copy_text", "clickhouse": "clickhouse.httpx.read_polars_parquet"}
 RUN = ("--experiment", "matrix", "--rows", "2000", "--passes", "1", "--only", ",".join(WAYS.values()))
+COSTS = ("lost", "twice", "charged", "failed", "processes", "tables", "folders")
 PATIENCE = 400.0  # seconds for a whole run, on a machine that others use too
 
 
@@ -44,7 +46,8 @@ class Found:
 
     lost: int = 0
     twice: int = 0
-    charged: int = 0  # rows that blame a way for a full disk
+    charged: int = 0  # rows that blame a transport for what somebody did to its machine or server
+    failed: int = 0  # tests
     processes: int = 0
     tables: int = 0
     folders: int = 0
@@ -53,7 +56,7 @@ class Found:
 
     @property
     def well(self) -> bool:
-        return not (self.lost or self.twice or self.charged or self.processes or self.tables or self.folders)
+        return not any(getattr(self, name) for name in COSTS)
 
 
 @contextmanager
@@ -77,6 +80,8 @@ class Campaign:
     def tried(self, case: Case, number: int) -> Found:
         """Injure one run and return what that cost."""
         folder = self.folder / f"case-{number}"
+        if case.fault == "test":
+            return self._tested(case, folder)
         for name in ("results", "state", "temporary", "meet"):
             (folder / name).mkdir(parents=True)
         folder.chmod(0o755)
@@ -85,6 +90,15 @@ class Campaign:
                 (folder / case.part).rmdir()
                 stack.enter_context(small_disk(folder / case.part, 80 if case.part == "results" else 300))
             return self._tried(case, folder)
+
+    def _tested(self, case: Case, folder: Path) -> Found:
+        folder.mkdir()
+        started = time.monotonic()
+        with (folder / "log").open("wb") as log:
+            command = (sys.executable, "-m", "pytest", "-q", f"--basetemp={folder}/tests", *TESTED[case.part])
+            done = subprocess.run(command, stdout=log, stderr=log, timeout=4 * PATIENCE, check=False)
+        said = (folder / "log").read_text(errors="replace").strip().splitlines()
+        return Found(failed=int(done.returncode != 0), seconds=time.monotonic() - started, rows=said[-1])
 
     def _tried(self, case: Case, folder: Path) -> Found:
         victim, environment = Victim(psutil.Process(), folder, case.system), self._environment(case, folder)
@@ -135,7 +149,7 @@ class Campaign:
 
     def _counted(self, found: Found, folder: Path, case: Case) -> Found:
         rows = _counted_rows(folder)
-        found.charged = sum(row.status is not Status.OK for row in rows) if case.fault == "fill" else 0
+        found.charged = sum(row.status is not Status.OK for row in rows) if case.innocent else 0
         keys = [(row.transport, row.pass_number) for row in rows]
         found.lost, found.twice = len(WAYS) - len(set(keys)), len(keys) - len(set(keys))
         found.rows = ", ".join(f"{row.transport.partition('.')[0]} {row.status}" for row in rows)
@@ -207,15 +221,26 @@ def _counted_rows(folder: Path) -> list[dict[str, Any]]:
 
 def table(found: list[tuple[Case, Found]]) -> str:
     """Return what the campaign found: one line for each fault and part, and the sum."""
-    head = ("fault", "part", "tried", "rows lost", "twice", "charged", "processes", "tables", "folders", "longest s")
+    head = (
+        "fault",
+        "part",
+        "tried",
+        "rows lost",
+        "twice",
+        "charged",
+        "failed",
+        "processes",
+        "tables",
+        "folders",
+        "longest s",
+    )
     groups: dict[tuple[str, str], list[Found]] = {}
     for case, one in found:
         groups.setdefault((case.fault, case.part), []).append(one)
     groups["all", ""] = [one for _, one in found]
-    names = ("lost", "twice", "charged", "processes", "tables", "folders")
-    lines = [head, ("---",) * 2 + ("---:",) * 8]
+    lines = [head, ("---",) * 2 + ("---:",) * 9]
     for (fault, part), group in groups.items():
-        sums = (str(sum(getattr(one, name) for one in group)) for name in names)
+        sums = (str(sum(getattr(one, name) for one in group)) for name in COSTS)
         longest = max((one.seconds for one in group), default=0.0)
         lines.append((fault, part, str(len(group)), *sums, f"{longest:.0f}"))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

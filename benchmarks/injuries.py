@@ -1,5 +1,7 @@
 """The faults of the campaign: what is done to which part of a run in which of its phases."""
 
+import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -14,6 +16,22 @@ from benchmarks.link import Link
 SYSTEMS = ("postgres", "clickhouse")
 IN_WORKER = ("connect", "call")
 PHASES = ("prepare", "connect", "call", "verify", "settle", "report")
+SERVED = ("call", "verify", "settle")  # phases in which a server has processes that serve the run
+# What is not done to a run, but to a command, a call or a file: tests hold it, and the campaign runs them.
+TESTED = {
+    "an interrupted resume": ("tests/test_results.py",),
+    "damaged bytes": ("tests/native/test_clickhouse_fuzz.py", "tests/native/test_postgres_damaged.py"),
+    "a stopped parent": ("tests/run/test_execution_ends.py",),
+    "a lock of others": ("tests/run/test_lock.py",),
+    "what a command lacks": ("tests/test_command_ends.py",),
+    "other accounts": ("tests/lab/test_embedded.py",),
+    "results of others": ("tests/report/test_foreign.py",),
+    "framing of HTTP": (
+        "tests/systems/clickhouse/gateway/test_gateway_http.py",
+        "tests/systems/clickhouse/gateway/test_gateway_codecs.py",
+    ),
+    "names in a script": ("tests/recommend/test_docstrings.py",),
+}
 
 
 @dataclass
@@ -48,7 +66,11 @@ class Victim:
         keeper = self.below("keeper.py", self.system)
         if name == "keeper":
             return [keeper]
-        return keeper.children(recursive=True)
+        server = keeper.children(recursive=True)
+        if name == self.system:
+            return server
+        told = {"backend": "postgres: lab", "checkpointer": "postgres: checkpointer"}[name]
+        return [process for process in server if process.cmdline()[0].startswith(told)]
 
 
 Injury = Callable[[Victim], None]
@@ -56,7 +78,7 @@ Injury = Callable[[Victim], None]
 
 @dataclass(frozen=True)
 class Case:
-    """One fault: what is done to which part in which phase, and how."""
+    """One fault: what is done to which part in which phase, and how. `innocent`: no transport is to pay for it."""
 
     fault: str
     part: str
@@ -64,6 +86,7 @@ class Case:
     system: str
     injure: Injury
     lab: str = "embedded"
+    innocent: bool = False
 
     @property
     def at(self) -> str:
@@ -122,6 +145,29 @@ def tears(victim: Victim) -> None:
     victim.parent.kill()
 
 
+def leaves_no_descriptor(victim: Victim) -> None:
+    """Let the worker open no more files than it has."""
+    victim.part("worker")[0].rlimit(psutil.RLIMIT_NOFILE, (3, 3))
+
+
+def removes_logs(victim: Victim) -> None:
+    """Remove what the workers have said."""
+    shutil.rmtree(victim.results / "logs", ignore_errors=True)
+
+
+def removes_rows(victim: Victim) -> None:
+    """Remove runs.csv."""
+    (victim.results / "runs.csv").unlink(missing_ok=True)
+
+
+def replaces_rows(victim: Victim) -> None:
+    """Write runs.csv anew, as an editor does."""
+    rows = victim.results / "runs.csv"
+    if rows.exists():
+        shutil.copy(rows, victim.folder / "edited")
+        os.replace(victim.folder / "edited", rows)
+
+
 def cases() -> list[Case]:
     """Return every fault that the campaign knows."""
     found = []
@@ -135,10 +181,19 @@ def cases() -> list[Case]:
                 parts = servers + (["worker"] if phase in IN_WORKER else [])
                 found += [Case(fault, part, phase, system, sends(number, part)) for part in parts]
             found.append(Case("end", "parent", phase, system, sends(signal.SIGTERM, "parent"), "external"))
-            found.append(Case("fill", "results", phase, system, fills("results")))
+            found.append(Case("fill", "results", phase, system, fills("results"), innocent=True))
             if phase != "report":
-                found.append(Case("fill", "state", phase, system, fills("state")))
+                found.append(Case("fill", "state", phase, system, fills("state"), innocent=True))
                 found.append(Case("cut", "link", phase, system, cuts, "external"))
                 found.append(Case("slow", "link", phase, system, slows, "external"))
+            if phase in SERVED:
+                found.append(Case("remove", "logs", phase, system, removes_logs, innocent=True))
+                found.append(Case("remove", "runs.csv", phase, system, removes_rows, innocent=True))
+                found.append(Case("replace", "runs.csv", phase, system, replaces_rows, innocent=True))
         found.append(Case("corrupt", "runs.csv", "settle", system, tears))
+        found.append(Case("starve", "worker", "call", system, leaves_no_descriptor, innocent=True))
+    for phase in SERVED:
+        for part in ("backend", "checkpointer"):
+            found.append(Case("kill", part, phase, "postgres", sends(signal.SIGKILL, part), innocent=True))
+    found += [Case("test", name, "no run", "tests", lambda victim: None) for name in TESTED]
     return list(dict.fromkeys(found))

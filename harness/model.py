@@ -63,6 +63,10 @@ class Fate(StrEnum):
     UNVERIFIABLE = "unverifiable"  # the reference client does not bring these values through
 
 
+# Of a write that breaks off: nothing is left; what was sent by then; what went over the connections that did not break.
+ATOMIC = ("yes", "no", "per connection")
+
+
 @dataclass(frozen=True)
 class Transport:
     """What moves a dataframe: a plain function and what it declares about itself.
@@ -78,6 +82,7 @@ class Transport:
     `published` is the description of the row it reproduces, letter by letter; None when there is none.
     `lossy` are the kinds of values (see `harness.datasets.hostile`) that it is known not to bring through, and how they
     fare: `changed`, `refused`, `hangs` or `crashes`.
+    `atomic` says of a write of a frame what is left of it when a connection breaks (see ATOMIC); empty for others.
     """
 
     id: str
@@ -95,6 +100,7 @@ class Transport:
     needs: tuple[str, ...]
     settings: dict[str, str]
     lossy: dict[str, str]
+    atomic: str
     summary: str
     function: Callable[..., Any] = field(compare=False, repr=False)
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from harness import renamed
-from harness.model import CONTROL, LabError, Operation, Origin, Transport
+from harness.model import ATOMIC, CONTROL, LabError, Operation, Origin, Transport
 from harness.phases import phase
 
 __all__ = ["Unsupported", "catalogue", "client_of", "connect_of", "one", "phase", "select", "transport"]
@@ -40,6 +40,7 @@ def transport(
     published: str | None = None,
     origin: str | None = None,
     lossy: dict[str, str] | None = None,
+    atomic: str = "",
     control: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as a transport of a dataframe; the function itself is returned unchanged.
@@ -62,9 +63,12 @@ def transport(
     run.
     `lossy` says how the kinds of values fare that are known not to come through: `{"changed": "nulls nan", "refused":
     "infinity"}`. The tests expect exactly these to fail, and tables and docs name them.
+    `atomic` says that a write leaves rows when a connection breaks: "no" or "per connection". The tests break one
+    connection of each write.
     With `control` the function is registered a second time, under its id with `_control` at the end: an A/A pair, of
     which every report says whether it came out as a tie.
-    Raises ValueError for an unknown operation, an id that is already taken, or a kind of value with two fates.
+    Raises ValueError for an unknown operation, an id that is already taken, a kind of value with two fates, or another
+    `atomic`.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,6 +89,7 @@ def transport(
             needs=tuple(needs),
             settings=dict(settings or {}),
             lossy=_fates(lossy or {}),
+            atomic=_atomic(atomic, operation, frame),
             summary=(inspect.getdoc(function) or "").partition("\n")[0],
             function=function,
         )
@@ -105,6 +110,14 @@ def _add(entry: Transport) -> None:
 def _control_of(entry: Transport) -> Transport:
     summary = f"A/A control: the function of {entry.id} again, under a second id."
     return replace(entry, id=f"{entry.id}{CONTROL}", origin=Origin.CONTROL, published=None, summary=summary)
+
+
+def _atomic(declared: str, operation: str, frame: str) -> str:
+    """Return what is left of a write of a frame that breaks off: nothing, unless something is declared."""
+    if declared and declared not in ATOMIC:
+        raise ValueError(f"atomic: expected one of {', '.join(ATOMIC)}, found {declared!r}")
+    moves_a_frame = operation == Operation.WRITE and frame in ("pandas", "polars")
+    return declared or ("yes" if moves_a_frame else "")
 
 
 def _fates(lossy: dict[str, str]) -> dict[str, str]:

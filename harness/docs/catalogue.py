@@ -35,6 +35,12 @@ _ORIGINS = {
 }
 
 
+_LEFT = {
+    "no": "the rows sent by then stay in the table",
+    "per connection": "the rows of the other connections stay in the table",
+}
+
+
 def index() -> str:
     """Return the list of all clients, by system, with the number of their transports by operation."""
     parts = [f"# Catalogue of transports\n\n{GENERATED}\n\n{_INDEX}"]
@@ -128,6 +134,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
     yield "[loses](../kinds.md)", fidelity.loses(entry.lossy)
+    yield "when a connection breaks", _LEFT.get(entry.atomic, "")
 
 
 def _in_databases(kind: Kind) -> Iterator[str]:

@@ -10,7 +10,7 @@ from harness import renamed
 from harness.model import LabError, Status, label
 from harness.results.row import COLUMNS, NAMES, Row, impossible
 
-_ADDED = {"details", "engine", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
+_ADDED = {"atomic", "details", "engine", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
 _OTHER_COLUMNS = "expected the columns of this version, found others; see docs/columns.md"
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # a spreadsheet takes what begins so for one
 _BEFORE_FORMULA = ("\t", "\r", "\n")

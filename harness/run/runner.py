@@ -170,6 +170,7 @@ def as_row(session: SuiteSession, run: Run, outcome: Outcome, started_at: str) -
         error=outcome.error,
         fidelity=outcome.fidelity,
         lossy=entry.lossy,
+        atomic=entry.atomic,
         details=outcome.details,
         lab=session.rig.lab_name,
         started_at=started_at,

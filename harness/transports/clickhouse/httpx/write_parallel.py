@@ -50,6 +50,7 @@ def _insert(connection, frame, table, format_name, encode):
     payload="Arrow",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    atomic="per connection",
     lossy={
         "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
         "fraction_into_int32 float64_beyond_float32",
@@ -76,6 +77,7 @@ def write_polars_arrow_stream_parallel(connection, frame, table):
     payload="Parquet",
     requires=["httpx", "polars"],
     settings=INSERT_SETTINGS,
+    atomic="per connection",
     lossy={
         "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
         "fraction_into_int32 float64_beyond_float32",
@@ -102,6 +104,7 @@ def write_polars_parquet_parallel(connection, frame, table):
     payload="Arrow",
     requires=["httpx", "pandas", "pyarrow.ipc"],
     settings=INSERT_SETTINGS,
+    atomic="per connection",
     lossy={
         "changed": "int64_beyond_int32 uint32_beyond_int32 uint64_beyond_int64 negative_into_unsigned "
         "fraction_into_int32 float64_beyond_float32 dates_beyond",

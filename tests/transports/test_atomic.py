@@ -1,0 +1,138 @@
+"""What a write leaves in the table when one of its connections breaks: what its declaration says."""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import polars as pl
+import psycopg
+import pytest
+
+from harness import registry
+from harness.check.canonical import as_pandas
+from harness.datasets import store
+from harness.lab.embedded import EmbeddedLab
+from harness.lab.references import References
+from harness.lab.tables import Tables
+from harness.model import Transport
+from harness.systems import SYSTEMS
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
+
+ROWS = 100_000
+SENT = 300_000  # bytes of a connection when it breaks: each sends more
+SECONDS = 120.0  # that a write may take to notice
+WRITES = [entry for entry in registry.select("*.write_*") if entry.moves_a_frame and not entry.needs]
+
+
+class Breaking:
+    """Carries connections to a port; the first that has sent SENT bytes is closed on both sides."""
+
+    def __init__(self, upstream: int) -> None:
+        self.upstream, self.broken, self._lock = upstream, False, threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.upstream))
+                threading.Thread(target=self._carry, args=(client, server, SENT), daemon=True).start()
+                threading.Thread(target=self._carry, args=(server, client, None), daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket, most: int | None) -> None:
+        carried = 0
+        with suppress(OSError):
+            while data := source.recv(16_384):
+                carried += len(data)
+                if most is not None and carried > most and self._breaks():
+                    break
+                target.sendall(data)
+        for one in (source, target):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _breaks(self) -> bool:
+        with self._lock:
+            first, self.broken = not self.broken, True
+        return first
+
+
+@pytest.fixture(scope="module")
+def tables(embedded_lab: EmbeddedLab, dataset_folder: Path) -> Tables:
+    spec = store.specification("analytics_metrics")
+    dataset = store.ensure(dataset_folder, spec.name, ROWS, 1)
+    return Tables(References(embedded_lab.endpoints), spec, dataset, dataset, 7)
+
+
+def written(entry: Transport, uri: str, frame: Any, table: str) -> BaseException | None:
+    """Write a frame, and return what was raised."""
+
+    async def in_a_loop() -> None:
+        async with registry.connect_of(entry)(uri) as connection:
+            await entry.function(connection, frame, table)
+
+    try:
+        if entry.style == "async":
+            asyncio.run(asyncio.wait_for(in_a_loop(), SECONDS))
+        else:
+            with registry.connect_of(entry)(uri) as connection:
+                entry.function(connection, frame, table)
+    except Exception as error:
+        return error
+    return None
+
+
+def rows_left(entry: Transport, lab: EmbeddedLab, table: str) -> int:
+    """Return how many rows there are when the server has done what it was sent."""
+    if entry.system == "postgres":
+        with psycopg.connect(SYSTEMS["postgres"].client.transport_uri("postgres", lab.endpoints["postgres"])) as one:
+            one.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")  # behind who still writes
+            return one.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    client = SYSTEMS["clickhouse"].client.open_connection(lab.endpoints)
+    database = os.environ["LAB_NAMESPACE"]
+    busy = f"SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO%{table}%'"
+    deadline = time.monotonic() + SECONDS
+    while client.query(busy).result_rows[0][0]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return client.query(f"SELECT count() FROM {database}.{table}").result_rows[0][0]
+
+
+@pytest.mark.parametrize("entry", WRITES, ids=lambda entry: entry.id)
+def test_a_connection_that_breaks_leaves_what_is_declared(
+    entry: Transport, tables: Tables, embedded_lab: EmbeddedLab
+) -> None:
+    table, _ = tables.for_write(entry.system)
+    uri = SYSTEMS[entry.system].client.transport_uri(entry.endpoint, embedded_lab.endpoints[entry.endpoint])
+    parts = urlsplit(uri)
+    frame = pl.read_parquet(tables.dataset.path)
+    given = as_pandas(frame, tables.logical_types) if entry.frame == "pandas" else frame
+    breaking = Breaking(parts.port or 0)
+    own = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{breaking.port}"))
+    try:
+        raised = written(entry, own, given, table)
+    finally:
+        breaking.close()
+    if isinstance(raised, registry.Unsupported):
+        pytest.skip(str(raised))
+    left = rows_left(entry, embedded_lab, table)
+    assert breaking.broken, "it sent too little"
+    if raised is None:  # the client has sent it all again, once
+        assert left == ROWS
+    elif entry.atomic == "yes":
+        assert left == 0, raised
+    else:
+        assert 0 < left < ROWS, raised
+        assert (left == ROWS // 2) == (entry.atomic == "per connection")
