@@ -34,7 +34,7 @@ def in_process(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProc
     return subprocess.CompletedProcess(arguments, code, said, warned)
 
 
-def in_own_process(*arguments: str, env: dict[str, str], timeout: float = 170) -> subprocess.CompletedProcess[str]:
+def in_own_process(*arguments: str, env: dict[str, str], timeout: float = 500) -> subprocess.CompletedProcess[str]:
     """Run a `lab` command as a person does, in its own process."""
     command = (sys.executable, "-m", "harness.cli", *arguments)
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)

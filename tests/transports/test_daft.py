@@ -30,7 +30,7 @@ from harness.worker.contracts.databases import Addresses, DatabaseAnswer, Databa
 
 OF_DAFT = registry.select("*.daft.*")
 MISSING = not_installed([module for entry in OF_DAFT for module in entry.requires])
-pytestmark = [pytest.mark.long, pytest.mark.timeout(400), pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200), pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
 
 ROWS, PARTS = 20_000, 4
 SPEC = store.specification("analytics_metrics")

@@ -26,7 +26,7 @@ from harness.settings import Settings
 from harness.systems.postgres import client as postgres
 from tests.run.test_faults import server_at
 
-pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.alone, pytest.mark.long, pytest.mark.timeout(1_200)]
 
 ROWS = 1_000_000  # enough to load for seconds
 WAY, LIMIT_SECONDS = "postgres.dask.load_copy", 90.0
