@@ -120,6 +120,10 @@ SAID = {
         "lab: clickhouse is exited; exit code 137; out of memory (the container's limit). Its last lines:",
         "LAB_CLICKHOUSE_MEMORY",
     ),
+    "an engine from the snap": (
+        "lab: postgres is exited; exit code 255. Its last lines:\n  exec /sbin/docker-init: operation not permitted",
+        "sudo snap remove docker",
+    ),
     "no engine": (
         "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
         "systemctl start docker",

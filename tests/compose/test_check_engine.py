@@ -13,6 +13,7 @@ CURRENT = {
     "compose version --short": "2.40.3",
     "buildx version": "github.com/docker/buildx v0.29.1 a32761aeb3debd39be1eca514af3693af0db334b",
     "version": "28.5.2 Engine containerd runc docker-init ",
+    "info --format {{.DockerRootDir}}": "/var/lib/docker",
     "info": "[name=apparmor name=seccomp,profile=builtin name=cgroupns]",
 }
 ABSENT = None
@@ -112,3 +113,9 @@ def test_a_rootless_engine_is_told(check):
 def test_an_engine_that_maps_ids_is_refused_with_the_reason(check):
     done = check(changed={"info": "[name=seccomp,profile=builtin name=userns name=cgroupns]"})
     refused(done, "userns-remap", "./io")
+
+
+def test_the_engine_of_the_snap_is_refused_before_anything_is_built(check):
+    root = "/var/snap/docker/common/var-lib-docker"
+    done = check(changed={"info --format {{.DockerRootDir}}": root})
+    refused(done, f"found the snap's ({root})", "sudo snap remove docker && sudo apt-get install docker.io")
