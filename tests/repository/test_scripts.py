@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 from tests.every import every
@@ -65,3 +66,19 @@ def test_the_compose_check_is_skipped_with_one_line_where_the_user_is_not_root()
 def test_no_pipe_ends_before_all_is_read(file):
     """With pipefail a program whose reader has gone (grep --quiet) counts as failed, on a busy machine."""
     assert not re.search(r"\|\s*grep [^|\n]*(--quiet|-q)", file.read_text())
+
+
+def test_a_clone_of_git_for_windows_has_no_carriage_returns(tmp_path):
+    """Git for Windows writes CRLF unless the repository says otherwise; bash ends on the first line of such a script."""
+    for path in (ROOT / ".gitattributes", *SCRIPTS):
+        shutil.copy(path, tmp_path)
+    git = ("git", "-C", tmp_path, "-c", "core.autocrlf=true", "-c", "user.name=a", "-c", "user.email=a@b.example")
+    for words in (("init",), ("add", "."), ("commit", "--message=a"), ("rm", "*"), ("checkout", "HEAD", "--", ".")):
+        subprocess.run((*git, *words), check=True, capture_output=True)
+    assert not [path.name for path in SCRIPTS if b"\r" in (tmp_path / path.name).read_bytes()]
+
+
+def test_no_tracked_file_has_carriage_returns():
+    """Nothing is to change by itself when somebody adds a file."""
+    listed = subprocess.run(("git", "ls-files", "--eol"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line for line in listed.splitlines() if line.startswith(("i/crlf", "i/mixed"))] == []
