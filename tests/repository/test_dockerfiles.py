@@ -118,6 +118,27 @@ def test_a_ca_bundle_is_a_secret_of_the_step_that_needs_it(dockerfile):
             assert "ca_bundle" not in entry.text
 
 
+@pytest.mark.parametrize("bundle", ["the proxy's", ""])
+def test_a_ca_bundle_is_trusted_next_to_whom_the_system_trusts(tmp_path, bundle):
+    (tmp_path / "bundle").write_text(bundle)  # without a line feed at its end, too
+    (tmp_path / "system").write_text("the system's\n")
+    show = 'cat ${PIP_CERT:-} ${SSL_CERT_FILE:-} </dev/null; echo "$PIP_CERT" >left; exit 3'
+    told = {"CA_BUNDLE": "bundle", "SYSTEM_BUNDLE": "system", "PATH": os.environ["PATH"]}
+    command = ("bash", ROOT / "images/with-ca-bundle", "bash", "-c", show)
+    done = subprocess.run(command, env=told, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "the proxy's\nthe system's\n" * 2 if bundle else "")
+    left = (tmp_path / "left").read_text().strip()
+    assert not (left and os.path.exists(left))
+
+
+@every_dockerfile
+def test_no_step_replaces_the_certificates_of_the_system(dockerfile):
+    for entry in instructions(dockerfile):
+        if entry.word == "RUN" and "ca_bundle" in entry.text:
+            assert "bash /with-ca-bundle " in entry.text or "bash /fetch-pg-parquet" in entry.text
+    assert "/run/secrets" not in dockerfile.read_text()
+
+
 @every_dockerfile
 def test_nothing_asks_for_a_dockerfile_frontend_of_a_registry(dockerfile):
     assert "# syntax=" not in dockerfile.read_text()
