@@ -51,8 +51,8 @@ class _Settings(BaseSettings):
         description="Environment of Daft's own; its pins go together with none of the lab's",
     )
     cache_dir: Path = Field(_CACHE, description="Where programs are kept that the lab compiles once")
-    maven_repository: str = Field(
-        "https://repo1.maven.org/maven2", description="Maven repository that jars for Spark come from"
+    maven_repository: str | None = Field(
+        None, description="Maven repository that jars for Spark come from, instead of Spark's default"
     )
     state_dir: Path = Field(
         ROOT / ".lab" if CHECKOUT else _CACHE / "state",
@@ -67,6 +67,9 @@ class _Settings(BaseSettings):
         "ray://host:port, spark://host:port",
     )
     commit: str | None = Field(None, description="Commit of the code, for results made where there is no git checkout")
+    emulated: str | None = Field(
+        None, description="Which processor is emulated on which, for results of such images (set by make up)"
+    )
     pictures: bool = Field(True, description="Whether reports have pictures; drawing them takes some seconds a run")
     ahead: bool = Field(True, description="Whether the next worker starts while the last result is verified")
     seed: int = Field(20260407, ge=0, description="Seed of the generated data and of the shuffle of runs")

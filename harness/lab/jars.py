@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
+from zipfile import ZipFile
 
 from harness import settings
 from harness.model import LabError
@@ -23,6 +26,8 @@ from harness.model import LabError
 COMMAND = "python -m harness.lab.jars"
 _ANSWER_SECONDS = 60
 _SETTING = "LAB_MAVEN_REPOSITORY"
+# Where Spark itself looks for packages: the compiled class holds the addresses of its default repositories, Maven's first.
+_DEFAULTS = "org/apache/spark/util/MavenUtils$.class"
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,15 @@ def place() -> Path | None:
     """Return the folder of PySpark's own jars; None where PySpark is not installed."""
     spec = find_spec("pyspark")
     return Path(spec.origin).parent / "jars" if spec and spec.origin else None
+
+
+def default_repository(folder: Path) -> str:
+    """Return the Maven repository that the Spark of these jars asks by default. Raises LabError: it names none."""
+    for file in sorted(folder.glob("spark-common-utils_*.jar")):
+        with ZipFile(file) as jar, suppress(KeyError):
+            if found := re.search(rb"https://[\w.-]+/maven2/", jar.read(_DEFAULTS)):
+                return found[0].decode()
+    raise LabError(f"expected the address of a Maven repository in the Spark of {folder}, found none; set {_SETTING}")
 
 
 def missing(wanted: Iterable[Jar]) -> str | None:
@@ -123,7 +137,8 @@ def main() -> None:
         if folder is None:
             raise LabError('expected PySpark to be installed, found none; pip install "dataframe-io-lab[spark]"')
         chosen = settings.load()
-        added = install(locked(), folder, chosen.cache_dir / "jars", chosen.maven_repository)
+        repository = chosen.maven_repository or default_repository(folder)
+        added = install(locked(), folder, chosen.cache_dir / "jars", repository)
     except LabError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -113,3 +114,22 @@ def test_jars_that_are_missing_are_a_reason_with_the_command(folder: Path, monke
     assert jars.missing([JAR]) == "PySpark has no driver-1.0.jar: python -m harness.lab.jars"
     (folder / "driver-1.0.jar").write_bytes(CONTENT)
     assert jars.missing([JAR]) is None
+
+
+def of_spark(folder: Path, constants: bytes) -> None:
+    """Write the jar of Spark that says where it looks for packages, as compiled: strings between other bytes."""
+    with ZipFile(folder / "spark-common-utils_2.13-4.3.0.jar", "w", ZIP_DEFLATED) as jar:
+        jar.writestr("org/apache/spark/util/MavenUtils$.class", b"\xca\xfe\xba\xbe" + constants)
+
+
+def test_the_repository_is_the_default_of_spark_itself(folder: Path) -> None:
+    of_spark(folder, b"\x01\x00\x1ehttps://maven.example/maven2/\x0a\x01\x00\x09https://packages.example/\x01")
+    assert jars.default_repository(folder) == "https://maven.example/maven2/"
+
+
+@pytest.mark.parametrize("constants", [None, b"\x01nothing\x01"])
+def test_a_spark_that_names_no_repository_is_one_line_with_the_setting(folder: Path, constants: bytes | None) -> None:
+    if constants is not None:
+        of_spark(folder, constants)
+    with pytest.raises(LabError, match=r"expected the address of a Maven repository .*; set LAB_MAVEN_REPOSITORY$"):
+        jars.default_repository(folder)
