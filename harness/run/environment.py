@@ -28,11 +28,13 @@ def describe(
     folder: Path,
     built_from: str | None = None,
     ahead: bool = True,
+    emulated: str | None = None,
 ) -> dict[str, Any]:
     """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
 
     `transports` are those of the run. `folder` is one on the disk that is used. `built_from` is the commit of the code
-    where there is no checkout to ask; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`.
+    where there is no checkout to ask; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`. `emulated` says which
+    processor is emulated on which: every report names it with the machine.
     """
     transports = list(transports)
     packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))
@@ -40,7 +42,7 @@ def describe(
         "plan": asdict(plan),
         "lab": rig.lab_name,
         **rig.facts(),
-        "machine": describe_machine(),
+        "machine": _machine(emulated),
         "disk": disk(folder),
         "python": platform.python_version(),
         "packages": packages | _elsewhere(transports),
@@ -57,6 +59,11 @@ def describe(
     }
     plain = json.loads(json.dumps(facts))  # as it will be read back: lists for tuples
     return {"fingerprint": fingerprint(plain), **plain}
+
+
+def _machine(emulated: str | None) -> dict[str, object]:
+    found = describe_machine()
+    return found | ({"cpu": f"{found['cpu'] or 'a processor'} (emulated: {emulated})"} if emulated else {})
 
 
 def _distributions(transports: Iterable[Transport]) -> dict[str, list[str]]:

@@ -111,7 +111,13 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         rig = stack.enter_context(_rig(request.rig, order))
         request.ready()
         facts = environment.describe(
-            plan, rig, [case.transport for case in chosen], settings.state_dir, settings.commit, settings.ahead
+            plan,
+            rig,
+            [case.transport for case in chosen],
+            settings.state_dir,
+            settings.commit,
+            settings.ahead,
+            settings.emulated,
         )
         folder = request.folder or settings.results_dir / run_id
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")

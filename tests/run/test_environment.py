@@ -14,6 +14,7 @@ from harness import registry
 from harness.datasets import store
 from harness.lab import interpreters
 from harness.model import Dataset, Experiment
+from harness.report import markdown
 from harness.results import environment as identity
 from harness.run import environment
 from harness.run.plan import Plan
@@ -121,6 +122,13 @@ def test_the_environment_of_a_run_has_all_of_its_identity_and_its_own_fingerprin
             "left_out": [],
         }
     ]
+
+
+def test_figures_of_emulated_images_are_marked_with_their_machine_in_every_report(rig):
+    facts = environment.describe(PLAN, rig, [], HERE, emulated="amd64 on arm64")
+    assert facts["machine"]["cpu"].endswith(" (emulated: amd64 on arm64)")
+    assert "(emulated: amd64 on arm64)" in markdown.machine(facts["machine"])
+    assert environment.describe(PLAN, rig, [], HERE)["fingerprint"] != facts["fingerprint"]
 
 
 def test_the_environment_says_where_nothing_lies(rig, tmp_path):
