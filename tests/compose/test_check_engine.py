@@ -12,6 +12,7 @@ CURRENT = {
     "--version": "Docker version 28.5.2, build ecc6942",
     "compose version --short": "2.40.3",
     "buildx version": "github.com/docker/buildx v0.29.1 a32761aeb3debd39be1eca514af3693af0db334b",
+    "version --format {{.Server.Arch}}": "arm64",
     "version": "28.5.2 Engine containerd runc docker-init ",
     "info --format {{.DockerRootDir}}": "/var/lib/docker",
     "info": "[name=apparmor name=seccomp,profile=builtin name=cgroupns]",
@@ -27,7 +28,7 @@ def check(tmp_path):
     for name in ("bash", "dirname", "awk", "cat", "grep", "env"):
         (folder / name).symlink_to(str(shutil.which(name)))
 
-    def run(**answers):
+    def run(platform="", **answers):
         cases = ""
         for words, answer in (CURRENT | answers.pop("changed", {})).items():
             if answer is ABSENT:
@@ -39,7 +40,7 @@ def check(tmp_path):
         docker = folder / "docker"
         docker.write_text(f'#!/usr/bin/env bash\ncase "$*" in\n{cases}esac\n')
         docker.chmod(0o755)
-        environment = os.environ | {"PATH": str(folder)}
+        environment = os.environ | {"PATH": str(folder), "DOCKER_DEFAULT_PLATFORM": platform}
         return subprocess.run(ROOT / "compose/check-engine", env=environment, capture_output=True, text=True)
 
     return run
@@ -119,3 +120,15 @@ def test_the_engine_of_the_snap_is_refused_before_anything_is_built(check):
     root = "/var/snap/docker/common/var-lib-docker"
     done = check(changed={"info --format {{.DockerRootDir}}": root})
     refused(done, f"found the snap's ({root})", "sudo snap remove docker && sudo apt-get install docker.io")
+
+
+def test_images_of_another_processor_are_warned_of_before_they_are_built(check):
+    done = check(platform="linux/amd64")
+    assert (done.returncode, done.stdout) == (0, "rootful\n")
+    assert "DOCKER_DEFAULT_PLATFORM is linux/amd64 and this engine is arm64" in done.stderr
+    assert "run: unset DOCKER_DEFAULT_PLATFORM" in done.stderr
+
+
+@pytest.mark.parametrize("platform", ["", "linux/arm64", "linux/arm64/v8"])
+def test_images_of_this_processor_are_not_warned_of(check, platform):
+    assert check(platform=platform).stderr == ""
