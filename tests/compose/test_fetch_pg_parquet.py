@@ -184,3 +184,25 @@ def test_a_package_at_hand_needs_no_repository(repository):
     done = repository.fetch(PG_PARQUET_REPOSITORY="http://127.0.0.1:1")
     assert done.returncode == 0
     assert "using the packages" in done.stdout
+
+
+def test_a_ca_bundle_is_trusted_next_to_whom_the_system_trusts(repository, tmp_path):
+    """What curl is given is seen by one that stands in for it; the archive itself comes over plain HTTP."""
+    (tmp_path / "bin").mkdir()
+    curl = tmp_path / "bin/curl"
+    curl.write_text(
+        "#!/usr/bin/env bash\n"
+        f'while [ $# -gt 0 ]; do if [ "$1" = --cacert ]; then cat "$2" >{tmp_path}/trusted; fi; shift; done; exit 7\n'
+    )
+    curl.chmod(0o755)
+    (tmp_path / "bundle").write_text("the proxy's")
+    path = f"{tmp_path}/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    goes_without(repository.fetch(PATH=path, CA_BUNDLE=f"{tmp_path}/bundle"), repository, "no key at")
+    system = Path("/etc/ssl/certs/ca-certificates.crt").read_text()
+    assert (tmp_path / "trusted").read_text() == f"the proxy's\n{system}"
+
+
+def test_one_command_tries_again_in_every_flavour(repository):
+    for done in (repository.fetch(), repository.fetch(PG_PARQUET_REPOSITORY="")):
+        assert "make up" in done.stdout
+        assert "docker" not in done.stdout
