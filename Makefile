@@ -166,6 +166,6 @@ lock: $(STAMP) ## Resolve pyproject.toml into its locks again
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean
-	rm -rf $(VENV) $(DAFT) $(DOCS) site dist .lab compose/ca-bundle.pem .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DAFT) $(DOCS) site dist .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

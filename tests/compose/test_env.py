@@ -67,3 +67,13 @@ def test_env_of_a_rootless_engine_names_the_ids_that_are_the_caller_in_its_conta
     ids = [found[f"LAB_{name}"] for name in ("UID", "GID", "SERVICE_UID", "SERVICE_GID")]
     assert ids == ["0", "0", "65532", "0"]
     assert (checkout / ".env").stat().st_uid == (4321 if os.getuid() == 0 else os.getuid())
+
+
+def test_env_is_written_on_a_file_system_without_links(checkout, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/ln").write_text("#!/bin/sh\necho 'ln: Operation not permitted' >&2\nexit 1\n")
+    (tmp_path / "bin/ln").chmod(0o755)
+    done = run(checkout, "compose/write-env", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stderr
+    assert (checkout / ".env").stat().st_mode & 0o777 == 0o600
+    assert not list(checkout.glob(".env.??????"))

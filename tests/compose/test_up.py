@@ -1,7 +1,11 @@
 """`compose/lab up` and what else it does: what is refused before anything is built, and the words of what fails."""
 
+import os
+import re
+import time
+
 import pytest
-from lab_scripts import run, with_docker, without_docker
+from lab_scripts import called, run, with_docker, without_docker
 
 from harness.settings import ROOT
 
@@ -25,9 +29,10 @@ def test_a_ca_bundle_outside_the_checkout_is_read_from_a_copy_in_it(checkout, tm
     outside = tmp_path.parent / f"{tmp_path.name}.pem"
     outside.write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
     run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path), LAB_CA_BUNDLE=str(outside))
-    assert (tmp_path / "built").read_text().startswith("./compose/ca-bundle.pem: compose build")
     assert (checkout / "compose/ca-bundle.pem").read_text() == outside.read_text()
     assert "compose/ca-bundle.pem" in (ROOT / ".gitignore").read_text().splitlines()
+    run(checkout, "compose/lab", "up", PATH=f"{tmp_path}/docker:{os.environ['PATH']}")
+    assert (checkout / "compose/ca-bundle.pem").read_text() == "", "what is not named any more is not read any more"
 
 
 @pytest.mark.parametrize("content", [None, "", "<html>not a bundle</html>"])
@@ -145,3 +150,151 @@ def test_an_image_that_has_pg_parquet_is_not_said_to_go_without(checkout, tmp_pa
     assert done.returncode == 0, done.stderr
     assert "lab: built postgres" in done.stdout
     assert "pg_parquet" not in done.stdout
+
+
+def test_builds_go_to_the_engines_own_builder_whichever_is_selected(checkout, tmp_path):
+    path = with_docker(tmp_path, built="true", answers="  'context show') echo desktop-linux ;;\n")
+    assert run(checkout, "compose/lab", "up", PATH=path, BUILDX_BUILDER="a-container").returncode == 0
+    assert all("BUILDX_BUILDER=desktop-linux" in call for call in called(tmp_path, " build "))
+
+
+def test_images_that_are_built_here_have_a_name_that_no_registry_is_asked_for(checkout):
+    run(checkout, "compose/write-env")
+    named = [line for name in ("docker-compose.yml", "compose/debian.yml", "compose/debian-bases.yml")
+             for line in (checkout / name).read_text().splitlines() if re.search(r"\bdataframe-io-lab/|-dataframe-io", line)]  # fmt: skip
+    named += [
+        line for line in (ROOT / "images/debian/Dockerfile").read_text().splitlines() if "dataframe-io-lab/" in line
+    ]
+    assert len(named) > 10
+    assert not [line for line in named if "localhost/dataframe-io-lab" not in line]
+
+
+def test_the_project_has_one_name_whatever_is_exported(checkout, tmp_path):
+    run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"), COMPOSE_PROJECT_NAME="mine")
+    assert len(called(tmp_path, "compose --project-name dataframe-io-lab ")) > 3
+    assert not [call for call in called(tmp_path, "compose ") if "--project-name" not in call and "version" not in call]
+
+
+def test_published_images_are_pulled_and_not_built(checkout, tmp_path):
+    done = run(
+        checkout, "compose/lab", "up", PATH=with_docker(tmp_path), LAB_IMAGES="registry.example/lab", LAB_TAG="v1"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "lab: pulled postgres clickhouse harness from registry.example/lab in " in done.stdout
+    assert not (tmp_path / "built").exists()
+    (pulled,) = called(tmp_path, " pull ")
+    assert " pull --policy missing postgres clickhouse harness" in pulled
+
+
+def test_published_images_with_an_engine_that_they_have_not_are_refused_with_what_builds_it(checkout, tmp_path):
+    path = with_docker(tmp_path)
+    done = run(checkout, "compose/lab", "up", PATH=path, LAB_IMAGES="registry.example/lab", CLUSTER="ray")
+    assert done.returncode == 2
+    assert "run: make up LAB_IMAGES=localhost/dataframe-io-lab CLUSTER=ray" in done.stderr
+    assert not called(tmp_path, " pull ")
+
+
+LACKS, HAS = "", "  'run '*cat*) echo 1700000000 ;;\n"
+
+
+@pytest.mark.parametrize(("image", "told"), [(LACKS, r"(?!1700000000)\d{10}"), (HAS, "1700000000")])
+def test_pg_parquet_is_asked_for_anew_only_while_the_image_lacks_it(checkout, tmp_path, image, told):
+    """The builder takes the step from its cache where the build argument is the one of before."""
+    config = "  *' config --images') echo localhost/dataframe-io-lab/postgres:local ;;\n"
+    assert (
+        run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true", answers=image + config)).returncode
+        == 0
+    )
+    (looked,) = called(tmp_path, "run ")
+    assert "--pull never" in looked
+    assert "localhost/dataframe-io-lab/postgres:local /etc/postgresql/pg_parquet.try" in looked
+    (built,) = called(tmp_path, " build ")
+    assert re.search(rf"PG_PARQUET_TRY={told}$", built)
+
+
+def test_pg_parquet_is_created_in_a_database_that_is_older_than_it(checkout, tmp_path):
+    run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"))
+    calls = [call for call in (tmp_path / "calls").read_text().splitlines() if re.search(r" (up|exec) ", call)]
+    assert " up --detach" in calls[-2]
+    assert " exec --no-TTY postgres /docker-entrypoint-initdb.d/10-pg_parquet.sh" in calls[-1]
+    script = (ROOT / "images/postgres/initdb.d/10-pg_parquet.sh").read_text()
+    assert "CREATE EXTENSION IF NOT EXISTS pg_parquet" in script
+
+
+def test_up_says_where_pg_parquet_cannot_be_created_and_is_up(checkout, tmp_path):
+    answers = "  *' exec '*) echo 'ERROR:  could not load library' >&2; exit 3 ;;\n"
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true", answers=answers))
+    assert done.returncode == 0
+    assert done.stderr.endswith(
+        "ERROR:  could not load library\nlab: pg_parquet was not created in the database, for the reason above; "
+        "its transports are unavailable\n"
+    )
+
+
+@pytest.mark.parametrize(("found", "told"), [("amd64\\namd64\\narm64", "amd64 on arm64"), ("arm64\\narm64", "")])
+def test_images_of_another_processor_are_told_and_results_are_marked(checkout, tmp_path, found, told):
+    answers = f"  'image inspect'*Architecture*) printf '{found}\\n' ;;\n"
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true", answers=answers))
+    (started,) = called(tmp_path, " up --detach")
+    assert f"LAB_EMULATED={told}" in started
+    assert ("images are for amd64 and this engine is arm64: they are emulated" in done.stderr) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("config", "outside", "told"),
+    [
+        ('{"proxies": {"default": {"httpProxy": "http://p", "noProxy": ".corp.example,10.0.0.0/8"}}}', "", ".corp.example,10.0.0.0/8"),
+        ('{"proxies":{"default":{"noProxy":\n"a.example"},"tcp://h":{"noProxy" : "b.example"}}}', "c.example", "c.example,a.example,b.example"),
+        ('{"proxies": {"default": {"httpProxy": "http://p", "noProxy": ""}}}', "c.example", "c.example"),
+        (None, "c.example", "c.example"),
+    ],
+)  # fmt: skip
+def test_services_do_not_forget_whom_the_client_asks_directly(checkout, tmp_path, config, outside, told):
+    if config is not None:
+        (tmp_path / "config.json").write_text(config)
+    variables = {"DOCKER_CONFIG": str(tmp_path)} | ({"NO_PROXY": outside} if outside else {})
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"), **variables)
+    assert done.returncode == 0, done.stderr
+    (started,) = called(tmp_path, " up --detach")
+    assert re.search(rf" NO_PROXY={re.escape(told)} ", started)
+
+
+def with_short_naps(tmp_path, path):
+    """A PATH whose sleep is over soon."""
+    (tmp_path / "docker/sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.1\n")
+    (tmp_path / "docker/sleep").chmod(0o755)
+    return path
+
+
+def test_a_build_that_takes_long_says_what_it_is_at(checkout, tmp_path):
+    said = (
+        "echo '#7 [harness environment 5/9] RUN python3 -m venv /opt/lab'; echo '#7 1.2 Collecting numpy'; /bin/sleep 1"
+    )
+    path = with_short_naps(tmp_path, with_docker(tmp_path, built=said))
+    done = run(checkout, "compose/lab", "up", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert "s, not yet built postgres clickhouse harness; at [harness environment 5/9] RUN python3" in done.stdout
+
+
+def test_nothing_of_a_build_that_is_over_holds_the_output_or_the_lock(checkout, tmp_path):
+    began = time.monotonic()
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"))
+    assert done.returncode == 0, done.stderr
+    assert "not yet" not in done.stdout
+    assert time.monotonic() - began < 15, "the next line on progress comes after 20 s"
+
+
+def test_clean_says_what_stays_and_what_removes_it(checkout, tmp_path):
+    done = run(checkout, "compose/lab", "clean", PATH=with_docker(tmp_path))
+    assert "the builder's cache stays" in done.stdout
+    assert done.stdout.endswith("docker builder prune --all\n")
+
+
+def test_the_lock_of_up_may_be_written_as_a_networks_folder_wants_it(checkout, tmp_path):
+    """NFS makes a lock of a file's bytes out of flock, and one that excludes others needs a descriptor for writing."""
+    flock = tmp_path / "docker/flock"
+    path = with_docker(tmp_path, built="true")
+    flock.write_text('#!/usr/bin/env bash\n: >&9 && echo written >"$(dirname "$0")/../locked"\n')
+    flock.chmod(0o755)
+    assert run(checkout, "compose/lab", "up", PATH=path).returncode == 0
+    assert (tmp_path / "locked").read_text() == "written\n"
