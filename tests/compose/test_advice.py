@@ -16,7 +16,7 @@ SAID = {
         "set LAB_CA_BUNDLE",
     ),
     "go does not trust the proxy": (
-        'go: github.com/minio/minio@v0.0.0: Get "https://proxy.golang.org/x": tls: failed to verify certificate: x509: '
+        'go: github.com/minio/minio@v0.0.0: Get "https://goproxy.example/x": tls: failed to verify certificate: x509: '
         "certificate signed by unknown authority",
         "set LAB_CA_BUNDLE",
     ),
@@ -35,34 +35,34 @@ SAID = {
     ),
     "the bundle is no bundle": ("curl: (77) error setting certificate file: /x", "is no CA bundle"),
     "the engine does not trust the registry": (
-        'Error response from daemon: Get "https://registry-1.docker.io/v2/": tls: failed to verify certificate: x509: '
+        'Error response from daemon: Get "https://registry.example/v2/": tls: failed to verify certificate: x509: '
         "certificate signed by unknown authority",
         "restart the engine",
     ),
     "the builder does not trust the registry": (
         "ERROR: failed to solve: postgres:18-trixie: failed to resolve source metadata for "
-        'docker.io/library/postgres:18-trixie: failed to do request: Head "https://registry-1.docker.io/v2/library/'
+        'registry.example/library/postgres:18-trixie: failed to do request: Head "https://registry.example/v2/library/'
         'postgres/manifests/18-trixie": tls: failed to verify certificate: x509: certificate signed by unknown authority',
         "restart the engine",
     ),
     "lists of a past week": (
-        "E: Release file for http://deb.debian.org/debian/dists/forky/InRelease is expired (invalid since 16d 2h 28min 29s). "
+        "E: Release file for http://mirror.example/debian/dists/forky/InRelease is expired (invalid since 16d 2h 28min 29s). "
         "Updates for this repository will not be applied.",
         "LAB_DEBIAN_MIRROR",
     ),
     "an archive of another release": (
-        "E: The repository 'http://mirror.example.org/debian trixie Release' does not have a Release file.",
+        "E: The repository 'http://mirror.example/debian trixie Release' does not have a Release file.",
         "no such release",
     ),
     "a package that left the archive": (
-        "E: Failed to fetch http://deb.debian.org/debian/pool/main/c/curl/curl_8.14.1-2_amd64.deb  404  Not Found "
+        "E: Failed to fetch http://mirror.example/debian/pool/main/c/curl/curl_8.14.1-2_amd64.deb  404  Not Found "
         "[IP: 151.101.2.132 80]",
         "builder prune",
     ),
     "the registry's limit": (
         "ERROR: failed to solve: golang:1.26-trixie: failed to resolve source metadata for "
-        "docker.io/library/golang:1.26-trixie: failed to copy: httpReadSeeker: failed open: unexpected status code "
-        "https://registry-1.docker.io/v2/library/golang/manifests/sha256:0: 429 Too Many Requests - Server message: "
+        "registry.example/library/golang:1.26-trixie: failed to copy: httpReadSeeker: failed open: unexpected status code "
+        "https://registry.example/v2/library/golang/manifests/sha256:0: 429 Too Many Requests - Server message: "
         "toomanyrequests: You have reached your unauthenticated pull rate limit. "
         "https://www.docker.com/increase-rate-limit",
         "docker login",
@@ -76,19 +76,39 @@ SAID = {
         "'docker login': denied: requested access to the resource is denied",
         "LAB_..._IMAGE",
     ),
+    "no answer of the index": (
+        "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='files.pypi.example', port=443): Read "
+        "timed out.",
+        "LAB_PIP_INDEX_URL",
+    ),
+    "no way to the index": (
+        "WARNING: Retrying (Retry(total=4, connect=None, read=None, redirect=None, status=None)) after connection broken "
+        "by 'ConnectTimeoutError(<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>, 'Connection to "
+        "pypi.example timed out. (connect timeout=15)')': /simple/numpy/",
+        'proxies" in ~/.docker/config.json',
+    ),
+    "no way to the module proxy": (
+        'go: github.com/minio/minio@v0.0.0: Get "https://goproxy.example/github.com/minio/minio/@v/v0.0.0.info": dial tcp '
+        "142.251.36.17:443: i/o timeout",
+        "LAB_GOPROXY",
+    ),
+    "no answer of the module proxy": (
+        'go: module lookup: Get "https://goproxy.example/x": net/http: TLS handshake timeout',
+        "LAB_GOPROXY",
+    ),
     "no way to the registry": (
-        "target postgres: failed to solve: failed to resolve source metadata for docker.io/library/postgres:18-trixie: "
-        'failed to do request: Head "https://registry-1.docker.io/v2/library/postgres/manifests/18-trixie": dial tcp: '
-        "lookup registry-1.docker.io on 127.0.0.53:53: no such host",
+        "target postgres: failed to solve: failed to resolve source metadata for registry.example/library/postgres:18-trixie: "
+        'failed to do request: Head "https://registry.example/v2/library/postgres/manifests/18-trixie": dial tcp: '
+        "lookup registry.example on 127.0.0.53:53: no such host",
         "make up BASE=debian",
     ),
     "no way to the registry, when pulling": (
-        'Error response from daemon: Get "https://registry-1.docker.io/v2/": net/http: request canceled while waiting for '
+        'Error response from daemon: Get "https://registry.example/v2/": net/http: request canceled while waiting for '
         "connection (Client.Timeout exceeded while awaiting headers)",
         "make up BASE=debian",
     ),
     "no name server in a build": (
-        "Temporary failure resolving 'deb.debian.org'",
+        "Temporary failure resolving 'mirror.example'",
         "finds no host",
     ),
     "a full disk": (
@@ -207,3 +227,10 @@ def test_a_setting_that_is_advised_exists():
     example = (ROOT / ".env.example").read_text()
     for name in re.findall(r"LAB_[A-Z_]+[A-Z]", (ROOT / "compose/advice.tsv").read_text()):
         assert f"\n{name}=" in example, name
+
+
+def test_an_engine_without_a_way_to_the_registry_is_told_of_its_proxy_first():
+    """Images are pulled by the engine: a proxy that only Docker's client knows is no way for it."""
+    for case in ("no way to the registry", "no way to the registry, when pulling"):
+        said = advice(SAID[case][0])
+        assert said.index("proxy give it to the engine") < said.index("LAB_..._IMAGE") < said.index("BASE=debian")
