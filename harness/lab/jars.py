@@ -26,7 +26,7 @@ from harness.model import LabError
 COMMAND = "python -m harness.lab.jars"
 _ANSWER_SECONDS = 60
 _SETTING = "LAB_MAVEN_REPOSITORY"
-# Where Spark itself looks for packages: the compiled class holds the addresses of its default repositories, Maven's first.
+# Where Spark itself looks for packages: the compiled class holds the addresses of its default repositories.
 _DEFAULTS = "org/apache/spark/util/MavenUtils$.class"
 
 

@@ -33,8 +33,8 @@ def describe(
     """Return the environment of a run as plain values. Nothing in it is secret: no address, user or password.
 
     `transports` are those of the run. `folder` is one on the disk that is used. `built_from` is the commit of the code
-    where there is no checkout to ask; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`. `emulated` says which
-    processor is emulated on which: every report names it with the machine.
+    where there is no checkout to ask; it ends in -dirty if files were changed. `ahead`: see `harness.run.ahead`.
+    `emulated` says which processor is emulated on which: every report names it with the machine.
     """
     transports = list(transports)
     packages = dict(sorted((d.metadata["Name"].lower(), d.version) for d in metadata.distributions()))

@@ -69,7 +69,7 @@ def test_no_pipe_ends_before_all_is_read(file):
 
 
 def test_a_clone_of_git_for_windows_has_no_carriage_returns(tmp_path):
-    """Git for Windows writes CRLF unless the repository says otherwise; bash ends on the first line of such a script."""
+    """Git for Windows writes CRLF unless a repository says otherwise; bash ends on line 1 of such a script."""
     for path in (ROOT / ".gitattributes", *SCRIPTS):
         shutil.copy(path, tmp_path)
     git = ("git", "-C", tmp_path, "-c", "core.autocrlf=true", "-c", "user.name=a", "-c", "user.email=a@b.example")
