@@ -149,3 +149,55 @@ def test_without_an_index_an_environment_is_refused_in_two_lines(tmp_path: Path)
     assert first.startswith("uv, which installs the packages, could not be fetched: ")
     assert "Connection refused" in first
     assert second == UV.ADVICE
+
+
+# A python that says of itself what is made up here, and does all else as the real one.
+PRETENDING = """#!/usr/bin/env bash
+if [ "$1" = --version ]; then echo "Python {version}.0"; exit; fi
+exec {python} -c 'import platform, sys
+sys.version_info, sys.platform = ({major}, {minor}, 0, "final", 0), "{system}"
+platform.machine = lambda: "{machine}"
+exec(sys.argv[-1])' "$2"
+"""
+
+
+def installed_with(tmp_path: Path, version: str, system: str, machine: str) -> subprocess.CompletedProcess[str]:
+    python = tmp_path / "python"
+    major, minor = version.split(".")
+    told = {"version": version, "major": major, "minor": minor, "system": system, "machine": machine}
+    python.write_text(PRETENDING.format(python=sys.executable, **told))
+    python.chmod(0o755)
+    command = (ROOT / "environments/install", python, tmp_path / "environment")
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.15"])
+def test_a_python_that_clients_have_no_wheels_for_is_refused_at_both_ends(tmp_path: Path, version: str) -> None:
+    done = installed_with(tmp_path, version, "linux", "x86_64")
+    assert done.returncode == 2
+    assert f"expected Python >= 3.11 and < 3.15, found Python {version}.0" in done.stderr
+    assert done.stderr.endswith("run: make install PYTHON=python3.13\n")
+    assert not (tmp_path / "environment").exists()
+
+
+def test_an_intel_mac_is_refused_with_what_runs_there(tmp_path: Path) -> None:
+    done = installed_with(tmp_path, "3.13", "darwin", "x86_64")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "expected macOS on Apple silicon, and a Python for it, found x86_64: numba and pylance"
+    )
+    assert done.stderr.endswith("make up\n")
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.14"])
+def test_pythons_between_both_ends_are_taken(tmp_path: Path, version: str) -> None:
+    """What comes next fails, with a python that does nothing else."""
+    done = installed_with(tmp_path, version, "darwin", "arm64")
+    assert "lab: installing into" in done.stdout
+    assert "expected" not in done.stderr
+
+
+def test_pip_refuses_what_make_install_refuses() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'requires-python = ">=3.11,<3.15"' in text
+    assert "(3, 11) <= sys.version_info[:2] < (3, 15)" in (ROOT / "environments/install").read_text(encoding="utf-8")

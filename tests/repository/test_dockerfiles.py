@@ -6,6 +6,7 @@ import subprocess
 from pathlib import PurePosixPath
 
 import pytest
+import yaml
 
 from harness.lab import go_programs
 from tests.repository.checkout import ROOT, instructions
@@ -215,3 +216,19 @@ def test_the_build_context_holds_no_secrets_and_no_results():
     assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*"
     for path in (".env", "results", "datasets", ".git", ".lab", "io"):
         assert not allowed_in_the_context(path)
+
+
+def test_clickhouse_says_on_its_console_why_it_ends():
+    """Of a server that ends `make up` shows the console; its log files are in the container that is gone."""
+    changed = yaml.safe_load((ROOT / "images/clickhouse/lab.yaml").read_text())
+    assert changed["logger"] == {"console": True, "console_log_level": "error"}
+
+
+def test_the_contract_reads_the_images_files_and_asks_for_no_user_that_they_do_not_name():
+    """Dockerfile.ubuntu names no user, which is root; the image tagged -distroless has another entry point."""
+    lines = (ROOT / "images/debian/CONTRACT").read_text().splitlines()
+    promises = [line for line in lines if line.startswith("clickhouse/") and not line.startswith("#")]
+    assert not [line for line in promises if "docker-init" in line or "distroless" in line]
+    (described,) = [line for line in promises if ".Config.User" in line]
+    assert '{{or .Config.User "root"}}|' in described
+    assert described.endswith(' = root|["/entrypoint.sh"]|0')
