@@ -1,7 +1,8 @@
 """The folders of the embedded labs: one fresh folder per lab, locked while somebody uses it, removed when left over.
 
-The lock is a flock on the folder itself, held by the lab's process and by its keepers: when all of them are gone, even
-by `kill -9`, the kernel has released it, and the next lab can tell a left-over from a neighbour.
+The lock is a flock on a file in the folder, held by the lab's process and by its keepers: when all of them are gone,
+even by `kill -9`, the kernel has released it, and the next lab can tell a left-over from a neighbour. A file that is
+open for writing, not the folder: NFS makes a lock of a file's bytes out of flock, and locks nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from harness.embedded.keeper import remove_folder
+from harness.embedded.keeper import LOCK, remove_folder
 
 PREFIX = "lab-"
 GRACE_SECONDS = 3.0
@@ -36,9 +37,14 @@ def new_lab_folder(root: Path, release: Callable[[Path], None], programs: Collec
                 remove_folder(str(folder))
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
         folder.chmod(0o755)  # the account that a service runs as has to pass through
-        lock = os.open(folder, os.O_RDONLY)
+        lock = _opened(folder)
         fcntl.flock(lock, fcntl.LOCK_EX)
     return folder, lock
+
+
+def _opened(folder: Path) -> int:
+    """Open the file of a folder's lock, which may not be there yet."""
+    return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def end_processes_in(folder: Path, programs: Collection[str], at_once: bool = False) -> None:
@@ -76,7 +82,7 @@ def end_processes_in(folder: Path, programs: Collection[str], at_once: bool = Fa
 @contextmanager
 def _locked(folder: Path, operation: int) -> Iterator[None]:
     """Hold a lock on a folder; raises BlockingIOError under LOCK_NB when another process holds it."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = _opened(folder)
     try:
         fcntl.flock(descriptor, operation)
         yield

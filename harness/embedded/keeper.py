@@ -35,6 +35,7 @@ from typing import BinaryIO
 PARENT_CHECK_SECONDS = 1.0
 REMOVE_SECONDS = 10.0
 STDIN, STDOUT = 0, 1
+LOCK = ".lock"  # in a lab's folder: see folders.py
 
 
 class ServiceError(RuntimeError):
@@ -256,8 +257,11 @@ def _processes() -> dict[int, tuple[int, str]]:
 def _clear(task: Task) -> int:
     """Remove the service's folder, and the lab's if this was the last one in it; returns 0."""
     remove_folder(task.folder)
-    with suppress(OSError):  # not empty: another keeper's folder is still there, and that keeper will remove it
-        os.rmdir(os.path.dirname(task.folder))
+    lab = os.path.dirname(task.folder)
+    with suppress(OSError):  # another keeper's folder is still there, and that keeper will remove it
+        if os.listdir(lab) == [LOCK]:
+            os.unlink(os.path.join(lab, LOCK))
+        os.rmdir(lab)
     return 0
 
 

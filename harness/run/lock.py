@@ -3,6 +3,7 @@
 And one at a time on servers that several machines use.
 """
 
+import errno
 import fcntl
 import os
 import stat
@@ -57,11 +58,21 @@ def _locked(folder: Path, how: int) -> Iterator[int]:
             fcntl.flock(file, how | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LabError(busy(os.pread(file, 200, 0).decode(errors="replace").strip())) from None
-        except OSError as error:  # of a network's folder, which wants a file that may be written
-            raise LabError(f"cannot lock {folder / NAME}: {error.strerror}; {_OTHER_FOLDER}") from None
+        except OSError as error:
+            raise LabError(f"cannot lock {folder / NAME}: {_why_not(error, file)}; {_OTHER_FOLDER}") from None
         yield file
     finally:
         os.close(file)
+
+
+def _why_not(error: OSError, file: int) -> str | None:
+    """Say why an open file cannot be locked. NFS makes a lock of a file's bytes out of flock."""
+    if error.errno == errno.EBADF:
+        owner = os.fstat(file).st_uid
+        return f"it is on a network's file system, which locks what you may write, and only uid {owner} may"
+    if error.errno == errno.ENOLCK:
+        return "it is on a network's file system, whose server locks nothing"
+    return error.strerror
 
 
 def _opened(path: Path) -> int:

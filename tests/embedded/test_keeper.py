@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.embedded.keeper import Command, Task
+from harness.embedded.keeper import LOCK, Command, Task
 from harness.embedded.keepers import ask_to_stop, close, launch
 from tests.waiting import DEADLINE_SECONDS, until
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 def keep(folder: Path):
     """Start a keeper for a shell script; whatever is left of it ends with the test."""
     keepers = []
-    lock = os.open(folder.parent, os.O_RDONLY)
+    lock = os.open(folder.parent / LOCK, os.O_RDWR | os.O_CREAT)
 
     def start(service: str, prepare: tuple[Command, ...] = (), stop=(("SIGTERM", 5.0),), log: Path | None = None):
         task = Task(str(folder), str(log or folder / "log"), prepare, shell(service), stop)
@@ -156,7 +156,7 @@ def test_the_service_leads_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it
 
 
 def test_the_service_does_not_hold_the_labs_lock(folder):
-    lock = os.open(folder.parent, os.O_RDONLY)
+    lock = os.open(folder.parent / LOCK, os.O_RDWR | os.O_CREAT)
     look = shlex.join([sys.executable, "-c", f"import os; os.fstat({lock})"])
     keeper = launch(Task(str(folder), str(folder / "log"), [], shell(look), [("SIGTERM", 5.0)]), keep_open=lock)
     assert keeper.wait(DEADLINE_SECONDS) == 1

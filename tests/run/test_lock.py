@@ -1,5 +1,7 @@
 """One run at a time on one machine, and a killed run holds nobody up."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import LabError
+from harness.run import lock
 from harness.run.lock import NAME, only_run, require_free
 from harness.settings import load
 
@@ -151,3 +154,32 @@ def test_a_file_with_a_second_name_in_the_place_of_the_lock_is_refused(tmp_path)
     with pytest.raises(LabError, match="found a file with a second name"), only_run(tmp_path, "first"):
         pytest.fail("somebody else's file was taken for the lock")
     assert (tmp_path / "mine").read_text() == "precious"
+
+
+def as_on_nfs(file, how):
+    """What flock(2) says of NFS: to exclude others, the descriptor must be for writing."""
+    if how & fcntl.LOCK_EX and fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+def test_a_networks_folder_is_locked(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock.fcntl, "flock", as_on_nfs)
+    for name in ("first", "second"):
+        with only_run(tmp_path, name):
+            assert (tmp_path / NAME).read_text() == name
+
+
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [
+        (errno.EBADF, r"which locks what you may write, and only uid \d+ may"),
+        (errno.ENOLCK, "whose server locks nothing"),
+    ],
+)
+def test_a_networks_folder_that_locks_nothing_is_one_line_with_the_cause(tmp_path, monkeypatch, number, why):
+    def refusing(file, how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(lock.fcntl, "flock", refusing)
+    with pytest.raises(LabError, match=rf"network's file system, {why}; set LAB_LOCK_DIR"), only_run(tmp_path, "first"):
+        pytest.fail("locked nothing")

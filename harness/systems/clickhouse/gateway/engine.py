@@ -66,7 +66,7 @@ def _check_unused(folder: Path) -> None:
     status = folder / "status"
     if not status.exists():
         return
-    with status.open("rb") as file:
+    with status.open("r+b") as file:  # for writing: NFS locks nothing else
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that ClickHouse's StatusFile.cpp takes
         except BlockingIOError:
