@@ -296,3 +296,14 @@ def test_the_lock_of_up_may_be_written_as_a_networks_folder_wants_it(checkout, t
     flock.chmod(0o755)
     assert run(checkout, "compose/lab", "up", PATH=path).returncode == 0
     assert (tmp_path / "locked").read_text() == "written\n"
+
+
+@pytest.mark.parametrize("mirror", ["", "http://mirror.example/debian"])
+def test_debootstrap_takes_its_own_default_where_no_mirror_is_named(checkout, tmp_path, mirror):
+    path = with_docker(tmp_path, answers="  'image inspect'*) exit 1 ;;\n")
+    for name, does in (("debootstrap", f'printf "<%s>" "$@" >>{tmp_path}/asked; exit 1'), ("id", "echo 0")):
+        (tmp_path / "docker" / name).write_text(f"#!/usr/bin/env bash\n{does}\n")
+        (tmp_path / "docker" / name).chmod(0o755)
+    done = run(checkout, "compose/debian-base", PATH=path, LAB_DEBIAN_MIRROR=mirror)
+    assert done.returncode == 2
+    assert re.search(rf"<--variant=minbase><trixie><[^>]+/trixie><{mirror}></usr", (tmp_path / "asked").read_text())
