@@ -182,6 +182,11 @@ def test_an_option_that_is_none_is_refused_with_the_choices(given: dict[str, Any
         (b'a,b\n1,"x" y\n', {}, "line 2, .* a quote in quotes must be doubled"),
         (b'a,b\n1,"x\n2,y\n', {}, "line 3, .* the last one closed"),
         (b"a,b\n", {}, "no row comes after it"),
+        (
+            b'a,b\n"x",1\n"y",',
+            {},
+            "line 3, column 2: an empty cell and no end of line after it; end the file",
+        ),
         (b"a,b\n1,x\n", {"schema": "c=int"}, '--schema: no column "c"; there are a, b'),
         (b"a,b\n1,x\n300,y\n", {"schema": "a=int8"}, "line 3, column \"a\": '300' is no int8; give another --schema"),
         (b"a,b\n2024-01-01,x\nsoon,y\n", {"schema": "a=date"}, "line 3, column \"a\": 'soon' is no date"),

@@ -33,6 +33,7 @@ def cells(raw: bytes, where: str, options: Options, preferred: str = ",") -> Cel
     dialect = Dialect(options.separator or separator_of(filled, preferred), encoding, skipped)
     names = _names(filled, dialect, where)
     dialect = replace(dialect, width=len(names))
+    _require_end(filled, dialect, where)
     raw = _ended(filled)
     if oddly_quoted(raw, dialect) or raw.count(b"\r") != raw.count(b"\r\n"):
         dialect = escaped(raw, dialect, where)
@@ -50,6 +51,16 @@ def _without_lines(raw: bytes, count: int) -> bytes:
     for _ in range(count):
         raw = raw[raw.find(b"\n") + 1 :] if b"\n" in raw else b""
     return raw
+
+
+def _require_end(raw: bytes, dialect: Dialect, where: str) -> None:
+    """Raise LabError where a file ends in an empty cell after one in quotes: pyarrow takes it for an empty string."""
+    if raw.endswith(f'"{dialect.separator}'.encode()):
+        line = raw.count(b"\n") + dialect.skip_rows + 1
+        raise LabError(
+            f"{where}, line {line}, column {dialect.width}: an empty cell and no end of line after it; end the file "
+            "with a newline"
+        )
 
 
 def _ended(raw: bytes) -> bytes:
