@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 EPOCH = dt.datetime(1970, 1, 1)
 A_SECOND, A_DAY = 10**9, 86_400 * 10**9  # in nanoseconds
-_NUMBER = re.compile(r"-?(?:(?:0|[1-9]\d*)\.?\d*|\.\d+)(?:[eE][+-]?\d{1,5})?", re.ASCII)
+_NUMBER = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,5})?", re.ASCII)
 _WORDS = {"NaN": "nan", "nan": "nan", "inf": "inf", "-inf": "-inf"}
 _TRUTHS = {"true": True, "false": False}
 _MOMENT = re.compile(
