@@ -4,6 +4,7 @@ import datetime as dt
 import io
 import os
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import ipc, parquet
 
-from harness.datasets.own import columnar, compared, data, memory, reading
+from harness.datasets.own import arrow_types, columnar, compared, data, memory, reading
 from harness.datasets.own.columnar import OfFile
 from harness.model import LabError
 from harness.recommend import loading
@@ -130,8 +131,8 @@ def test_a_lost_value_far_from_the_pieces_that_are_compared_is_found_by_the_foot
 )
 def test_values_that_differ_are_told_apart_and_equal_ones_are_not(one: Any, other: Any) -> None:
     left, right = pl.Series([one, one]), pl.Series([one, other])
-    assert compared.different(left, right) == 1
-    assert compared.different(left, left.clone()) is None
+    assert compared.different(left, right.to_arrow()) == 1
+    assert compared.different(left, left.to_arrow()) is None
 
 
 def with_metadata(path: Path) -> Path:
@@ -294,6 +295,20 @@ def test_a_frame_that_arrow_changes_is_refused_with_the_row(monkeypatch: pytest.
         monkeypatch.setattr(memory, "of_arrow", lambda table, wrong=wrong: right(table).with_columns(wrong))
         with pytest.raises(LabError, match=r'column ".", row \d: .* would become'):
             reading.of_memory(frame)
+
+
+@pytest.mark.parametrize("suffix", ["arrow", ""])
+def test_what_polars_itself_makes_wrong_of_arrow_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """As decimals of 64 bits in lists, which are refused by their type, too."""
+    values = pa.array([[Decimal("36.5"), None]], pa.list_(pa.decimal64(16, 5)))
+    table, path = pa.table({"a": values}), tmp_path / "a.arrow"
+    with ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    monkeypatch.setattr(arrow_types, "require_known", lambda schema: None)
+    with pytest.raises(LabError, match='column "a", row 0: two readers make different values'):
+        reading.read(path) if suffix else reading.of_memory(table)
 
 
 def test_a_file_says_how_much_of_it_was_compared(tmp_path: Path) -> None:

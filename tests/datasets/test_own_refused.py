@@ -1,11 +1,13 @@
 """Own data of types that one database has and another has not: what they become, and what is refused."""
 
 import datetime as dt
+from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
-from harness.datasets.own import data
+from harness.datasets.own import data, reading
 from harness.model import LabError
 from harness.systems import SYSTEMS
 
@@ -118,3 +120,26 @@ def test_days_in_lists_and_structs_are_of_the_type_that_holds_them_or_refused_wi
     assert "`a` Tuple(`x` Array(Nullable(Date32)), `y` Nullable(Int64)))" in made({"x": [old], "y": 1})
     with pytest.raises(LabError, match='column "a", row 1: expected days from 1900-01-01 to 2299-12-31'):
         made({"x": [old]}, {"x": [usual, far]})
+
+
+def test_a_refusal_is_one_line_whatever_the_name_of_a_column(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"a\nb": [dt.time(1)]}).with_columns(pl.all().cast(pl.Int64).add(1).cast(pl.Time))
+    frame.write_parquet(tmp_path / "a.parquet")
+    for refused in (lambda: data.from_frame(frame), lambda: data.from_file(tmp_path / "a.parquet")):
+        with pytest.raises(LabError, match=r'^column "a\\nb", row 0: a time of day with nanoseconds'):
+            refused()
+    with pytest.raises(LabError, match=r'^column "a\\nb": expected a type'):
+        reading.of_memory(pa.table({"a\nb": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}))
+
+
+def test_decimals_of_which_polars_makes_other_numbers_are_refused() -> None:
+    values = pa.array([[1], None], pa.list_(pa.decimal64(16, 5)))
+    with pytest.raises(LabError, match='column "a": expected decimals of 128 bits in a list, found decimal64'):
+        reading.of_memory(pa.table({"a": values}))
+
+
+def test_fields_of_structs_whose_names_are_patterns_are_fields() -> None:
+    values = [{"*": 1, "^a$": [2]}, None, {"*": None, "^a$": None}]
+    own = data.from_frame(pl.DataFrame({"s": values}))
+    assert own.frame["s"].to_list() == values
+    assert own.specification.columns[0].rows["null"] == 1

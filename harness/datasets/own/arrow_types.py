@@ -80,6 +80,8 @@ def _inside(of: Any, column: Any) -> str:
         return (
             f"expected decimals of {MOST_DIGITS} digits at most in a {around}, found {of}; cast them, or make them text"
         )
+    if pa.types.is_decimal32(of) or pa.types.is_decimal64(of):  # of which polars makes other numbers there
+        return f"expected decimals of 128 bits in a {around}, found {of}; cast them, or make them text"
     if str(of) == UUID and not _in_lists(column):
         return f"expected UUIDs alone or in lists, found them in a {around}; make them text"
     return ""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from harness.datasets.own.arrow_frames import OF_POLARS, of_arrow
+from harness.datasets.own import arrow_types
+from harness.datasets.own.arrow_frames import OF_POLARS
 from harness.model import LabError
 
 WHOLE = 200_000  # values up to which all are compared
 _PART = 12  # of so many rows one, beyond
 _LARGE = 10_000_000  # values from which on there are several pieces: to find each takes its time
 _PIECES = 3
+_INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def pieces(rows: int, width: int) -> list[tuple[int, int]]:
@@ -35,71 +39,79 @@ def said(rows: int, width: int, more: str = "") -> str:
 
 
 def require_same(found: pl.DataFrame, table: Any, first: int, where: str) -> None:
-    """Raise LabError with the column and the row of a value that another reader gives otherwise."""
-    table = (table if isinstance(table, pa.Table) else pa.Table.from_batches([table])).select(found.columns)
-    other = of_arrow(table)
-    if _equal(found, other) and all(table[name].null_count == found[name].null_count() for name in found.columns):
-        return
+    """Raise LabError with the column and the row of a value that Arrow has otherwise."""
     for name in found.columns:
-        column, expected = found[name], other[name]
+        column, expected = found[name], table.column(name)
         if len(column) != len(expected):
             raise LabError(
                 f'{where}, column "{name}": one reader finds {len(column):,} values, another {len(expected):,}'
             )
         if (row := different(column, expected)) is not None:
-            _refuse(where, name, first + row)
-        if table[name].null_count != column.null_count() and not pa.types.is_null(table[name].type):
-            _refuse(where, name, first)
+            raise LabError(
+                f'{where}, column "{name}", row {first + row}: two readers make different values of it; cast the '
+                "column to another type, or make it a string, where the file is written"
+            )
 
 
-def _equal(found: pl.DataFrame, other: pl.DataFrame) -> bool:
-    """Say whether two frames are one at a glance: of floats also bit by bit."""
+def different(column: pl.Series, expected: Any) -> int | None:
+    """Return the first row in which a column is not what Arrow has, also in the sign of a zero; None if there is none.
+
+    It is the column that is turned, into Arrow: what polars makes of Arrow may be wrong, and would be wrong again.
+    """
+    expected = expected.combine_chunks() if isinstance(expected, pa.ChunkedArray) else expected
+    if isinstance(column.dtype, pl.BaseExtension):
+        column = column.ext.storage()
+        is_wide = pa.types.is_decimal256(expected.type)
+        expected = arrow_types.texts_of(expected) if is_wide else getattr(expected, "storage", expected)
     try:
-        if found.schema != other.schema or not found.equals(other):
-            return False
+        given = column.to_arrow(compat_level=pl.CompatLevel.newest())
     except OF_POLARS:
-        return False  # of a type that it does not compare
-    floats = [name for name, dtype in found.schema.items() if dtype.is_float()]
-    return all(
-        not found[name].null_count() and found[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
-        for name in floats
-    )
+        return 0
+    given, expected = _decoded(given), _decoded(getattr(expected, "storage", expected))
+    if _zoned(given.type) != _zoned(expected.type):
+        return 0
+    bits = _as_integers(expected.type, pa.types.is_floating)  # Arrow takes 0 and -0 for equal, and no two NaN
+    with suppress(pa.ArrowException):  # of types, or of values, that do not go into one another
+        given = given if given.type == expected.type else given.cast(expected.type)
+        if given.view(bits).equals(expected.view(bits)):
+            return None
+    pairs = enumerate(zip(_objects(given), _objects(expected), strict=True))
+    return next((row for row, (one, other) in pairs if not same(one, other)), None)
 
 
-def _refuse(where: str, name: str, row: int) -> None:
-    raise LabError(
-        f'{where}, column "{name}", row {row}: two readers make different values of it; cast the column to another '
-        "type, or make it a string, where the file is written"
-    )
+def _decoded(values: Any) -> Any:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def different(left: pl.Series, right: pl.Series) -> int | None:
-    """Return the first row in which two columns differ, also in the sign of a zero; None where they do not."""
-    if left.dtype != right.dtype:
-        try:
-            right = right.cast(left.dtype)
-        except OF_POLARS:
-            return 0
-    if isinstance(left.dtype, pl.BaseExtension):
-        left, right = left.ext.storage(), right.ext.storage()
-    if left.dtype.is_nested() or left.dtype == pl.Object:
-        pairs = enumerate(zip(left.to_list(), right.to_list(), strict=True))
-        return next((row for row, (one, other) in pairs if not same(one, other)), None)
-    if left.dtype.is_float():
-        left, right = _with_signs(left), _with_signs(right)
-    changed = left.ne_missing(right)
-    return int(changed.arg_max() or 0) if changed.any() else None
+def _zoned(of: Any) -> list[bool]:
+    """Say of all timestamps of a type whether they have a zone."""
+    return [part.tz is not None for part in arrow_types.parts(of) if pa.types.is_timestamp(part)]
 
 
-def _with_signs(floats: pl.Series) -> pl.Series:
-    """Return the bits of floats, all of NaN alike: so 0 and -0 differ."""
-    return floats.cast(pl.Float64).fill_nan(math.nan).reinterpret(dtype=pl.Int64)
+def _as_integers(of: Any, known: Callable[[Any], bool]) -> Any:
+    """Return a type with integers in place of what is known, at any depth of lists and structs."""
+    if pa.types.is_struct(of):
+        return pa.struct([field.with_type(_as_integers(field.type, known)) for field in of])
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        made = pa.list_ if pa.types.is_list(of) else pa.large_list
+        return made(of.value_field.with_type(_as_integers(of.value_type, known)))
+    return _INTEGERS[of.bit_width] if known(of) else of
+
+
+def _objects(values: Any) -> list[Any]:
+    """Return the values as those of Python: dates and times, of which it has not all, as their numbers."""
+    try:
+        return list(values.view(_as_integers(values.type, pa.types.is_temporal)).to_pylist())
+    except (pa.ArrowException, ArithmeticError, ValueError):
+        return [str(one) for one in values]
 
 
 def same(one: Any, other: Any) -> bool:
     """Say whether two values of Python are one, at any depth."""
     if isinstance(one, float) and isinstance(other, float):
         return (one == other and math.copysign(1, one) == math.copysign(1, other)) or (one != one and other != other)
+    if isinstance(other, uuid.UUID):
+        return bool(one == other.bytes)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):

@@ -159,6 +159,7 @@ def from_file(
     return replace(own, program=found.program, compared=found.compared, notes=found.notes)
 
 
+@reading.in_one_line()
 def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
     """Return a frame as data of the lab: a sample of `rows`, with `key` as the key of its tables.
 

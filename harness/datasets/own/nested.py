@@ -35,9 +35,9 @@ def _look(level: pl.DataFrame, found: dict[str, int]) -> None:
         level = level.with_columns(level["value"].map.entries())
     dtype: Any = level["value"].dtype
     if isinstance(dtype, pl.Struct):
-        for field in dtype.fields:
+        for field in level["value"].struct.unnest():
             if _is_nested(field.dtype):
-                inside = level.with_columns(level["value"].struct.field(field.name).alias("value"))
+                inside = level.with_columns(field.alias("value"))
                 _note(found, "missing", inside.filter(pl.col("value").is_null()))
                 _look(inside.drop_nulls("value"), found)
     elif _is_nested(dtype.inner):
@@ -119,8 +119,8 @@ def _levels(level: pl.DataFrame) -> Iterator[pl.DataFrame]:
         lists = level.with_columns(values.alias("value")).filter(values.list.len() > 0)
         yield from _levels(lists.explode("value"))
     elif isinstance(values.dtype, pl.Struct):
-        for field in values.dtype.fields:
-            yield from _levels(level.with_columns(values.struct.field(field.name).alias("value")))
+        for field in values.struct.unnest():  # by its name polars takes * for all
+            yield from _levels(level.with_columns(field.alias("value")))
 
 
 def renamed(series: pl.Series, dtype: Any) -> pl.Series:

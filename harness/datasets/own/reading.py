@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
-from harness.datasets.own import cells, columnar, compared_cells, delimited, json_lines, places
+from harness.datasets.own import cells, columnar, compared_cells, delimited, json_lines, memory, places
 from harness.datasets.own.columnar import require_different
 from harness.datasets.own.dialect import Cells
-from harness.datasets.own.memory import of_memory
 from harness.datasets.own.options import Options
 from harness.datasets.own.steps import Call, applied
-from harness.model import LabError
+from harness.model import LabError, printable
 
-__all__ = ["Program", "Read", "of_memory", "read", "require_different"]
+__all__ = ["Program", "Read", "in_one_line", "of_memory", "read", "require_different"]
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Refuse in one line, also where a name of a column that the message has goes over several."""
+    try:
+        yield
+    except LabError as error:
+        raise LabError(printable(str(error))) from None
+
+
+of_memory = in_one_line()(memory.of_memory)
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,7 @@ class Read:
     notes: tuple[str, ...] = ()
 
 
+@in_one_line()
 def read(path: Path, options: Options | None = None) -> Read:
     """Return what is in a file, a folder, the files of a pattern or standard input (`-`). Raises LabError."""
     options = options or Options()
