@@ -22,7 +22,7 @@ _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size
 ANY = types()
 POLARS_ZONES = (None, "UTC", "Europe/Berlin")
 _NOT_WRITTEN = pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError
-_ORDINARY = {*PLAIN} - {of for of in PLAIN if pa.types.is_timestamp(of)}  # moments may be beyond a microsecond's
+_ORDINARY = {of for of in PLAIN if not pa.types.is_temporal(of)}  # dates and timestamps may be beyond any
 # Types of Arrow whose values columns of polars and of pandas are made of, and their dtypes.
 OF_POLARS: dict[Any, Any] = {of: pl.from_arrow(pa.array([], of)).dtype for of in PLAIN}  # type: ignore[union-attr]
 OF_POLARS |= {pa.timestamp(unit, zone): pl.Datetime(unit, zone) for unit in ("ms", "us", "ns") for zone in POLARS_ZONES}

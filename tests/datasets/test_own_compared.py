@@ -191,6 +191,10 @@ def test_a_panic_of_rust_is_a_line_and_what_else_is_said_is_kept(
         os.write(2, b"a warning\n")
         return FRAME
 
+    far = pd.DataFrame({"a": pd.array(pa.array([2**31 - 1], pa.date32()), pd.ArrowDtype(pa.date32()))})
+    with pytest.raises(LabError, match="out-of-range date"):
+        reading.of_memory(far)
+    assert capfd.readouterr().err == ""
     monkeypatch.setitem(columnar._READ, "parquet", warns)
     reading.read(tmp_path / "a.parquet")
     assert capfd.readouterr().err == "a warning\n"
@@ -278,6 +282,22 @@ def test_a_named_index_of_pandas_is_kept_and_one_that_would_be_lost_is_refused()
     ):
         with pytest.raises(LabError, match=said):
             reading.of_memory(frame.set_axis(index))
+
+
+def test_integers_in_an_index_stay_integers_next_to_none() -> None:
+    index = pd.Index([2**53 + 1, None], dtype=object, name="id")
+    assert reading.of_memory(pd.DataFrame({"a": [1, 2]}, index=index)).rows() == [(2**53 + 1, 1), (None, 2)]
+
+
+@pytest.mark.parametrize("of", [pa.duration("s"), pa.timestamp("s")])
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_seconds_that_milliseconds_do_not_count_are_refused(of: pa.DataType, library: str) -> None:
+    column = pa.array([1, 2**61], of)
+    given = (
+        pa.table({"a": column}) if library == "pyarrow" else pd.DataFrame({"a": pd.array(column, pd.ArrowDtype(of))})
+    )
+    with pytest.raises(LabError, match='column "a", row 1: '):
+        reading.of_memory(given)
 
 
 def test_naive_and_aware_timestamps_in_one_column_are_refused() -> None:

@@ -63,8 +63,8 @@ def quietly() -> Iterator[None]:
         panicked = False
         try:
             yield
-        except pl.exceptions.PanicException:
-            panicked = True
+        except BaseException as error:
+            panicked = any(isinstance(one, pl.exceptions.PanicException) for one in (error, error.__context__))
             raise
         finally:
             with suppress(OSError, ValueError):

@@ -86,7 +86,10 @@ def _with_index(frame: Any) -> Any:
             f'the index "{twice[0]}" and a column have one name: rename one (frame.rename_axis), or drop the index '
             "(frame.reset_index(drop=True))"
         )
-    return frame.reset_index()
+    kept = frame.reset_index(drop=True)
+    for place, name in enumerate(names):  # reset_index() itself makes floats of objects that are integers and None
+        kept.insert(place, name, frame.index.get_level_values(place).to_series(index=kept.index))
+    return kept
 
 
 def _of_pandas(frame: Any) -> pl.DataFrame:
@@ -145,9 +148,16 @@ def _require_same(made: pl.DataFrame, frame: Any) -> None:
             column, piece = made[name].slice(first, size), frame[name].iloc[first : first + size]
             if (row := _different(column, piece)) is not None:
                 raise LabError(
-                    f'column "{name}", row {first + row}: {str(piece.iloc[row])[:40]!r} would become '
-                    f"{str(column[row])[:40]!r}; cast the column to one type, or make it text"
+                    f'column "{name}", row {first + row}: {_told(piece.iloc, row)} would become {_told(column, row)}; '
+                    "cast the column to one type, or make it text"
                 )
+
+
+def _told(values: Any, row: int) -> str:
+    try:
+        return repr(str(values[row])[:40])
+    except (*OF_POLARS, ArithmeticError, ValueError):
+        return "a value that Python does not have"
 
 
 def _different(column: pl.Series, piece: Any) -> int | None:
@@ -156,8 +166,10 @@ def _different(column: pl.Series, piece: Any) -> int | None:
         given = piece.dt.tz_convert("UTC").dt.tz_localize(None) if hasattr(piece.dtype, "tz") else piece
         numbers = given.to_numpy().astype("int64")
         found = column.to_physical().fill_null(0).to_numpy()
-        factor = _PER_SECOND[getattr(given.dt, "unit", "ns")], _PER_SECOND[column.dtype.time_unit]
-        changed = (numbers * (factor[1] // factor[0] or 1) != found * (factor[0] // factor[1] or 1)) & ~missing
+        has, wanted = _PER_SECOND[getattr(given.dt, "unit", "ns")], _PER_SECOND[column.dtype.time_unit]
+        coarse, fine = (numbers, found) if has < wanted else (found, numbers)
+        whole, rest = np.divmod(fine, max(has, wanted) // min(has, wanted))  # a product may be beyond 64 bits
+        changed = ((whole != coarse) | (rest != 0)) & ~missing
         changed |= column.is_null().to_numpy() != missing
         return int(np.flatnonzero(changed)[0]) if changed.any() else None
     values = column.ext.storage() if isinstance(column.dtype, pl.BaseExtension) else column
