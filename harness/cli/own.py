@@ -1,6 +1,5 @@
 """Somebody's own data on the command line: files, or a query that is read once through the reference client."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +67,8 @@ def own_data(
         return own
     if given := options.given():
         raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")
-    from harness.lab.asked import frame_of
+    from harness.lab.asked import data_of
 
-    frame, asked = frame_of(chosen, str(query), system)
-    return replace(data.from_frame(frame, columns, rows, names), query=asked)
+    own = data_of(chosen, str(query), system, columns, rows, names)
+    echo(f"the answer of the query: compared with a second reading: {own.compared}")
+    return own

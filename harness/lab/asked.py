@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.lab import labs
@@ -10,19 +12,19 @@ from harness.settings import Settings
 from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    import polars as pl
+    from harness.datasets.own.data import OwnData
 
 
-def frame_of(settings: Settings, query: str, system: str) -> tuple[pl.DataFrame, str]:
-    """Return the rows of a query to a database that is named in the environment, and the query as it was asked.
+def data_of(settings: Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool) -> OwnData:
+    """Return the rows of a query to a database that the environment names as data, with the query as it was asked.
 
     Raises LabError.
     """
-    from harness.datasets.own.reading import of_memory
+    from harness.datasets.own import data
 
     with labs.OPENED["external"](settings) as lab:
         if system not in lab.systems:
             named = labs.variables(SYSTEMS[system])
             raise LabError(f"expected the address of {system} to ask it the query, found none; set {named}")
-        rows, asked = SYSTEMS[system].session.answer(lab.endpoints, query)
-        return of_memory(rows), asked
+        answer, asked = SYSTEMS[system].session.answer(lab.endpoints, query)
+        return replace(data.from_memory(answer, key, rows, names), query=asked)

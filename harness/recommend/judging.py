@@ -69,6 +69,7 @@ def recommendation(racing: Racing, seconds: float) -> Recommendation:
         ended=racing.ended,
         seconds=round(seconds, 1),
         left_behind=_left_behind(race, exact),
+        compared=data.compared,
     )
 
 

@@ -77,7 +77,8 @@ class Recommendation:
     `columns` maps the columns of the data to their logical types, `values` the kinds of values that were found in them
     to the columns. `ties` are transports that are not shown to be slower than the fastest, `left_behind` those of which
     nothing is shown because the budget left them behind. `ended` says why the race ended before its finalists had their
-    passes; empty where it did not. `seconds` is what all of it took.
+    passes; empty where it did not. `seconds` is what all of it took. `compared` says how much of the data was compared
+    with their source before the race; empty for a frame of polars, which is its own source.
     """
 
     system: str
@@ -98,6 +99,7 @@ class Recommendation:
     ended: str
     seconds: float
     left_behind: tuple[str, ...] = ()
+    compared: str = ""
 
     def _repr_html_(self) -> str:
         """Return the screen as a table, which is how a notebook shows it."""

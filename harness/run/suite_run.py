@@ -123,7 +123,8 @@ def open_run(settings: Settings, request: RunRequest, say: Callable[[str], None]
         require_room(folder, rig, max(chosen, key=rig.room), "then start again")
         earlier = _earlier(folder, facts) if request.run_id else []
         if not request.run_id:
-            folders.begin(folder, run_id, {**facts, "runs": len(chosen) * plan.passes})
+            compared = {"compared": request.own.compared} if request.own and request.own.compared else {}
+            folders.begin(folder, run_id, {**facts, **compared, "runs": len(chosen) * plan.passes})
         done = [row for row in earlier if row.status is not Status.AGAIN]
         session = SuiteSession(
             run_id,

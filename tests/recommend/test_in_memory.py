@@ -30,6 +30,7 @@ def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_la
     assert (found.frame, found.operation, found.rows) == ("pandas", "write", 3)
     assert found.columns == {"who": "text", "paid": "float64", "n": "int64"}
     assert "nulls" in found.values
+    assert found.compared == "every value"
     shown = found._repr_html_()
     assert found.fastest.transport in shown
     assert "<th>transport</th>" in shown

@@ -120,6 +120,10 @@ def test_the_report_opens_with_the_same_screen_also_when_made_again(raced: Raced
         assert "polars to Postgres: 600 rows of 10 columns" in text
         assert found.fastest.transport in text
     assert (raced.results / "report.md").read_text().splitlines()[2].startswith("**polars to Postgres")
+    assert found.compared == "every value"
+    for name in ("report.md", "report.html"):
+        said = "The data were compared with their source before the run: every value."
+        assert said in (raced.results / name).read_text()
 
 
 def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:

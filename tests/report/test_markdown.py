@@ -44,6 +44,14 @@ def test_the_conditions_do_without_what_an_environment_may_lack():
     )
 
 
+def test_a_report_says_how_much_of_own_data_was_compared_with_their_source():
+    rows = [scan("a", 1, seconds=1.0)]
+    assert "compared with their source" not in report(rows)
+    assert "The data were compared with their source before the run: 5 of 60 rows." in report(
+        rows, compared="5 of 60 rows"
+    )
+
+
 def test_a_report_has_its_parts_in_order():
     pictures = [("Time", "median of 3 runs", "pictures/time.png")]
     rows = [scan("a", 1, seconds=1.0), scan("a", 2, seconds=1.0)]

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from harness.check.logical_types import polars_dtype, without_fields
-from harness.datasets.own import columns, mark, nested, reading, values
+from harness.datasets.own import columns, mark, memory, nested, reading, values
 from harness.datasets.own.options import Options
 from harness.datasets.own.reading import Program
 from harness.datasets.specification import Column, Specification
@@ -157,6 +158,12 @@ def from_file(
     found = reading.read(path, options)
     own = from_frame(found.frame, key, rows, names)
     return replace(own, program=found.program, compared=found.compared, notes=found.notes)
+
+
+def from_memory(frame: Any, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
+    """Take a frame in memory of whatever library; see `from_frame`."""
+    made = reading.of_memory(frame)
+    return replace(from_frame(made, key, rows, names), compared=memory.said(frame, made))
 
 
 @reading.in_one_line()

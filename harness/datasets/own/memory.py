@@ -36,6 +36,11 @@ def of_memory(data: Any) -> pl.DataFrame:
         return _of_arrow(data)
 
 
+def said(data: Any, made: pl.DataFrame) -> str:
+    """Say how much of a frame was compared with what it was made of; empty for one of polars, which is not made."""
+    return "" if isinstance(data, pl.DataFrame | pl.LazyFrame) else compared.said(*made.shape)
+
+
 def _collected(frame: Any) -> pl.DataFrame:
     try:
         return frame.collect()
