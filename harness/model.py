@@ -298,11 +298,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Server:
-    """A database server that answered: what it is, what it offers, and settings that differ from its defaults."""
+    """A database server that answered: what it is, what it offers, and settings that differ from its defaults.
+
+    `program` says which program of a person's own it is, where the embedded lab was told to start that one.
+    """
 
     version: str
     offers: frozenset[str]
     settings: dict[str, str]
+    program: str = ""
 
 
 class LabError(Exception):

@@ -22,6 +22,9 @@ _TEMPORARY = Path("/tmp")
 _CACHE = Path("~/.cache/dataframe-io-lab")
 
 
+_INSTALLED = {name: at for name, system in SYSTEMS.items() if (at := system.installed_at)}
+
+
 class _Settings(BaseSettings):
     """Settings of the lab, read from variables named LAB_<NAME>; the addresses of databases come from their rooms."""
 
@@ -81,7 +84,9 @@ class _Settings(BaseSettings):
     )
 
     @field_validator(
-        "io_dir", "datasets_dir", "results_dir", "suites_dir", "daft_dir", "cache_dir", "state_dir", "lock_dir"
+        *("io_dir", "datasets_dir", "results_dir", "suites_dir", "daft_dir", "cache_dir", "state_dir", "lock_dir"),
+        *(at.setting for at in _INSTALLED.values()),
+        check_fields=False,
     )
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
@@ -108,6 +113,12 @@ class _Settings(BaseSettings):
         """The addresses of databases that are set, by the names that transports know them by."""
         named = {address.name: getattr(self, address.setting) for address in _ADDRESSES}
         return {name: uri for name, uri in named.items() if uri}
+
+    @property
+    def installed(self) -> dict[str, Path]:
+        """Where servers are that a person has installed and set, by database."""
+        named = {name: getattr(self, at.setting) for name, at in _INSTALLED.items()}
+        return {name: place for name, place in named.items() if place}
 
     @property
     def endpoints_of_workers(self) -> dict[str, str]:
@@ -138,6 +149,7 @@ else:
         "Settings",
         __base__=_Settings,
         **{name: field for address in _ADDRESSES for name, field in _fields_of(address).items()},
+        **{at.setting: (Path | None, Field(None, description=at.meaning)) for at in _INSTALLED.values()},
     )
 
 

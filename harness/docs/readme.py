@@ -21,6 +21,7 @@ from harness.report.crossing_tables import Curves, curves, many
 from harness.report.crossings import Winners
 from harness.report.losses import CHANGES, REFUSES, marks
 from harness.report.summary import Summary
+from harness.results.environment import server_in_words
 from harness.results.folder import Facts
 from harness.settings import ROOT
 from harness.systems import SYSTEMS
@@ -192,12 +193,13 @@ def _gives_way(one: Winners) -> float | None:
 def _made(environment: Facts) -> Iterator[str]:
     """Say where the figures were made, as briefly as can be: the report has all of it."""
     ran = environment["servers"]
-    servers = ", ".join(f"{name} {ran[name]['version']}" for name in SYSTEMS if name in ran)
+    servers = ", ".join(f"{name} {server_in_words(ran[name])}" for name in SYSTEMS if name in ran)
     where = markdown.machine(environment["machine"])
     report = f"[report](results/reference/{SUITE}/report.md)"
     yield f"Made on {where}; lab: {environment['lab']} ({servers}); run {environment['run_id']}: {report}."
     if environment["lab"] == "embedded":
-        yield from (system.embedded for name, system in SYSTEMS.items() if name in ran and system.embedded)
+        own = [system for name, system in SYSTEMS.items() if name in ran and not ran[name].get("program")]
+        yield from (system.embedded for system in own if system.embedded)
 
 
 def _filled(text: str) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.embedded.keeper import Task
+from harness.embedded.keeper import ServiceError, Task
+
+_VERSION_SECONDS = 20.0
+SHARED = "io"  # the folder of a service's own that it shares with those who use the lab, where it has one
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,23 @@ class Files:
     """
 
     endpoints: Callable[[Path], dict[str, str]]
+
+
+def version_said(program: Path, words: Sequence[str]) -> str:
+    """Return the first line that a program says of its version; empty where it knows no such question.
+
+    Raises ServiceError where it cannot be started at all, or hangs.
+    """
+    try:
+        done = subprocess.run(
+            [program, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ServiceError(f"{program}: cannot be started on this machine: {error}") from None
+    return "" if done.returncode else done.stdout.strip().partition("\n")[0]

@@ -8,6 +8,8 @@ from harness.model import ENGINES, Server, Transport
 from harness.settings import CHECKOUT
 from harness.systems import SYSTEMS
 
+KEYS = ("LAB_S3_ENDPOINT", "LAB_S3_ACCESS_KEY", "LAB_S3_SECRET_KEY")
+
 
 def reason_unavailable(
     entry: Transport, lab: Lab, servers: dict[str, Server], no_s3: str | None = None, named: Cluster | None = None
@@ -32,7 +34,11 @@ def reason_unavailable(
         return f"the {entry.system} {version} server does not offer {', '.join(missing)}{remedy}"
     if "shared_io" in entry.needs and lab.io is None:
         return "no folder is shared with the server; set LAB_IO_DIR"
-    return no_s3 if "s3" in entry.needs else None
+    if "s3" not in entry.needs:
+        return None
+    if not no_s3 and not lab.knows_s3:
+        return f"the {entry.system} server was told of no S3 server; set {', '.join(KEYS)} to one"
+    return no_s3
 
 
 def missing_package(entry: Transport, lab: str = "") -> str | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from harness import address, registry
-from harness.lab import cluster, extras, object_stores, s3
+from harness.embedded.keeper import ServiceError
+from harness.lab import cluster, extras, labs, object_stores, s3
 from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
-from harness.lab.reference import answered
 from harness.model import LabError, ObjectStore, Server, SharedFolder
 from harness.settings import Settings
 from harness.systems import SYSTEMS
@@ -35,12 +34,12 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
             yield Diagnosis(name, False, "no address; set it in the environment (docs/settings.md)")
             continue
         try:
-            servers[name] = answered(name, partial(system.client.check, lab.endpoints))
-            yield Diagnosis(
-                name, True, f"{servers[name].version}; {system.client.offers(servers[name], lab.endpoints)}"
-            )
+            servers[name] = labs.asked(lab, name)
+            yield Diagnosis(name, True, "; ".join(_words(system, servers[name], lab)))
         except LabError as error:
             yield Diagnosis(name, False, str(error))
+    if lab.name == "embedded":
+        yield from _installed(settings)
     for name in servers:
         if lab.io is not None and SYSTEMS[name].shares_folder:
             yield _shared_folder(SYSTEMS[name], lab.endpoints, lab.io)
@@ -56,6 +55,25 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
         yield _cluster(settings, lab, named)
     yield from _unavailable(lab, servers, object_stores.none_here(settings), named)
     yield from (Diagnosis(f"extra {name}", True, found) for name, found in extras.lines())
+
+
+def _words(system: System, server: Server, lab: Lab) -> Iterator[str]:
+    yield server.version
+    if server.program:
+        yield f"started as {server.program}"
+    yield system.client.offers(server, lab.endpoints)
+
+
+def _installed(settings: Settings) -> Iterator[Diagnosis]:
+    """Name the servers that are installed on this machine and not used, and say how to use them."""
+    for name, (variable, place) in labs.not_used(settings).items():
+        try:
+            said = SYSTEMS[name].installed.build(place) or "a server"
+        except ServiceError as error:
+            said = str(error)
+        yield Diagnosis(
+            f"installed {name}", True, f"{said}, not used; {variable}={place} makes the embedded lab start it"
+        )
 
 
 def _shared_folder(system: System, endpoints: dict[str, str], io: SharedFolder) -> Diagnosis:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from harness.embedded.service import SHARED
 from harness.lab.reference import answered
 from harness.machine.stopping import on_signals
 from harness.model import LabError, Server, SharedFolder
@@ -24,7 +25,9 @@ class Lab:
     `dead` names the services whose process is gone, cheaply; `revive` brings them (or only the given ones) back and
     returns their names; `end` kills one that hangs, with all its processes; `restart` stops one in an orderly way and
     starts it again; `log` is what one writes into. Nothing of that is done to servers that are not ours, and they have
-    no `pids` and no `log`.
+    no `pids` and no `log`. `programs` says which of them are installed programs of a person's own, and `knows_s3`
+    whether servers that read from an S3 server themselves were told of one. `not_used` says how to set others that are
+    installed here.
     """
 
     name: str
@@ -37,6 +40,9 @@ class Lab:
     end: Callable[[str], None] = lambda name: None
     restart: Callable[[str], None] | None = None
     log: Callable[[str], Path | None] = lambda name: None
+    programs: Mapping[str, str] = field(default_factory=dict)
+    knows_s3: bool = True
+    not_used: Sequence[str] = ()
 
     @property
     def systems(self) -> list[str]:
@@ -50,18 +56,23 @@ def embedded(settings: Settings) -> Iterator[Lab]:
     from harness.lab.embedded import EmbeddedLab, ServiceError
 
     try:
-        with on_signals(), EmbeddedLab(settings.state_dir) as servers:
+        keys = _keys_of_s3(settings)
+        installed = {name: SYSTEMS[name].installed.service(at, keys) for name, at in settings.installed.items()}
+        with on_signals(), EmbeddedLab(settings.state_dir, more=installed) as servers:
             yield Lab(
                 "embedded",
                 servers.folder,
                 servers.endpoints,
-                _shared_folder(settings),
+                _shared_folder(settings) or _own_shared_folder(servers.folder),
                 servers.dead,
                 servers.revive,
                 lambda: servers.pids,
                 servers.end,
                 servers.restart,
                 servers.log,
+                {name: _program(SYSTEMS[name], at) for name, at in settings.installed.items()},
+                bool(keys),
+                [f"{variable}={place}" for variable, place in not_used(settings).values()],
             )
     except ServiceError as error:
         raise LabError(str(error)) from None
@@ -102,6 +113,48 @@ def _shared_folder(settings: Settings) -> SharedFolder | None:
     return SharedFolder(str(settings.io_dir), settings.io_dir_server or str(settings.io_dir))
 
 
+def _own_shared_folder(of_lab: Path) -> SharedFolder | None:
+    """Return the folder that a server of the embedded lab shares with us, where one does."""
+    found = [of_lab / name / SHARED for name, system in SYSTEMS.items() if system.shares_folder]
+    return next((SharedFolder(str(path), str(path)) for path in found if path.is_dir()), None)
+
+
+def _keys_of_s3(settings: Settings) -> dict[str, str]:
+    """Return the variables by which a server itself knows an S3 server, where the environment names one."""
+    if not (settings.s3_endpoint and settings.s3_access_key and settings.s3_secret_key):
+        return {}
+    return {
+        "AWS_ENDPOINT_URL": settings.s3_endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": settings.s3_region,
+        "AWS_ACCESS_KEY_ID": settings.s3_access_key,
+        "AWS_SECRET_ACCESS_KEY": settings.s3_secret_key,
+    }
+
+
+def _program(system: System, at: Path) -> str:
+    """Say which program of a person's own a server is, without its path: results are shown to others."""
+    assert system.installed_at is not None
+    said = system.installed.build(at)
+    return f"{system.installed_at.variable}{f' ({said})' if said else ''}"
+
+
+def not_used(settings: Settings) -> dict[str, tuple[str, Path]]:
+    """Return, by database, the variable and the place of a server that is installed here and that nobody has set."""
+    found = {
+        name: (system.installed_at.variable, system.installed.found())
+        for name, system in SYSTEMS.items()
+        if system.installed_at and name not in settings.installed
+    }
+    return {name: (variable, places[0]) for name, (variable, places) in found.items() if places}
+
+
 def check(lab: Lab) -> dict[str, Server]:
     """Ask every database of the lab what it is. Raises LabError at the first one that cannot be used."""
-    return {name: answered(name, partial(SYSTEMS[name].client.check, lab.endpoints)) for name in lab.systems}
+    return {name: asked(lab, name) for name in lab.systems}
+
+
+def asked(lab: Lab, name: str) -> Server:
+    """Ask a database of the lab what it is. Raises LabError when it cannot be used."""
+    server = answered(name, partial(SYSTEMS[name].client.check, lab.endpoints))
+    return replace(server, program=lab.programs.get(name, ""))

@@ -13,7 +13,7 @@ from harness.report.shown import sentences
 from harness.report.shown import tables as shown_tables
 from harness.report.summary import Summary
 from harness.report.text_tables import TextTable, text_tables
-from harness.results.environment import code
+from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.results.row import Row
 from harness.suites.suite import PublishedFigure, Suite
@@ -100,7 +100,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
 def conditions(environment: Facts) -> str:
     """Say in one paragraph where and how a run was obtained."""
     plan = environment["plan"]
-    versions = ", ".join(f"{name} {server['version']}" for name, server in environment.get("servers", {}).items())
+    versions = ", ".join(f"{name} {server_in_words(server)}" for name, server in environment.get("servers", {}).items())
     packages = environment.get("packages", {})
     libraries = "".join(f", {name} {packages[name]}" for name in _LIBRARIES if name in packages)
     filesystem = environment.get("server_filesystem")

@@ -13,6 +13,7 @@ from harness.report import cells, markdown
 from harness.report.summarising import summarise
 from harness.report.summary import Summary
 from harness.report.text_tables import titled
+from harness.results.environment import server_in_words
 from harness.results.folder import Facts, StoredRun
 from harness.results.runs_csv import as_cell
 from harness.suites.suite import Suite
@@ -96,7 +97,7 @@ def differing(first: Facts, other: Facts, needed: set[str]) -> Iterator[str]:
             yield f"{name} ({ours} and {theirs})"
     servers = [facts.get("servers", {}) for facts in (first, other)]
     for name in sorted(servers[0].keys() | servers[1].keys()):
-        ours, theirs = (of.get(name, {}).get("version") for of in servers)
+        ours, theirs = (server_in_words(of[name]) if name in of else None for of in servers)
         if ours != theirs:
             yield f"{name} server ({ours} and {theirs})"
     made_by = [facts.get("code", {}) for facts in (first, other)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from harness.model import Status
 from harness.report.cells import volume
 from harness.report.summary import Summary
-from harness.results.environment import code
+from harness.results.environment import code, server_in_words
 from harness.results.folder import Facts
 from harness.results.row import Row
 
@@ -113,7 +113,7 @@ def _data(data: Facts) -> str:
 
 def _server(server: Facts) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in server.get("settings", {}).items())
-    return f"{server['version']}" + (f"; settings that differ from its defaults: {settings}" if settings else "")
+    return server_in_words(server) + (f"; settings that differ from its defaults: {settings}" if settings else "")
 
 
 def _libraries(packages: dict[str, str]) -> str:

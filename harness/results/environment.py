@@ -41,5 +41,10 @@ def code(facts: Facts, digits: int | None = None) -> str:
     return f"commit {(found.get('commit') or 'unknown')[:digits]}{' with changes' if found.get('modified') else ''}"
 
 
+def server_in_words(server: Facts) -> str:
+    """Say which server it was: its version and, where it was a person's own program, which one."""
+    return f"{server['version']} of {program}" if (program := server.get("program")) else str(server["version"])
+
+
 def _versions(facts: Facts) -> dict[str, str]:
-    return {name: server["version"] for name, server in facts.get("servers", {}).items()}
+    return {name: server_in_words(server) for name, server in facts.get("servers", {}).items()}

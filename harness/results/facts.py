@@ -35,6 +35,7 @@ class _MachineFacts(BaseModel):
 
 class _ServerFacts(BaseModel):
     version: str
+    program: str = ""
     settings: dict[str, object] = {}
 
 

@@ -30,7 +30,21 @@ OPTIONAL = {
     "sums": "without it the suite cluster cannot sum its tables",
     "settings": "without it no setting of the server is a parameter, and what a write leaves is not told",
     "meanwhile": "without it no worker is killed and no table changed while a transport is at work",
+    "installed": "without it the embedded lab starts its own server alone",
 }
+
+
+@dataclass(frozen=True)
+class Place:
+    """The setting by which a person names a server of their own that is installed here, and what it means."""
+
+    setting: str
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment."""
+        return f"LAB_{self.setting.upper()}"
 
 
 @dataclass(frozen=True)
@@ -43,8 +57,9 @@ class System:
     with which it says that its disk is full, `plain` patterns of its errors that have no room for a value of a row,
     `interrupted` words with which it says that somebody ended a session or restarted it; `killed` is what a line of its
     log has (a regular expression) where somebody killed one of its processes. `embedded` says in a sentence what is to
-    be known of figures of the embedded server. The properties import the modules of its room when they are asked for:
-    what only needs the words loads no client. Those of OPTIONAL raise LabError where the room has none.
+    be known of figures of the embedded server; `installed_at` names the one that a person has installed, which the
+    embedded lab can start instead. The properties import the modules of its room when they are asked for: what only
+    needs the words loads no client. Those of OPTIONAL raise LabError where the room has none.
     """
 
     name: str
@@ -60,6 +75,7 @@ class System:
     interrupted: tuple[str, ...] = ()
     killed: str = ""
     embedded: str = ""
+    installed_at: Place | None = None
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -125,6 +141,11 @@ class System:
         """The server that the embedded lab starts, or the files it keeps where the database has none."""
         return cast("Service | Files", self._module("service").SERVICE)
 
+    @property
+    def installed(self) -> Installed:
+        """Servers that a person has installed."""
+        return cast("Installed", self._module("installed"))
+
     def without_values(self, error: str) -> str:
         """Return the words of the server in an error in which no value of a row can be; empty where it has none."""
         return next((found[0] for words in self.plain if (found := re.search(words, error))), "")
@@ -139,6 +160,22 @@ class System:
         if name in OPTIONAL and (reason := self.lacks(name)):
             raise LabError(reason)
         return importlib.import_module(f"harness.systems.{self.name}.{name}")
+
+
+class Installed(Protocol):
+    """Servers that a person has installed, which the embedded lab starts instead of its own: the module `installed`.
+
+    Its `installed_at` names the setting, whose value is the `place`.
+    """
+
+    def service(self, place: Path, environment: Mapping[str, str]) -> Service:
+        """Return the service that a server there is, with more variables of its environment. Raises ServiceError."""
+
+    def build(self, place: Path) -> str:
+        """Return what a server there says of its version; empty where it says nothing. Raises ServiceError."""
+
+    def found(self) -> list[Path]:
+        """Return the places of this machine where such a server is, the newest first."""
 
 
 class Client(Protocol):

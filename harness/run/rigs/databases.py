@@ -79,13 +79,14 @@ class DatabaseRig(NothingLeft):
     @property
     def headline(self) -> str:
         used = self.servers | self.networks.servers()
-        versions = ", ".join(f"{name} {server.version}" for name, server in used.items())
+        versions = ", ".join(f"{name} {server.version}{_of(server)}" for name, server in used.items())
         data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
-        return f"lab: {self.lab.name} ({versions}); {data}"
+        also = f"; installed here, not used: {', '.join(self.lab.not_used)}" if self.lab.not_used else ""
+        return f"lab: {self.lab.name} ({versions}{also}); {data}"
 
     def facts(self) -> dict[str, object]:
         servers = {
-            name: {"version": server.version, "settings": server.settings}
+            name: {"version": server.version, "settings": server.settings, **_program(server)}
             for name, server in (self.servers | self.networks.servers()).items()
         }
         if not isinstance(self.objects, str):
@@ -224,6 +225,14 @@ class DatabaseRig(NothingLeft):
         except Exception:
             self.references.forget(case.transport.system)
             raise
+
+
+def _program(server: Server) -> dict[str, str]:
+    return {"program": server.program} if server.program else {}
+
+
+def _of(server: Server) -> str:
+    return f" of {server.program.partition(' ')[0]}" if server.program else ""
 
 
 def addresses(entry: Transport, lab: Lab, objects: Objects | str, bucket: str) -> Addresses:

@@ -1,7 +1,7 @@
 """ClickHouse: https://clickhouse.com/docs"""
 
 from harness.address import Tls
-from harness.systems.system import Address, System
+from harness.systems.system import Address, Place, System
 
 SYSTEM = System(
     name="clickhouse",
@@ -40,4 +40,9 @@ SYSTEM = System(
     ),
     embedded="The figures of ClickHouse are those of its engine inside a Python process (chDB) behind a gateway in "
     "Python, which adds some milliseconds to every call and flattens the differences between the fastest transports.",
+    installed_at=Place(
+        "clickhouse_binary",
+        "The program `clickhouse` (curl https://clickhouse.com/ | sh leaves one): the embedded lab starts that server "
+        "instead of its own",
+    ),
 )

@@ -1,7 +1,7 @@
 """Postgres: https://www.postgresql.org/docs/current/"""
 
 from harness.address import Tls
-from harness.systems.system import Address, System
+from harness.systems.system import Address, Place, System
 
 # A client asks for TLS by a message of its own, and S says that it may begin:
 # https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL
@@ -52,4 +52,9 @@ SYSTEM = System(
         "the database system is not yet accepting connections",
     ),
     killed=r"\(PID \d+\) was terminated by signal (9|15)\b",  # what crashes by itself ends by another one
+    installed_at=Place(
+        "postgres_bin",
+        "Folder with `postgres` and `initdb` (/usr/lib/postgresql/18/bin): the embedded lab starts that server instead "
+        "of its own",
+    ),
 )

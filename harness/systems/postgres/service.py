@@ -30,7 +30,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,11 +47,10 @@ INITDB_OPTIONS = (
     "--auth=scram-sha-256",
     "--encoding=UTF8",
     "--locale=C",
-    "--locale-provider=builtin",
-    "--builtin-locale=C.UTF-8",
     "--no-sync",
     "--no-instructions",
 )
+BUILTIN_LOCALE = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8")  # since Postgres 17
 _HBA_FILE = "hba.conf"
 _MAY_CONNECT = f"""\
 local all all scram-sha-256
@@ -152,7 +151,20 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     The folder above `folder` must be reachable for `service_account()`; `ports` has one element. Raises ServiceError.
     """
     account = service_account()
-    programs = _usable_programs(find_installation(), account, folder)
+    return described(folder, ports, password, account, _usable_programs(find_installation(), account, folder))
+
+
+def described(
+    folder: Path,
+    ports: Sequence[int],
+    password: str,
+    account: Account | None,
+    programs: Path,
+    locale: Sequence[str] = BUILTIN_LOCALE,
+    extension: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> Task:
+    """Do what `prepare` does with the `programs` of any Postgres; `extension` is preloaded and created in `lab`."""
     data, secret = folder / "data", folder / "password"
     data.mkdir(mode=0o700)
     with open(os.open(secret, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
@@ -164,8 +176,9 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     (folder / _HBA_FILE).write_text(_MAY_CONNECT)
     (folder / _HBA_FILE).chmod(0o644)  # whatever our umask: the account has to read it
     initdb = [f"{programs}/initdb", f"--pgdata={data}", "--username=lab", f"--pwfile={secret}", *INITDB_OPTIONS]
-    single = [f"{programs}/postgres", "--single", "-F", "-D", str(data), "-c", "exit_on_error=on", "postgres"]
-    server = [f"{programs}/postgres", "-D", str(data)]
+    preloaded = ["-c", f"shared_preload_libraries={extension}"] if extension else []
+    single = [f"{programs}/postgres", "--single", "-F", "-D", str(data), "-c", "exit_on_error=on", *preloaded]
+    server = [f"{programs}/postgres", "-D", str(data), *preloaded]
     settings = (
         "listen_addresses=127.0.0.1",
         f"port={ports[0]}",
@@ -175,17 +188,17 @@ def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
     )
     for setting in settings:
         server += ["-c", setting]
+    made = [Command([*single, "postgres"], text="CREATE DATABASE lab OWNER lab\n")]
+    if extension:
+        made.append(Command([*single, "lab"], text=f"CREATE EXTENSION {extension}\n"))
     return Task(
         folder=str(folder),
         log=str(folder / "server.log"),
-        prepare=[
-            Command(initdb),
-            Command(single, text="CREATE DATABASE lab OWNER lab\n"),
-        ],
+        prepare=[Command([*initdb, *locale]), *made],
         service=Command(server),
         stop=STOP,
         account=(account.uid, account.gid) if account else None,
-        environment=ENVIRONMENT,
+        environment={**ENVIRONMENT, **(environment or {})},
     )
 
 
