@@ -24,6 +24,7 @@ PARTS: dict[str, type] = {
     "sums": system.SumsOfTables,
     "meanwhile": changing.Meanwhile,
     "settings": settings_of_server.SettingsOfServer,
+    "installed": system.Installed,
 }
 
 
@@ -70,6 +71,7 @@ def test_a_room_says_what_the_lab_needs_to_know_of_it(of):
     assert of.title
     assert of.addresses
     assert isinstance(of.service, Service | Files)
+    assert bool(of.installed_at) is not bool(of.lacks("installed"))
     assert set(KINDS["one_row"].columns.values()) <= of.hostile.TYPES.keys()
 
 
