@@ -158,6 +158,7 @@ ENGINE_LOCK = $(COMPILE) --constraint requirements.lock --constraint requirement
 lock: $(STAMP) ## Resolve pyproject.toml into its locks again
 	$(COMPILE) --extra all --group build --no-emit-package arrow-wire pyproject.toml --output-file requirements.lock
 	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) --group sources --constraint requirements.lock --output-file requirements-sources.lock
 	$(COMPILE) --group docs --output-file requirements-docs.lock
 	$(COMPILE) --group native --output-file requirements-native.lock
 	$(COMPILE) --group daft --output-file requirements-daft.lock

@@ -33,6 +33,8 @@ NAMES = {
 # pip takes an address as it comes, and of two indexes the one that has the version; its newer versions trust whom the
 # system trusts.
 ALWAYS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_SYSTEM_CERTS": "true", "UV_NO_PROGRESS": "true"}
+# What builds packages without a wheel: pinned, and by --require-hashes held to the hashes.
+SOURCES = LOCK.with_name("requirements-sources.lock")
 ADVICE = (
     "Is the package index in reach? What is set for pip holds here, too: PIP_INDEX_URL, PIP_CERT, PIP_PROXY, pip.conf "
     "(see: python3 -m pip config list)."
@@ -91,7 +93,7 @@ def run(folder: Path, words: list[str]) -> int:
     asked = [_program(folder, "python"), "-m", "pip", "config", "list"]
     listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     of_pip = listed_by_pip(listed)
-    environment = os.environ | for_uv(of_pip, os.environ)
+    environment = os.environ | for_uv(of_pip, os.environ) | {"UV_BUILD_CONSTRAINT": str(SOURCES)}
     if of_pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):  # uv has no variable for it
         words = [*words[:2], "--no-index", *words[2:]]
     done = subprocess.run(

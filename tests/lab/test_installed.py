@@ -195,7 +195,7 @@ def test_a_run_says_first_and_records_which_program_of_ones_own_it_used(
     lab: Command, environment: dict[str, str], tmp_path: Path
 ) -> None:
     of_run = environment | {"LAB_POSTGRES_BIN": str(OTHER)}
-    words = ("run", "matrix", "--size", "smoke", "--passes", "1", "--only", "postgres.psycopg.read_polars_csv")
+    words = ("run", "matrix", "--size", "smoke", "--passes", "1", "--only", "postgres.psycopg.read_polars_rows")
     done = lab(*words, env=of_run)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "lab: embedded (postgres 16.14 of LAB_POSTGRES_BIN, clickhouse 26." in done.stdout + done.stderr

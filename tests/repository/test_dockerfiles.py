@@ -199,7 +199,7 @@ def test_an_unknown_engine_is_refused_in_one_line(script):
 
 def test_an_engine_is_installed_from_a_lock_with_hashes():
     text = (ROOT / "images/harness/install-engine").read_text()
-    assert '--no-deps --require-hashes --requirement "/lab/requirements-$1.lock"' in text
+    assert '--no-deps --no-build-isolation --require-hashes --requirement "/lab/requirements-$1.lock"' in text
     for engine in ("ray", "spark"):
         assert allowed_in_the_context(f"requirements-{engine}.lock")
 

@@ -80,6 +80,20 @@ def test_what_compiles_the_library_has_a_lock_of_its_own_and_stays_nowhere():
     )
 
 
+def test_what_builds_packages_without_a_wheel_is_pinned_wherever_they_are_installed():
+    of_sources = entries("requirements-sources.lock")
+    assert names(PROJECT["dependency-groups"]["sources"]) <= of_sources.keys()
+    assert all("--hash=sha256:" in text for text in of_sources.values())
+    assert '{"UV_BUILD_CONSTRAINT": str(SOURCES)}' in (ROOT / "environments/uv.py").read_text()
+    for path in ("images/harness/Dockerfile", "images/harness/install-engine"):
+        installing = [
+            line for line in (ROOT / path).read_text().splitlines() if "pip install" in line and "--requirement" in line
+        ]
+        assert installing
+        for line in installing:
+            assert "--no-build-isolation" in line or "requirements-sources.lock" in line
+
+
 def test_the_lock_has_what_daft_is_asked_for_with() -> None:
     locked = (ROOT / "requirements-daft.lock").read_text()
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["daft"]
