@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import os
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from harness.embedded.keeper import Command, Task
 from harness.embedded.service import Service
 
-_USER = "lab"
+_KEY_LENGTH = 20  # of an access key, at most
 _OUTPUT = "output.txt"
 _PORT = "port"
 
@@ -21,12 +22,13 @@ def service(program: Path) -> Service:
     def prepare(folder: Path, ports: Sequence[int], password: str) -> Task:
         (folder / "data").mkdir()
         (folder / _PORT).write_text(str(ports[0]))
+        user, secret = _keys(password)
         command = [str(program), "server", "--quiet", "--address", f"127.0.0.1:{ports[0]}", str(folder / "data")]
         own = {
             "HOME": str(folder),
             "PATH": os.defpath,
-            "MINIO_ROOT_USER": _USER,
-            "MINIO_ROOT_PASSWORD": password,
+            "MINIO_ROOT_USER": user,
+            "MINIO_ROOT_PASSWORD": secret,
             "MINIO_BROWSER": "off",
             "MINIO_UPDATE": "off",
         }
@@ -56,4 +58,14 @@ def _is_ready(folder: Path) -> bool:
 
 
 def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
-    return {"s3": f"http://{_USER}:{password}@127.0.0.1:{ports[0]}"}
+    user, secret = _keys(password)
+    return {"s3": f"http://{user}:{secret}@127.0.0.1:{ports[0]}"}
+
+
+def _keys(password: str) -> tuple[str, str]:
+    """Return an access key and a secret key, of which neither tells the other or the password: both are secret.
+
+    Two ways to write objects with the access key alone are known in the last version: CVE-2026-41145, CVE-2026-40344.
+    """
+    digest = hashlib.sha512(password.encode()).hexdigest()
+    return f"lab{digest[: _KEY_LENGTH - 3]}", digest[_KEY_LENGTH:][:40]

@@ -8,7 +8,8 @@ from lab_scripts import run, settings
 
 from harness.docs.tables import compose_settings
 
-PASSWORDS = ("LAB_POSTGRES_PASSWORD", "LAB_CLICKHOUSE_PASSWORD", "LAB_MINIO_PASSWORD")
+PASSWORDS = ("LAB_POSTGRES_PASSWORD", "LAB_CLICKHOUSE_PASSWORD", "LAB_MINIO_PASSWORD", "LAB_RAY_TOKEN")
+SECRETS = (*PASSWORDS, "LAB_MINIO_USER")
 
 
 def test_env_is_written_readable_for_its_owner_only(checkout):
@@ -44,11 +45,34 @@ def test_env_gives_roots_services_a_uid_that_is_not_root(checkout):
     assert settings(checkout)["LAB_SERVICE_UID"] == "65532"
 
 
-def test_an_env_that_exists_is_left_alone(checkout):
-    (checkout / ".env").write_text("LAB_POSTGRES_PORT=1\n")
+def test_the_access_key_of_minio_is_random_and_no_longer_than_s3_allows(checkout):
+    seen = set()
+    for _ in range(2):
+        (checkout / ".env").unlink(missing_ok=True)
+        run(checkout, "compose/write-env")
+        seen.add(settings(checkout)["LAB_MINIO_USER"])
+    assert len(seen) == 2
+    assert all(re.fullmatch("[0-9a-f]{20}", user) for user in seen)
+
+
+def test_an_env_that_has_every_secret_is_left_alone(checkout):
+    text = "LAB_POSTGRES_PORT=1\n" + "".join(f"{name}=\n" for name in SECRETS)
+    (checkout / ".env").write_text(text)
     done = run(checkout, "compose/write-env")
-    assert done.returncode == 0
-    assert (checkout / ".env").read_text() == "LAB_POSTGRES_PORT=1\n"
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (checkout / ".env").read_text() == text
+
+
+def test_a_secret_that_an_older_env_does_not_name_is_added_and_told(checkout):
+    before = "LAB_POSTGRES_PASSWORD=mine\nLAB_CLICKHOUSE_PASSWORD=mine-too\nLAB_MINIO_PASSWORD=and-mine\n"
+    (checkout / ".env").write_text(before)
+    done = run(checkout, "compose/write-env")
+    assert (checkout / ".env").read_text().startswith(before)
+    added = settings(checkout)
+    assert re.fullmatch("[0-9a-f]{48}", added["LAB_RAY_TOKEN"])
+    assert done.stdout.splitlines() == [
+        f"lab: {name} was missing in .env; a generated one is added" for name in ("LAB_MINIO_USER", "LAB_RAY_TOKEN")
+    ]
 
 
 def test_env_has_every_line_of_the_example(checkout):
@@ -58,7 +82,7 @@ def test_env_has_every_line_of_the_example(checkout):
 
 def test_passwords_are_not_printed(checkout):
     done = run(checkout, "compose/write-env")
-    assert not any(settings(checkout)[name] in done.stdout + done.stderr for name in PASSWORDS)
+    assert not any(settings(checkout)[name] in done.stdout + done.stderr for name in SECRETS)
 
 
 def test_env_of_a_rootless_engine_names_the_ids_that_are_the_caller_in_its_containers(checkout):

@@ -229,3 +229,18 @@ def test_after_a_call_that_hung_our_services_are_ended_once_and_after_one_that_f
     one.revive()
     one.revive()
     assert sorted(services.ended) == ["minio", "toxiproxy"]
+
+
+def test_the_access_key_of_our_minio_is_made_anew_and_does_not_tell_the_secret_key(tmp_path: Path) -> None:
+    of_minio, seen = minio.service(Path("minio")), set()
+    for password in ("one", "other"):
+        folder = tmp_path / password
+        folder.mkdir()
+        parts = urlsplit(of_minio.endpoints([9000], password)["s3"])
+        task = of_minio.prepare(folder, [9000], password)
+        given = {name: task.environment[f"MINIO_ROOT_{name}"] for name in ("USER", "PASSWORD")}
+        assert given == {"USER": parts.username, "PASSWORD": parts.password}
+        assert len(parts.username) == 20
+        assert parts.username.removeprefix("lab") not in parts.password
+        seen |= {parts.username, parts.password}
+    assert len(seen) == 4

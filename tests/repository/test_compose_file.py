@@ -66,7 +66,7 @@ def test_compose_refuses_to_start_without_a_password_or_uid(flavour, name):
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("name", ["LAB_POSTGRES_PASSWORD", "LAB_CLICKHOUSE_PASSWORD", "LAB_MINIO_PASSWORD"])
+@pytest.mark.parametrize("name", [name for name in REQUIRED if name not in ("LAB_UID", "LAB_GID")])
 def test_an_empty_password_counts_as_missing(flavour, name):
     assert compose(flavour, REQUIRED | {name: ""}, "config", "--quiet").returncode != 0
 
@@ -139,7 +139,18 @@ def test_with_s3_the_harness_knows_minio_and_has_the_program_that_makes_links(fl
     harness = configuration(flavour, REQUIRED | {"LAB_S3": "1"})["services"]["harness"]
     assert harness["build"]["target"] == "harness-s3"
     found = {name: harness["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY", "SECRET_KEY")}
-    assert found == {"ENDPOINT": "http://minio:9000", "ACCESS_KEY": "lab", "SECRET_KEY": REQUIRED["LAB_MINIO_PASSWORD"]}
+    keys = {"ACCESS_KEY": REQUIRED["LAB_MINIO_USER"], "SECRET_KEY": REQUIRED["LAB_MINIO_PASSWORD"]}
+    assert found == {"ENDPOINT": "http://minio:9000", **keys}
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_the_access_key_of_minio_and_the_token_of_ray_are_secrets_of_their_own(flavour):
+    services = configuration(flavour, REQUIRED | {"LAB_CLUSTER": "ray"})["services"]
+    minio, postgres = services["minio"]["environment"], services["postgres"]["environment"]
+    assert minio["MINIO_ROOT_USER"] == postgres["AWS_ACCESS_KEY_ID"] == REQUIRED["LAB_MINIO_USER"]
+    for name in ("harness", *WORKING):
+        assert services[name]["environment"]["RAY_AUTH_TOKEN"] == REQUIRED["LAB_RAY_TOKEN"]
+    assert len(set(REQUIRED.values())) == len(REQUIRED)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
