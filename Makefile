@@ -24,7 +24,7 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
   $(if $(ORIGIN),--origin '$(ORIGIN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs wheel test test-long test-long-beside test-long-alone test-all test-pure check check-repository check-workflows format benchmarks lock clean
+.PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs audit wheel test test-long test-long-beside test-long-alone test-all test-pure check check-repository check-workflows format benchmarks lock clean
 
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -139,6 +139,19 @@ docs: $(DOCS)/.installed ## Build the docs as a site that needs no network, into
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
 
+# Nothing is resolved or built: a lock with hashes says it all. Each lock is looked at, whatever the others have.
+AUDIT := .venv-audit
+
+$(AUDIT)/.installed: requirements-audit.lock
+	$(PYTHON) environments/uv.py create $(AUDIT)
+	$(AUDIT)/bin/python environments/uv.py $(AUDIT) pip install --quiet --python $(AUDIT)/bin/python --require-hashes --requirement $<
+	@touch $@
+
+audit: $(AUDIT)/.installed ## Ask PyPI for known vulnerabilities of all that the locks pin
+	@status=0; for lock in requirements*.lock; do \
+	  echo "$$lock:"; $(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip --require-hashes --requirement "$$lock" || status=1; \
+	done; exit $$status
+
 DIST ?= dist
 
 wheel: $(STAMP) ## Build the wheel, into dist/: the lab for machines without a clone
@@ -160,6 +173,7 @@ lock: $(STAMP) ## Resolve pyproject.toml into its locks again
 	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(COMPILE) --group sources --constraint requirements.lock --output-file requirements-sources.lock
 	$(COMPILE) --group docs --output-file requirements-docs.lock
+	$(COMPILE) --group audit --output-file requirements-audit.lock
 	$(COMPILE) --group native --output-file requirements-native.lock
 	$(COMPILE) --group daft --output-file requirements-daft.lock
 	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
@@ -167,6 +181,6 @@ lock: $(STAMP) ## Resolve pyproject.toml into its locks again
 
 clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
 	compose/lab clean
-	rm -rf $(VENV) $(DAFT) $(DOCS) site dist .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DAFT) $(DOCS) $(AUDIT) site dist .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
