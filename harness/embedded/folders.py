@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -30,7 +31,7 @@ def new_lab_folder(root: Path, release: Callable[[Path], None], programs: Collec
     """
     root.mkdir(parents=True, exist_ok=True)
     with _locked(root, fcntl.LOCK_EX):  # a folder that its maker has not locked yet would look like a left-over
-        for folder in root.glob(f"{PREFIX}*"):
+        for folder in filter(_ours, root.glob(f"{PREFIX}*")):
             with suppress(BlockingIOError, FileNotFoundError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 end_processes_in(folder, programs)
                 release(folder)
@@ -45,6 +46,14 @@ def new_lab_folder(root: Path, release: Callable[[Path], None], programs: Collec
 def _opened(folder: Path) -> int:
     """Open the file of a folder's lock, which may not be there yet."""
     return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _ours(folder: Path) -> bool:
+    """Say whether this user made a folder: what others left says nothing to be trusted of what it holds elsewhere."""
+    with suppress(FileNotFoundError):
+        found = folder.lstat()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return False
 
 
 def end_processes_in(folder: Path, programs: Collection[str], at_once: bool = False) -> None:

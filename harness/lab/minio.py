@@ -65,7 +65,7 @@ def _endpoints(ports: Sequence[int], password: str) -> dict[str, str]:
 def _keys(password: str) -> tuple[str, str]:
     """Return an access key and a secret key, of which neither tells the other or the password: both are secret.
 
-    Two ways to write objects with the access key alone are known in the last version: CVE-2026-41145, CVE-2026-40344.
+    In the last version the access key alone is enough to write objects: CVE-2026-41145, CVE-2026-40344.
     """
     digest = hashlib.sha512(password.encode()).hexdigest()
     return f"lab{digest[: _KEY_LENGTH - 3]}", digest[_KEY_LENGTH:][:40]

@@ -1,4 +1,4 @@
-"""Folders of embedded labs and their locks, also where a home is on NFS."""
+"""Folders of embedded labs: their locks, also where a home is on NFS, and what of whom is removed."""
 
 import errno
 import fcntl
@@ -61,3 +61,30 @@ def test_data_of_clickhouse_on_nfs_are_seen_to_be_in_use(tmp_path, monkeypatch):
         FLOCK(held, fcntl.LOCK_EX)
         with pytest.raises(ClickHouseError, match="in use by another process"):
             engine._check_unused(tmp_path)
+
+
+def left_after(root: Path) -> tuple[list[Path], list[str]]:
+    """Make a lab's folder in a root; return what was released before, and the names that are left of others."""
+    released: list[Path] = []
+    folder, lock = made(root, released)
+    os.close(lock)
+    return released, sorted(path.name for path in root.iterdir() if path not in (folder, root / LOCK))
+
+
+def test_what_this_user_left_is_released_and_removed(tmp_path: Path) -> None:
+    (tmp_path / "lab-left").mkdir()
+    assert left_after(tmp_path) == ([tmp_path / "lab-left"], [])
+
+
+def test_what_another_user_left_is_neither_read_nor_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab-left").mkdir()
+    (tmp_path / "lab-link").symlink_to(tmp_path / "lab-left")
+    user = os.geteuid()
+    monkeypatch.setattr("os.geteuid", lambda: user + 1)
+    assert left_after(tmp_path) == ([], ["lab-left", "lab-link"])
+
+
+def test_a_link_is_no_folder_of_a_lab(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "lab-link").symlink_to(tmp_path / "elsewhere")
+    assert left_after(tmp_path) == ([], ["elsewhere", "lab-link"])
