@@ -36,7 +36,7 @@ def reason_unavailable(
         return "no folder is shared with the server; set LAB_IO_DIR"
     if "s3" not in entry.needs:
         return None
-    if not no_s3 and not lab.knows_s3:
+    if not no_s3 and entry.system in lab.without_keys:
         return f"the {entry.system} server was told of no S3 server; set {', '.join(KEYS)} to one"
     return no_s3
 

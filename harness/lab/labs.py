@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,9 +25,9 @@ class Lab:
     `dead` names the services whose process is gone, cheaply; `revive` brings them (or only the given ones) back and
     returns their names; `end` kills one that hangs, with all its processes; `restart` stops one in an orderly way and
     starts it again; `log` is what one writes into. Nothing of that is done to servers that are not ours, and they have
-    no `pids` and no `log`. `programs` says which of them are installed programs of a person's own, and `knows_s3`
-    whether servers that read from an S3 server themselves were told of one. `not_used` says how to set others that are
-    installed here.
+    no `pids` and no `log`. `programs` says which of them are installed programs of a person's own, and `without_keys`
+    which databases take the keys of an S3 server from their environment and were given none. `not_used` says how to set
+    other programs that are installed here.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Lab:
     restart: Callable[[str], None] | None = None
     log: Callable[[str], Path | None] = lambda name: None
     programs: Mapping[str, str] = field(default_factory=dict)
-    knows_s3: bool = True
+    without_keys: Collection[str] = ()
     not_used: Sequence[str] = ()
 
     @property
@@ -71,7 +71,7 @@ def embedded(settings: Settings) -> Iterator[Lab]:
                 servers.restart,
                 servers.log,
                 {name: _program(SYSTEMS[name], at) for name, at in settings.installed.items()},
-                bool(keys),
+                [name for name, system in SYSTEMS.items() if system.keys_in_environment and not keys],
                 [f"{variable}={place}" for variable, place in not_used(settings).values()],
             )
     except ServiceError as error:

@@ -58,7 +58,8 @@ class System:
     `interrupted` words with which it says that somebody ended a session or restarted it; `killed` is what a line of its
     log has (a regular expression) where somebody killed one of its processes. `embedded` says in a sentence what is to
     be known of figures of the embedded server; `installed_at` names the one that a person has installed, which the
-    embedded lab can start instead. The properties import the modules of its room when they are asked for: what only
+    embedded lab can start instead; `keys_in_environment`: it takes the keys of an S3 server from the environment of its
+    process, not from a query. The properties import the modules of its room when they are asked for: what only
     needs the words loads no client. Those of OPTIONAL raise LabError where the room has none.
     """
 
@@ -76,6 +77,7 @@ class System:
     killed: str = ""
     embedded: str = ""
     installed_at: Place | None = None
+    keys_in_environment: bool = False
 
     @property
     def endpoints(self) -> tuple[str, ...]:

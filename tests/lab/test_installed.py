@@ -106,7 +106,7 @@ def test_pg_parquet_is_preloaded_and_created_where_it_is_installed_and_shares_a_
         assert labs.check(lab)["postgres"].program == "LAB_POSTGRES_BIN (postgres (PostgreSQL) 16.14)"
         assert lab.io is not None
         SYSTEMS["postgres"].folder.check(lab.endpoints, lab.io)
-        assert not lab.knows_s3
+        assert lab.without_keys == ["postgres"]
     assert nothing_is_left_in(folder / "state")
 
 
@@ -220,9 +220,14 @@ def test_runs_on_a_server_of_ones_own_and_on_the_labs_are_of_different_environme
 def test_a_server_that_was_told_of_no_s3_server_makes_its_transports_unavailable() -> None:
     entry = registry.one("postgres.pg_parquet.write_polars_parquet_s3")
     servers = {"postgres": Server("18", frozenset({"pg_parquet"}), {})}
-    here = Lab("embedded", None, {"postgres": "postgresql://127.0.0.1/lab"}, None, list, list, knows_s3=False)
+    here = Lab(
+        "embedded", None, {"postgres": "postgresql://127.0.0.1/lab"}, None, list, list, without_keys=["postgres"]
+    )
     reason = reason_unavailable(entry, here, servers)
     assert reason == (
         "the postgres server was told of no S3 server; set LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY, LAB_S3_SECRET_KEY to one"
     )
-    assert reason_unavailable(entry, replace(here, knows_s3=True), servers) is None
+    assert reason_unavailable(entry, replace(here, without_keys=()), servers) is None
+    of_query = registry.one("clickhouse.httpx.read_polars_s3_parquet")
+    other = replace(here, endpoints={"clickhouse_http": "http://127.0.0.1"})
+    assert reason_unavailable(of_query, other, {"clickhouse": Server("26", frozenset({"clickhouse"}), {})}) is None

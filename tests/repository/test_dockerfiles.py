@@ -197,6 +197,13 @@ def test_an_unknown_engine_is_refused_in_one_line(script):
     assert done.stderr.count("\n") == 1
 
 
+def test_the_image_of_minio_names_the_licence_and_the_source_of_its_binary():
+    text = (ROOT / "images/minio/Dockerfile").read_text()
+    version = re.search(r"^ARG MINIO_VERSION=\S+-([0-9a-f]{12})$", text, re.MULTILINE)[1]
+    assert "org.opencontainers.image.licenses=AGPL-3.0-only" in text
+    assert f"https://github.com/minio/minio/tree/{version}" in text
+
+
 def test_an_engine_is_installed_from_a_lock_with_hashes():
     text = (ROOT / "images/harness/install-engine").read_text()
     assert '--no-deps --no-build-isolation --require-hashes --requirement "/lab/requirements-$1.lock"' in text

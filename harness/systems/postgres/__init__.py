@@ -25,7 +25,8 @@ SYSTEM = System(
     source_profile="unlogged",
     fixes={
         "pg_parquet": "put its Debian package into images/postgres/packages, run make clean and make up "
-        "(or CREATE EXTENSION pg_parquet where it is installed)"
+        "(or CREATE EXTENSION pg_parquet where it is installed; or, without Docker, set LAB_POSTGRES_BIN to a Postgres "
+        "that has it)"
     },
     shares_folder=True,
     variables=("PG",),
@@ -57,4 +58,5 @@ SYSTEM = System(
         "Folder with `postgres` and `initdb` (/usr/lib/postgresql/18/bin): the embedded lab starts that server instead "
         "of its own",
     ),
+    keys_in_environment=True,
 )
