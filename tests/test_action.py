@@ -62,8 +62,10 @@ class Runner:
                 text=True,
             )
             status = done.returncode
-        folder = (self.folder / "output").read_text().strip().removeprefix("results=")
-        return status, (self.folder / "summary").read_text(), Path(folder)
+        said = dict(line.split("=", 1) for line in (self.folder / "output").read_text().splitlines())
+        folder = Path(said.get("results", ""))
+        assert said.get("name", "") == folder.name
+        return status, (self.folder / "summary").read_text(), folder
 
 
 def actions() -> list[str]:
@@ -101,6 +103,7 @@ def test_the_steps_leave_a_report_and_the_answers_in_the_summary(
     assert again[2] != first
     assert f"### Compared with {first}" in again[1]
     assert "(ended with status" not in again[1]
+    assert runner.run(only="no.such.*") == (2, "", Path())
 
 
 @pytest.mark.long

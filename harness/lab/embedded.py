@@ -58,7 +58,7 @@ class EmbeddedLab:
     """Real services on free loopback ports with generated passwords, in a fresh folder below `folder`.
 
     A context manager: up after `with`, gone after it. `services` are keys of SERVICES, or of FILES for databases that
-    have no server; `more` are other services by name, or another one in place of that of this name.
+    have no server; `more` are other services by name, or another one instead of that of this name.
     Raises ServiceError when a service cannot be started. Threads that start, end or revive services wait for one
     another. After `start`, `folder` is the lab's own folder: it lies under the system's temporary one where the account
     of a service cannot reach the given one.

@@ -57,7 +57,10 @@ def embedded(settings: Settings) -> Iterator[Lab]:
 
     try:
         keys = _keys_of_s3(settings)
-        installed = {name: SYSTEMS[name].installed.service(at, keys) for name, at in settings.installed.items()}
+        installed = {
+            name: SYSTEMS[name].installed.service(at, keys if SYSTEMS[name].keys_in_environment else {})
+            for name, at in settings.installed.items()
+        }
         with on_signals(), EmbeddedLab(settings.state_dir, more=installed) as servers:
             yield Lab(
                 "embedded",

@@ -241,6 +241,7 @@ def opened(settings: Settings, asked: Asked, say: Callable[[str], None]) -> Iter
     request = RunRequest(plan, "databases", asked.lab, asked.run_id, asked.folder, own=asked.data, ready=require_budget)
     with open_run(settings, request, say) as suite_run:
         rig = suite_run.session.rig
+        say(rig.headline)
 
         def missing(entry: Transport) -> str | None:
             return rig.unavailable(Case(entry, EXPERIMENT, own.NAME, {"rows": race.rows}))

@@ -64,10 +64,10 @@ def test_an_env_that_has_every_secret_is_left_alone(checkout):
 
 
 def test_a_secret_that_an_older_env_does_not_name_is_added_and_told(checkout):
-    before = "LAB_POSTGRES_PASSWORD=mine\nLAB_CLICKHOUSE_PASSWORD=mine-too\nLAB_MINIO_PASSWORD=and-mine\n"
+    before = "LAB_POSTGRES_PASSWORD=mine\nLAB_CLICKHOUSE_PASSWORD=mine-too\nLAB_MINIO_PASSWORD=and-mine"
     (checkout / ".env").write_text(before)
     done = run(checkout, "compose/write-env")
-    assert (checkout / ".env").read_text().startswith(before)
+    assert (checkout / ".env").read_text().startswith(f"{before}\n")
     added = settings(checkout)
     assert re.fullmatch("[0-9a-f]{48}", added["LAB_RAY_TOKEN"])
     assert done.stdout.splitlines() == [

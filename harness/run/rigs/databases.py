@@ -79,7 +79,7 @@ class DatabaseRig(NothingLeft):
     @property
     def headline(self) -> str:
         used = self.servers | self.networks.servers()
-        versions = ", ".join(f"{name} {server.version}{_of(server)}" for name, server in used.items())
+        versions = ", ".join(f"{name} {server.version}{_whose(server)}" for name, server in used.items())
         data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
         also = f"; installed here, not used: {', '.join(self.lab.not_used)}" if self.lab.not_used else ""
         return f"lab: {self.lab.name} ({versions}{also}); {data}"
@@ -231,7 +231,7 @@ def _program(server: Server) -> dict[str, str]:
     return {"program": server.program} if server.program else {}
 
 
-def _of(server: Server) -> str:
+def _whose(server: Server) -> str:
     return f" of {server.program.partition(' ')[0]}" if server.program else ""
 
 

@@ -37,7 +37,7 @@ from harness.systems.clickhouse.service import SERVICE
 
 _OUTPUT, _PORTS = "output.txt", "ports"
 _PROBE_SECONDS = 1.0
-# Rooted in the element's old name, which every version knows.
+# The root has its old name, which every version reads.
 _CONFIGURATION = """\
 <yandex>
   <logger><level>information</level><console>1</console></logger>
@@ -126,7 +126,7 @@ def _server(program: Path) -> list[str]:
 
 
 def _is_ready(folder: Path) -> bool:
-    """Whether both doors are open: /ping is answered, and the native port takes connections."""
+    """Say whether both ports answer: /ping over HTTP, and a connection to the native one."""
     http_port, native_port = map(int, (folder / _PORTS).read_text().split())
     probe = http.client.HTTPConnection("127.0.0.1", http_port, timeout=_PROBE_SECONDS)
     try:
