@@ -24,9 +24,9 @@ SYSTEM = System(
     ),
     source_profile="unlogged",
     fixes={
-        "pg_parquet": "put its Debian package into images/postgres/packages, run make clean and make up "
-        "(or CREATE EXTENSION pg_parquet where it is installed; or, without Docker, set LAB_POSTGRES_BIN to a Postgres "
-        "that has it)"
+        "pg_parquet": "run make up, which asks its repository again, or takes its Debian package from "
+        "images/postgres/packages (or CREATE EXTENSION pg_parquet where it is installed; or, without Docker, set "
+        "LAB_POSTGRES_BIN to a Postgres that has it)"
     },
     shares_folder=True,
     variables=("PG",),
