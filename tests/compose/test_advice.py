@@ -197,6 +197,7 @@ MEANS_NOTHING = (
     "E: Unable to correct problems, you have held broken packages.",
     "clickhouse is exited; exit code 137. Its last lines:",  # docker kill says the same as a lack of memory
     "ERROR: No matching distribution found for numpy==99",
+    "application not healthy after 180s: context deadline exceeded",  # of Compose, about a service that is slow
 )
 
 
