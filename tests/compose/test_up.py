@@ -205,7 +205,7 @@ def test_pg_parquet_is_asked_for_anew_only_while_the_image_lacks_it(checkout, tm
     )
     (looked,) = called(tmp_path, "run ")
     assert "--pull never" in looked
-    assert "localhost/dataframe-io-lab/postgres:local /etc/postgresql/pg_parquet.try" in looked
+    assert "localhost/dataframe-io-lab/postgres:local /usr/share/postgresql/pg_parquet.try" in looked
     (built,) = called(tmp_path, " build ")
     assert re.search(rf"PG_PARQUET_TRY={told}$", built)
 
