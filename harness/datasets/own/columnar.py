@@ -157,11 +157,12 @@ def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, where: str) 
         compared.require_same(frame, _TABLES["parquet"](path), 0, where)
         return "every value"
     for first, batch in compared.batches(file, compared.pieces(rows, width), groups):
-        compared.require_same(frame.slice(first, batch.num_rows), batch, first, where)
+        compared.require_same(frame.select(batch.schema.names)[first : first + batch.num_rows], batch, first, where)
     for name in _other_ends(frame, file):
         table = parquet.read_table(path, columns=[name], memory_map=False, partitioning=None)
         compared.require_same(frame.select(name), table, 0, where)
-    return compared.said(rows, width, ", and of every column the nulls, the smallest and the largest")
+    size = compared.pieces(rows, width)[0][1]
+    return f"{size:,} of {rows:,} rows of each column, and of every column the nulls, the smallest and the largest"
 
 
 def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
