@@ -114,7 +114,9 @@ def test_a_lost_value_far_from_the_pieces_that_are_compared_is_found_by_the_foot
 ) -> None:
     frame = pl.DataFrame({"i": range(300_000), "s": ["x"] * 300_000})
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=100_000)
-    assert "of 300,000 rows of each column, and of every column the nulls" in reading.read(tmp_path / "a.parquet").compared
+    assert (
+        "of 300,000 rows of each column, and of every column the nulls" in reading.read(tmp_path / "a.parquet").compared
+    )
     for wrong in (
         pl.when(pl.col("i") == 150_000).then(None).otherwise("i").alias("i"),
         pl.when(pl.col("i") == 150_000).then(2**40).otherwise("i").alias("i"),
