@@ -103,7 +103,7 @@ def _objects(values: Any) -> list[Any]:
     try:
         return list(values.view(_as_integers(values.type, pa.types.is_temporal)).to_pylist())
     except (pa.ArrowException, ArithmeticError, ValueError):
-        return [str(one) for one in values]
+        return list(values)  # as Arrow's own
 
 
 def same(one: Any, other: Any) -> bool:
