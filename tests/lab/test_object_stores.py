@@ -43,9 +43,10 @@ def test_it_is_minio_with_keys_that_nobody_else_has_and_no_text_shows(objects: O
     assert objects.server.version == f"MinIO {go_programs.MINIO.version}"
     assert objects.lab_name == "embedded"
     assert objects.store.secret_key not in f"{objects!r} {objects}"
-    wrong = s3.ObjectStore(objects.store.endpoint, "us-east-1", "lab", "lab-secret")
-    with pytest.raises(LabError, match="SignatureDoesNotMatch"):
-        s3.check(wrong)
+    assert objects.store.access_key not in ("lab", objects.store.secret_key)
+    for access_key, said in (("lab", "InvalidAccessKeyId"), (objects.store.access_key, "SignatureDoesNotMatch")):
+        with pytest.raises(LabError, match=said):
+            s3.check(s3.ObjectStore(objects.store.endpoint, "us-east-1", access_key, "lab-secret"))
 
 
 def test_files_come_back_as_they_were_and_the_bucket_is_gone_afterwards(
