@@ -85,7 +85,7 @@ def host_and_port(uri: str) -> str:
 
 
 def redact(text: str, uris: Iterable[str]) -> str:
-    """Replace every password of the given URIs in a text, raw and percent-decoded, by `***`."""
+    """Replace by `***` every password of the given URIs in a text, raw and percent-decoded, and every key given."""
     # Longest first: a password may be the beginning of another.
     for secret in sorted({secret for uri in uris for secret in _secrets(uri)}, key=len, reverse=True):
         # Very short passwords are replaced only where they stand as one, or every "a" of a message would go.
@@ -94,7 +94,12 @@ def redact(text: str, uris: Iterable[str]) -> str:
 
 
 def _secrets(uri: str) -> set[str]:
-    """Return the passwords in a URI, before the host or in the query, each as written and percent-decoded."""
+    """Return the passwords in a URI, before the host or in the query, each as written and percent-decoded.
+
+    What is no URI is a secret itself: a key of an S3 server.
+    """
+    if "://" not in uri:
+        return {uri} - {""}
     parts = urlsplit(uri)
     queried = (item.partition("=") for item in parts.query.split("&"))
     written = {parts.password or "", *(value for name, _, value in queried if name == "password")} - {""}

@@ -143,14 +143,22 @@ class Workers:
     folder: str = ""
 
 
+_UNGUESSABLE = 16  # characters of an access key; a shorter one may be a word of any message
+
+
 @dataclass(frozen=True)
 class ObjectStore:
-    """An S3 server and the keys for it: `endpoint` is http(s)://host:port; the secret is in no text made of this."""
+    """An S3 server and the keys for it: `endpoint` is http(s)://host:port; the keys are in no string made of this."""
 
     endpoint: str
     region: str
-    access_key: str
+    access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys that no text may show: the secret one, and an access key that nobody could guess."""
+        return (self.secret_key, *([self.access_key] if len(self.access_key) >= _UNGUESSABLE else []))
 
 
 @dataclass(frozen=True)

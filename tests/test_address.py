@@ -115,3 +115,9 @@ def test_a_very_short_password_does_not_blot_out_the_message():
 
 def test_a_text_without_passwords_stays_as_it_is():
     assert address.redact("nothing here", ["http://h", "http://u@h", "http://u:@h", ""]) == "nothing here"
+
+
+def test_a_key_that_is_no_uri_is_replaced_itself():
+    text = "HTTP 403 for lab0123456789abcdef with wJalrXUtnFEMI/K7MDENG+bPx at http://127.0.0.1:9000"
+    found = address.redact(text, ["lab0123456789abcdef", "wJalrXUtnFEMI/K7MDENG+bPx", ""])
+    assert found == "HTTP 403 for *** with *** at http://127.0.0.1:9000"

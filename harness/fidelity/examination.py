@@ -62,7 +62,7 @@ class Examination:
     @property
     def secrets(self) -> list[str]:
         """Texts that may stand in no detail."""
-        store = [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
+        store = [] if isinstance(self.objects, str) else self.objects.store.secrets
         return [*self.lab.endpoints.values(), *store]
 
     def died(self, system: str) -> bool:

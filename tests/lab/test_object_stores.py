@@ -42,7 +42,8 @@ def buckets(objects: Objects) -> list[str]:
 def test_it_is_minio_with_keys_that_nobody_else_has_and_no_text_shows(objects: Objects) -> None:
     assert objects.server.version == f"MinIO {go_programs.MINIO.version}"
     assert objects.lab_name == "embedded"
-    assert objects.store.secret_key not in f"{objects!r} {objects}"
+    assert set(objects.store.secrets) == {objects.store.access_key, objects.store.secret_key}
+    assert not [secret for secret in objects.store.secrets if secret in f"{objects!r} {objects}"]
     assert objects.store.access_key not in ("lab", objects.store.secret_key)
     for access_key, said in (("lab", "InvalidAccessKeyId"), (objects.store.access_key, "SignatureDoesNotMatch")):
         with pytest.raises(LabError, match=said):

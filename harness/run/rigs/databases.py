@@ -73,7 +73,7 @@ class DatabaseRig(NothingLeft):
 
     @property
     def secrets(self) -> Sequence[str]:
-        store = [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
+        store = [] if isinstance(self.objects, str) else self.objects.store.secrets
         return [*self.lab.endpoints.values(), *store]
 
     @property

@@ -27,7 +27,7 @@ class OnObjectStore(NothingLeft, ABC):
 
     @property
     def secrets(self) -> Sequence[str]:
-        return [] if isinstance(self.objects, str) else [self.objects.store.secret_key]
+        return [] if isinstance(self.objects, str) else self.objects.store.secrets
 
     def servers(self) -> dict[str, object]:
         """Return what environment.json says of the server: nothing where there is none."""
