@@ -102,7 +102,7 @@ def written(draw: st.DrawFn) -> tuple[Drawn, str, Any, dict[str, Any]]:
 
 
 def _in_int96(of: Any, column: list[Any]) -> bool:
-    """Say whether INT96 takes a column: it has no zone, of which pyarrow knows outside of lists alone, nor all years."""
+    """Say whether INT96 takes a column: not every year, and no zone, which pyarrow sees outside of lists alone."""
     if not pa.types.is_timestamp(of):
         return "timestamp" not in str(of)
     return all(one is None or abs(one) * NANOSECONDS[of.unit] < 2**61 for one in column)
