@@ -64,6 +64,16 @@ def test_timestamps_of_spark_are_those_of_the_file_also_beyond_nanoseconds(tmp_p
     assert program(path, own)["at"].to_list() == moments
 
 
+def test_timestamps_of_int96_with_a_zone_are_refused_for_some_readers_drop_it(tmp_path: Path) -> None:
+    for moment in (NEAR, FAR):
+        table = pa.table({"at": pa.array([moment], pa.timestamp("us", "Europe/Berlin"))})
+        parquet.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+        with pytest.raises(
+            LabError, match=r'column "at": timestamps of INT96 with a time zone, .* write them as INT64'
+        ):
+            reading.read(tmp_path / "a.parquet")
+
+
 def test_timestamps_of_spark_with_nanoseconds_are_kept_where_64_bits_hold_them(tmp_path: Path) -> None:
     table = pa.table({"at": pa.array([1, 10**18 + 1, None], pa.timestamp("ns"))})
     parquet.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -75,9 +76,10 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     require_different(list(schema.names), where)
     arrow_types.require_known(schema)
     require_zones(schema)
-    far = ""
-    if file is not None and any(_of_leaves(file, "physical_type", _INT96)):
-        far = _int96(path)
+    old = {*_of_leaves(file, "physical_type", _INT96)} if file is not None else set()
+    if old:
+        _require_no_zone(file, old)
+    far = _int96(path) if old else ""
     if arrow_types.for_polars(schema) and not far:
         frame = with_uuids(_READ[form](path), schema)
         rows = _compare(frame, path, form, file, where)
@@ -111,6 +113,18 @@ def _of_leaves(file: Any, what: str, wanted: str) -> Iterator[str]:
     """Yield the columns of a Parquet file with a leaf whose attribute `what` is the wanted one."""
     leaves = (file.schema.column(place) for place in range(len(file.schema)))
     yield from (str(leaf.path).partition(".")[0] for leaf in leaves if getattr(leaf, what) == wanted)
+
+
+def _require_no_zone(file: Any, old: set[str]) -> None:
+    """Raise LabError with the column of INT96 that had a time zone in Arrow: polars keeps it, and pyarrow drops it."""
+    written = (file.metadata.metadata or {}).get(b"ARROW:schema", b"")
+    for field in ipc.read_schema(pa.BufferReader(base64.b64decode(written))) if written else ():
+        zoned = any(getattr(part, "tz", None) for part in arrow_types.parts(field.type))
+        if zoned and field.name.partition(".")[0] in old:
+            raise LabError(
+                f'column "{field.name}": timestamps of INT96 with a time zone, which some readers take for none; '
+                "write them as INT64"
+            )
 
 
 def _int96(path: Path) -> str:
