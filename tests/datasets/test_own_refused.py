@@ -138,6 +138,17 @@ def test_decimals_of_which_polars_makes_other_numbers_are_refused() -> None:
         reading.of_memory(pa.table({"a": values}))
 
 
+def test_a_column_whose_name_is_a_pattern_is_a_column(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"*": [1, 2], "a": ["x", "y"]})
+    frame.write_csv(tmp_path / "a.csv")
+    frame.write_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        assert data.from_file(tmp_path / name, key=("*",)).frame.equals(frame)
+    (tmp_path / "b.csv").write_text("^a$,b\n1,2\n")
+    with pytest.raises(LabError, match=r'polars takes the name of column "\^a\$" for a pattern; rename it'):
+        data.from_file(tmp_path / "b.csv")
+
+
 def test_fields_of_structs_whose_names_are_patterns_are_fields() -> None:
     values = [{"*": 1, "^a$": [2]}, None, {"*": None, "^a$": None}]
     own = data.from_frame(pl.DataFrame({"s": values}))

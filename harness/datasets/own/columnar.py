@@ -171,10 +171,10 @@ def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, where: str) 
         compared.require_same(frame, _TABLES["parquet"](path), 0, where)
         return "every value"
     for first, batch in compared.batches(file, compared.pieces(rows, width), groups):
-        compared.require_same(frame.select(batch.schema.names)[first : first + batch.num_rows], batch, first, where)
+        compared.require_same(frame[batch.schema.names][first : first + batch.num_rows], batch, first, where)
     for name in _other_ends(frame, file):
         table = parquet.read_table(path, columns=[name], memory_map=False, partitioning=None)
-        compared.require_same(frame.select(name), table, 0, where)
+        compared.require_same(frame[[name]], table, 0, where)
     size = compared.pieces(rows, width)[0][1]
     return f"{size:,} of {rows:,} rows of each column, and of every column the nulls, the smallest and the largest"
 
@@ -236,7 +236,7 @@ def _compare_with_polars(table: Any, path: Path, file: Any, where: str) -> None:
     _groups(table.num_rows, file, where)
     far = {*_of_leaves(file, "physical_type", _INT96)}
     names = [one.name for one in table.schema if one.name not in far and arrow_types.for_polars(pa.schema([one]))]
-    if names:
+    if names and not arrow_types.with_offsets(table.schema):  # of which polars opens no file
         size = compared.pieces(table.num_rows, len(names))[0][1]
         other = pl.read_parquet(path, columns=names, n_rows=size, memory_map=False, hive_partitioning=False)
         compared.require_same(with_uuids(other, table.schema), table.slice(0, size), 0, where)

@@ -194,7 +194,7 @@ def _require_key(frame: pl.DataFrame, logical_types: dict[str, str], key: Sequen
             raise LabError(
                 f'expected a key of texts, numbers or times, found "{name}" of the logical type {logical_types[name]}'
             )
-    if key and (repeated := frame.height - frame.select(key).n_unique()):
+    if key and (repeated := frame.height - frame[list(key)].n_unique()):
         raise LabError(
             f"expected a key that is unique, found {repeated:,} rows that repeat another one's {', '.join(key)}"
         )

@@ -129,6 +129,8 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
                 f"{one.where}: other columns, encoding or separators than {first.where}; read them one by one"
             )
     names = first.table.column_names
+    if odd := [name for name in names if name.startswith("^") and name.endswith("$")]:
+        raise LabError(f'{first.where}: polars takes the name of column "{odd[0]}" for a pattern; rename it')
     if unknown := [name for name in options.schema if name not in names]:
         raise LabError(f'--schema: no column "{unknown[0]}"; there are {", ".join(names)}')
     extra = [name for name, _ in found[0].hive if name not in names]
@@ -141,7 +143,7 @@ def _delimited(found: Sequence[places.Part], options: Options) -> Read:
     steps = {name: one.steps for name, one in made.items()}
     compared, row = [], 0
     for one in several:
-        piece = frame.slice(row, one.table.num_rows).select(names)
+        piece = frame.slice(row, one.table.num_rows)[names]  # `select` takes * for all
         compared.append(compared_cells.require_same(one, piece, steps, options))
         row += one.table.num_rows
     notes = [note for one in several for note in one.notes] + [one.note for one in made.values() if one.note]
