@@ -23,7 +23,7 @@ def smoke(folder: Path, state: str = "running, healthy", of_run: int = 0) -> tup
     (folder / "docker").chmod(0o755)
     told = {"PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(folder / "calls")}
     told |= {"STATE": state, "OF_RUN": str(of_run)}
-    command = (ROOT / ".ci/smoke-images", "ghcr.io/example/lab", "v1-amd64")
+    command = (ROOT / ".ci/smoke-images", "registry.example/lab", "v1-amd64")
     done = subprocess.run(command, env=told, capture_output=True, text=True)
     return done.returncode, (folder / "calls").read_text().splitlines(), done.stdout + done.stderr
 
@@ -32,7 +32,7 @@ def test_each_image_is_started_asked_and_gone_afterwards(tmp_path: Path) -> None
     status, asked, said = smoke(tmp_path)
     assert status == 0, said
     for image in ("postgres", "clickhouse", "minio", "harness"):
-        assert any(call.startswith("run ") and f"ghcr.io/example/lab/{image}:v1-amd64" in call for call in asked)
+        assert any(call.startswith("run ") and f"registry.example/lab/{image}:v1-amd64" in call for call in asked)
     assert not any(" --publish" in call or " -p " in call for call in asked)
     measured = next(call for call in asked if "lab run matrix" in call)
     for transport in (f"{of}.{do}_" for of in ("postgres.psycopg", "clickhouse.httpx") for do in ("write", "read")):
