@@ -153,6 +153,17 @@ def with_metadata(path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_categories_of_polars_are_compared_by_their_strings(tmp_path: Path, suffix: str) -> None:
+    some = [pl.Series("of", ["b", "a", None, "b"], dtype) for dtype in (pl.Categorical, pl.Enum(["a", "b"]))]
+    for column in some:
+        frame, path = column.to_frame(), tmp_path / f"a.{suffix}"
+        {"parquet": frame.write_parquet, "arrow": frame.write_ipc, "arrows": frame.write_ipc_stream}[suffix](path)
+        assert reading.read(path).frame["of"].cast(pl.String).to_list() == ["b", "a", None, "b"]
+    assert compared.different(some[0], some[0].to_arrow()) is None
+    assert compared.different(some[0].shift(1), some[0].to_arrow()) == 0
+
+
 def test_json_of_parquet_is_a_string(tmp_path: Path) -> None:
     path = with_metadata(tmp_path / "a.parquet")
     own = data.from_file(path)
