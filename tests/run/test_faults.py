@@ -190,7 +190,7 @@ def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
 ) -> None:
     """A worker that is stopped (SIGSTOP) in the middle of a COPY hangs like any other; its lock must not stay."""
     settings = Settings(datasets_dir=dataset_folder, results_dir=tmp_path / "results", state_dir=tmp_path / "state")
-    request = two_runs(COPY, 12.0)
+    request = two_runs(COPY, 30.0)
     rows: list[dict[str, Any]] = []
 
     def stop_worker() -> None:
@@ -201,7 +201,7 @@ def test_a_hung_transport_is_ended_after_its_time_limit_and_the_run_goes_on(
         thread.start()
         runner.perform(suite_run.session, suite_run.todo, rows.append)
         thread.join()
-    assert (rows[0].status, rows[0].error) == (Status.TIMEOUT, "ended after the time limit of 12 s")
+    assert (rows[0].status, rows[0].error) == (Status.TIMEOUT, "ended after the time limit of 30 s")
     assert rows[1].status is Status.OK, rows[1].error
 
 
