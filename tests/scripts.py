@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from subprocess import PIPE
 from tempfile import TemporaryDirectory
 from typing import Any
 
-LONGEST_SECONDS = 60
+LONGEST_SECONDS = 300  # of a busy machine
 # These start threads where they are imported, which a fork is without.
 WITH_THREADS = {"chdb", "dask", "deltalake", "duckdb", "duckdb_extensions"}
 # A process that has nothing of this project in its path. Each script is the main program of a fork of it, with a
@@ -73,7 +74,7 @@ class Scripts:
         variables: Mapping[str, str] | None = None,
         modules: Sequence[str] = (),
     ) -> Ended:
-        """Run a script, which needs these modules, in its own folder, for a minute at most."""
+        """Run a script, which needs these modules, in its own folder, for LONGEST_SECONDS at most."""
         return self._ended(script, arguments, variables or {}, modules, "")
 
     def printed(self, script: Path, variables: Mapping[str, str], modules: Sequence[str]) -> tuple[Ended, Any]:
@@ -107,7 +108,8 @@ class Scripts:
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         status = int(self._process.stdout.readline())
-        return Ended(status, out.read_text(), err.read_text())
+        told = f"ended by {signal.Signals(-status).name}" if status < 0 else ""
+        return Ended(status, out.read_text(), err.read_text() + told)
 
 
 @contextmanager
