@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 from unicodedata import category
 
@@ -206,6 +207,14 @@ def label(mapping: Mapping[str, object]) -> str:
 def texts(label: str) -> dict[str, str]:
     """Return the mapping of a label in a file, its values as texts. Raises ValueError for another text."""
     return dict(part.split("=", 1) for part in label.split(BETWEEN) if part)
+
+
+def require_utf_8(path: Path, what: str) -> None:
+    """Raise ValueError, which says what to rename, for a path that is no UTF-8: not every library opens it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"expected a path in UTF-8, found {printable(str(path))}; rename the {what}") from None
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from harness.address import Address
 from harness.machine import variables
-from harness.model import LabError, printable
+from harness.model import LabError, require_utf_8
 from harness.systems import SYSTEMS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,10 +92,7 @@ class _Settings(BaseSettings):
     def _absolute(cls, path: Path | None) -> Path | None:
         if path is None:
             return None
-        try:
-            str(path).encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"expected a path in UTF-8, found {printable(str(path))}; rename the folder") from None
+        require_utf_8(path, "folder")
         try:
             return path.expanduser().absolute()  # workers have working directories of their own
         except RuntimeError:

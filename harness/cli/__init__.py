@@ -1,4 +1,4 @@
-"""The command `lab`: the only room that prints or exits; its exit codes stand in `app.py`.
+"""The command `lab`: the only room that prints or exits; its exit codes are in `app.py`.
 
 Nothing is imported before `main` has taken Ctrl-C: the imports of the commands take some tenths of a second.
 """

@@ -41,7 +41,7 @@ def open_streams() -> None:
             stream.reconfigure(errors="replace")  # a terminal without † is no reason to lose a table
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         told = io.BufferedWriter(_Output(1, "w", closefd=False))
-        sys.stdout = io.TextIOWrapper(told, sys.stdout.encoding, "replace", write_through=False)
+        sys.stdout = io.TextIOWrapper(told, sys.stdout.encoding, "replace")
 
 
 def _is_open(number: int) -> bool:

@@ -7,7 +7,7 @@ import typer
 
 from harness import settings
 from harness.cli.app import echo
-from harness.model import LabError, printable
+from harness.model import LabError, require_utf_8
 from harness.run.lock import require_free
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def own_data(
     columns = tuple(name.strip() for name in key.split(",") if name.strip())
     if file is not None:
         try:
-            str(file).encode()
-        except UnicodeEncodeError:
-            raise LabError(f"--data: expected a path in UTF-8, found {printable(str(file))}; rename the file") from None
+            require_utf_8(file, "file")
+        except ValueError as error:
+            raise LabError(f"--data: {error}") from None
         own = data.from_file(file, columns, rows, names, options)
         for note in own.notes:
             echo(f"note: {note}", err=True)
