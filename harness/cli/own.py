@@ -70,5 +70,5 @@ def own_data(
     from harness.lab.asked import data_of
 
     own = data_of(chosen, str(query), system, columns, rows, names)
-    echo(f"the answer of the query: compared with a second reading: {own.compared}")
+    echo(f"the answer of the query: compared with what it was made of: {own.compared}")
     return own
