@@ -5,6 +5,7 @@ import duckdb_extensions
 import pytest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["httpfs", "postgres_scanner", "tpch"])
 def test_an_extension_loads_without_a_download(name: str, tmp_path) -> None:
     offline = {

@@ -31,6 +31,7 @@ def test_its_report_made_again_is_the_committed_one(name, tmp_path):
     assert pictures == sorted(path.name for path in (tmp_path / "pictures").glob("*.png"))
 
 
+@pytest.mark.long
 def test_a_figure_changed_by_hand_is_found(tmp_path):
     folder = tmp_path / SMALL
     shutil.copytree(FOLDER / SMALL, folder)

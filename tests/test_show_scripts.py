@@ -181,6 +181,7 @@ def test_the_script_of_a_bound_does_what_it_says(
     tables.references.close(tables.drop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", first_of_each(SCANS))
 def test_the_script_of_a_scan_counts_the_rows_of_all_files(
     entry: Transport, dataset_folder: Path, tmp_path: Path, output: Output
@@ -191,6 +192,7 @@ def test_the_script_of_a_scan_counts_the_rows_of_all_files(
     assert last_number(printed) == sum(file.matches for file in files)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=lambda entry: entry.id)
 def test_the_script_of_a_transform_makes_one_file_of_all_rows(entry: Transport, tmp_path: Path, output: Output) -> None:
     tree, result = raw_csv.ensure(tmp_path, ROWS, 1, print), tmp_path / "result.parquet"

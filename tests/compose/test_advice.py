@@ -216,6 +216,7 @@ def test_words_that_mean_no_known_fault_lead_to_no_advice(said):
     assert advice(said) == ""
 
 
+@pytest.mark.long
 def test_every_line_of_the_table_is_reached_by_a_text_of_this_test():
     lines = (ROOT / "compose/advice.tsv").read_text().splitlines()
     table = [line.split("\t") for line in lines if not line.startswith("#")]

@@ -20,12 +20,14 @@ def test_up_on_a_rootless_engine_refuses_ids_that_would_own_nothing_there(checko
     assert not (tmp_path / "built").exists()
 
 
+@pytest.mark.long
 def test_up_says_that_others_may_read_the_passwords(checkout, tmp_path):
     run(checkout, "compose/write-env")
     (checkout / ".env").chmod(0o640)
     assert "chmod 600 .env" in run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path)).stderr
 
 
+@pytest.mark.long
 def test_a_ca_bundle_outside_the_checkout_is_read_from_a_copy_in_it(checkout, tmp_path):
     outside = tmp_path.parent / f"{tmp_path.name}.pem"
     outside.write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
@@ -54,6 +56,7 @@ def test_a_build_that_fails_ends_with_its_words_and_what_to_do(checkout, tmp_pat
     assert "lab: the disk is full" in done.stderr
 
 
+@pytest.mark.long
 def test_the_words_of_a_failed_step_are_told_also_when_its_instruction_is_long(checkout, tmp_path):
     instruction = "\n".join(f"  {line} | >>>  && something" for line in range(36, 61))
     rule = "-" * 20
@@ -74,6 +77,7 @@ def test_the_words_of_a_failed_step_are_told_also_when_its_instruction_is_long(c
     assert "certificate" not in done.stderr
 
 
+@pytest.mark.long
 def test_minio_is_built_only_when_it_is_asked_for(checkout, tmp_path):
     path = with_docker(tmp_path)
     run(checkout, "compose/lab", "up", PATH=path)
@@ -129,6 +133,7 @@ def test_an_unknown_command_prints_the_known_ones(checkout):
     assert "up | is-up | run" in done.stderr
 
 
+@pytest.mark.long
 def test_what_an_image_goes_without_is_told_once_also_by_a_build_that_goes_well(checkout, tmp_path):
     said = "pg_parquet: not in this image: no way to its repository; make clean and make up try again"
     path = with_docker(tmp_path, built=f"echo '#9 1.2 {said}'; echo '#9 1.2 {said}'")
@@ -138,6 +143,7 @@ def test_what_an_image_goes_without_is_told_once_also_by_a_build_that_goes_well(
     assert f"lab: {said}\n" in done.stdout
 
 
+@pytest.mark.long
 def test_an_image_that_has_pg_parquet_is_not_said_to_go_without(checkout, tmp_path):
     """What BuildKit prints of a build with a package in images/postgres/packages, instructions included."""
     said = (
@@ -174,6 +180,7 @@ def test_the_project_has_one_name_whatever_is_exported(checkout, tmp_path):
     assert not [call for call in called(tmp_path, "compose ") if "--project-name" not in call and "version" not in call]
 
 
+@pytest.mark.long
 def test_published_images_are_pulled_and_not_built(checkout, tmp_path):
     done = run(
         checkout, "compose/lab", "up", PATH=with_docker(tmp_path), LAB_IMAGES="registry.example/lab", LAB_TAG="v1"
@@ -196,6 +203,7 @@ def test_published_images_with_an_engine_that_they_have_not_are_refused_with_wha
 LACKS, HAS = "", "  'run '*cat*) echo 1700000000 ;;\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("image", "told"), [(LACKS, r"(?!1700000000)\d{10}"), (HAS, "1700000000")])
 def test_pg_parquet_is_asked_for_anew_only_while_the_image_lacks_it(checkout, tmp_path, image, told):
     """The builder takes the step from its cache where the build argument is the one of before."""
@@ -211,6 +219,7 @@ def test_pg_parquet_is_asked_for_anew_only_while_the_image_lacks_it(checkout, tm
     assert re.search(rf"PG_PARQUET_TRY={told}$", built)
 
 
+@pytest.mark.long
 def test_pg_parquet_is_created_in_a_database_that_is_older_than_it(checkout, tmp_path):
     run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"))
     calls = [call for call in (tmp_path / "calls").read_text().splitlines() if re.search(r" (up|exec) ", call)]
@@ -220,6 +229,7 @@ def test_pg_parquet_is_created_in_a_database_that_is_older_than_it(checkout, tmp
     assert "CREATE EXTENSION IF NOT EXISTS pg_parquet" in script
 
 
+@pytest.mark.long
 def test_up_says_where_pg_parquet_cannot_be_created_and_is_up(checkout, tmp_path):
     answers = "  *' exec '*) echo 'ERROR:  could not load library' >&2; exit 3 ;;\n"
     done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true", answers=answers))
@@ -230,6 +240,7 @@ def test_up_says_where_pg_parquet_cannot_be_created_and_is_up(checkout, tmp_path
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("found", "told"), [("amd64\\namd64\\narm64", "amd64 on arm64"), ("arm64\\narm64", "")])
 def test_images_of_another_processor_are_told_and_results_are_marked(checkout, tmp_path, found, told):
     answers = f"  'image inspect'*Architecture*) printf '{found}\\n' ;;\n"
@@ -239,6 +250,7 @@ def test_images_of_another_processor_are_told_and_results_are_marked(checkout, t
     assert ("images are for amd64 and this engine is arm64: they are emulated" in done.stderr) is bool(told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("config", "outside", "told"),
     [
@@ -265,6 +277,7 @@ def with_short_naps(tmp_path, path):
     return path
 
 
+@pytest.mark.long
 def test_a_build_that_takes_long_says_what_it_is_at(checkout, tmp_path):
     said = (
         "echo '#7 [harness environment 5/9] RUN python3 -m venv /opt/lab'; echo '#7 1.2 Collecting numpy'; /bin/sleep 1"
@@ -275,6 +288,7 @@ def test_a_build_that_takes_long_says_what_it_is_at(checkout, tmp_path):
     assert "s, not yet built postgres clickhouse harness; at [harness environment 5/9] RUN python3" in done.stdout
 
 
+@pytest.mark.long
 def test_nothing_of_a_build_that_is_over_holds_the_output_or_the_lock(checkout, tmp_path):
     began = time.monotonic()
     done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path, built="true"))
@@ -289,6 +303,7 @@ def test_clean_says_what_stays_and_what_removes_it(checkout, tmp_path):
     assert done.stdout.endswith("docker builder prune --all\n")
 
 
+@pytest.mark.long
 def test_the_lock_of_up_may_be_written_as_a_networks_folder_wants_it(checkout, tmp_path):
     """NFS makes a lock of a file's bytes out of flock, and one that excludes others needs a descriptor for writing."""
     flock = tmp_path / "docker/flock"

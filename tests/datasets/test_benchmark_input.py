@@ -40,6 +40,7 @@ def test_readers_see_texts_and_numbers(table):
     assert pl.read_parquet_schema(table.paths[0]) == {"col_1": pl.String, "col_2": pl.String, "amount": pl.Int32}
 
 
+@pytest.mark.long
 def test_the_answers_are_those_that_polars_finds(table):
     frame = pl.read_parquet(table.pattern)
     groups = frame.group_by("col_1", "col_2").len().sort(["len", "col_1", "col_2"], descending=[True, False, False])

@@ -52,6 +52,7 @@ def test_values_reach_both_ends_of_the_published_range_and_no_further():
     assert (lowest, highest) == (0, 1_000_000)
 
 
+@pytest.mark.long
 def test_values_are_spread_evenly(columns):
     for values in columns.values():
         tenths = np.bincount(values // 100_001, minlength=10) / len(values)

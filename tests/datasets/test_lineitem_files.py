@@ -100,6 +100,7 @@ def test_a_damaged_file_is_not_believed(folder, damage):
     assert manifest.find(parquet_of(folder), TINY) is None
 
 
+@pytest.mark.long
 def test_a_damaged_file_is_built_again(folder):
     good, known = parquet_of(folder).read_bytes(), lineitem.ensure(folder, TINY)
     truncate(parquet_of(folder))
@@ -127,6 +128,7 @@ def test_a_torn_manifest_is_not_believed(folder, text):
     assert manifest.find(parquet_of(folder), TINY) is None
 
 
+@pytest.mark.long
 def test_a_torn_manifest_is_built_again(folder):
     good = json.loads(manifest_of(folder).read_bytes())
     manifest_of(folder).write_bytes(b'{"generator": 1')
@@ -151,6 +153,7 @@ def test_a_file_under_the_name_of_another_layout_is_not_believed(folder):
     assert manifest.find(folder / other.file_name, other) is None
 
 
+@pytest.mark.long
 def test_a_file_of_another_generator_version_is_built_again(folder, monkeypatch):
     monkeypatch.setattr(manifest, "GENERATOR", manifest.GENERATOR + 1)
     assert build(folder, [TINY]) == ["building lineitem part 1 of 1"]

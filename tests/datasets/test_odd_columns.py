@@ -129,6 +129,7 @@ def _own(drawn: Drawn, read: Any) -> pl.DataFrame | None:
     return None
 
 
+@pytest.mark.long
 @examples(120)
 @given(made=written())
 def test_an_odd_file_of_columns_has_every_value_or_is_refused(
@@ -144,6 +145,7 @@ def test_an_odd_file_of_columns_has_every_value_or_is_refused(
     assert frame is None or not changed(drawn, frame), changed(drawn, frame)
 
 
+@pytest.mark.long
 @examples(120)
 @given(made=st.data())
 def test_an_odd_frame_of_arrow_has_every_value_or_is_refused(made: st.DataObject) -> None:
@@ -166,6 +168,7 @@ def frames(draw: st.DrawFn) -> tuple[Drawn, pl.DataFrame]:
     return drawn, pl.DataFrame(made)
 
 
+@pytest.mark.long
 @examples(120)
 @given(made=frames(), lazy=st.booleans())
 def test_an_odd_frame_of_polars_has_every_value_or_is_refused(made: tuple[Drawn, pl.DataFrame], lazy: bool) -> None:
@@ -206,6 +209,7 @@ def _of_pandas(draw: st.DrawFn, of: Any, column: list[Any]) -> Any:
     return pd.Series([np.nan if one is None and "float" in dtype else one for one in column], dtype=dtype)
 
 
+@pytest.mark.long
 @examples(120)
 @given(made=pandas_frames())
 def test_an_odd_frame_of_pandas_has_every_value_or_is_refused(made: tuple[Drawn, pd.DataFrame]) -> None:

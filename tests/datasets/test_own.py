@@ -50,6 +50,7 @@ def test_columns_become_logical_types_and_keep_their_values() -> None:
         assert own.frame[name].to_list() == FRAME[name].to_list()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*EXAMPLES, "all logical types"])
 def test_a_canonical_frame_goes_through_pandas_and_back(name: str) -> None:
     own = data.from_frame(FRAME if name == "all logical types" else example(name, 500, 1))

@@ -36,6 +36,7 @@ def parsed(tree):
     return good, bad
 
 
+@pytest.mark.long
 def test_the_well_formed_lines_are_the_rows_that_are_meant_and_all_others_are_counted(tree):
     good, bad = parsed(tree)
     assert (len(good), len(bad)) == (tree.rows, tree.malformed)
@@ -104,6 +105,7 @@ def test_what_is_there_is_reused_and_only_a_damaged_file_is_made_again(tmp_path)
     assert {path.name for path in changed} == {damaged.name, "00002.parquet", "manifest.json"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 0, "file_rows": 3500, "files": {}}', '{"version": 1}'])
 def test_a_manifest_that_is_torn_or_of_another_version_makes_everything_again(tmp_path, text):
     first = build(tmp_path)

@@ -25,6 +25,7 @@ BYTES_A_ROW = {  # as the modules say
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_has_its_logical_types_the_bytes_it_says_and_the_same_rows_for_the_same_seed(
     name: str, tmp_path: Path

@@ -232,6 +232,7 @@ def test_an_unknown_dataset_is_refused_with_the_names_of_datasets_alone(name):
     assert one_line(caught)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 7])
 @pytest.mark.parametrize("dataset", [analytics_metrics, integers], ids=lambda dataset: dataset.SPECIFICATION.name)
 def test_any_number_of_rows_is_met_exactly_with_full_chunks_first(dataset, rows):

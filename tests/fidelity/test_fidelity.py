@@ -168,6 +168,7 @@ def test_what_is_declared_to_hang_is_tried_beside_one_another(
     assert not any(finding.as_wanted for finding in findings)
 
 
+@pytest.mark.long
 def test_what_supports_no_ordinary_row_is_tried_in_tables_of_other_columns(made_up: Examination) -> None:
     entry = replace(registry.one("made.up.write_no_uuids"), system="postgres", endpoint="postgres")
     kinds = [KINDS[name] for name in ("one_row", "nulls", "null_text", "null_decimal", "name_space")]
@@ -283,6 +284,7 @@ def write_c_nothing(connection, frame, table):
 """
 
 
+@pytest.mark.long
 def test_a_table_is_empty_and_as_it_was_made_whatever_an_earlier_transport_left(
     tmp_path: Path, lab_of_tests: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_workers_that_live_on_do_not_keep_the_services_alive(parent, folder, num
             os.kill(worker, signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_lab_that_is_ended_while_it_starts_leaves_nothing(folder, number):
     command = [sys.executable, "-c", PARENT, str(folder), "end", "postgres"]

@@ -39,6 +39,7 @@ def buckets(objects: Objects) -> list[str]:
     return [found["Name"] for found in s3.client(objects.store).list_buckets()["Buckets"]]
 
 
+@pytest.mark.long
 def test_it_is_minio_with_keys_that_nobody_else_has_and_no_text_shows(objects: Objects) -> None:
     assert objects.server.version == f"MinIO {go_programs.MINIO.version}"
     assert objects.lab_name == "embedded"
@@ -233,6 +234,7 @@ def test_after_a_call_that_hung_our_services_are_ended_once_and_after_one_that_f
     assert sorted(services.ended) == ["minio", "toxiproxy"]
 
 
+@pytest.mark.long
 def test_the_access_key_of_our_minio_is_made_anew_and_does_not_tell_the_secret_key(tmp_path: Path) -> None:
     of_minio, seen = minio.service(Path("minio")), set()
     for password in ("one", "other"):

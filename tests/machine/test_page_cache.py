@@ -70,6 +70,7 @@ def test_looking_brings_no_page_in(on_disk):
     assert [page_cache.resident_share(on_disk) for _ in range(3)] == [first] * 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", [MEGABYTE, 16 * MEGABYTE, 256 * MEGABYTE])
 def test_the_share_is_that_of_the_pages_that_were_read(on_disk, monkeypatch, window):
     monkeypatch.setattr(page_cache, "_WINDOW_BYTES", window)

@@ -172,6 +172,7 @@ def test_values_are_those_of_the_servers_own_arrow(filled: tuple[Server, str]) -
     assert [plain(value) for value in found] == [plain(value) for value in expected]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "filled", [sql_type for sql_type in CASES if not re.search("|".join(NOT_IN_CONNECT), sql_type)], indirect=True
 )

@@ -54,6 +54,7 @@ def in_postgres(column: arrays.Values, oid: int, order: np.ndarray | None) -> by
         return str(error)
 
 
+@pytest.mark.long
 @examples(200)
 @given(columns(), st.randoms(use_true_random=False))
 def test_they_are_encoded_as_one_array_is(column, random):
@@ -91,6 +92,7 @@ def test_what_is_no_text_becomes_one_array():
     assert len(arrays.gathered(pa.chunked_array([], pa.string()))) == 0
 
 
+@pytest.mark.long
 @examples(300)
 @given(columns(), st.data())
 def test_wrong_places_of_pieces_are_an_error_or_inside(column, data):

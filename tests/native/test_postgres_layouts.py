@@ -28,6 +28,7 @@ def decoded(case: Case, data: bytes, style=VIEWS) -> pa.Array:
     return array
 
 
+@pytest.mark.long
 @examples(400)
 @given(arrays(), st.sampled_from([VIEWS, LARGE]))
 def test_what_is_encoded_and_decoded_is_the_same(made, style):

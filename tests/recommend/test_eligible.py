@@ -105,6 +105,7 @@ def test_where_a_program_is_wanted_whoever_needs_more_than_addresses_is_left_out
     assert "postgres.pg_parquet.read_polars_parquet_stream" in {entry.id for entry in stay}  # needs its server alone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wish",
     [

@@ -135,11 +135,13 @@ def test_the_environment_says_where_nothing_lies(rig, tmp_path):
     assert str(tmp_path) not in json.dumps(environment.describe(PLAN, rig, [], HERE))
 
 
+@pytest.mark.long
 def test_two_runs_of_the_same_plan_on_the_same_machine_have_the_same_fingerprint(rig):
     first, second = (environment.describe(PLAN, rig, [], HERE) for _ in range(2))
     assert first["fingerprint"] == second["fingerprint"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("built_from", "code"),
     [
@@ -175,6 +177,7 @@ def test_code_of_nowhere_is_unknown_not_guessed(rig, tmp_path, monkeypatch):
     assert environment.describe(PLAN, rig, [], HERE)["code"] == {"commit": None, "modified": None}
 
 
+@pytest.mark.long
 def test_every_transport_of_a_run_names_the_packages_it_uses_as_they_are_recorded(rig):
     """By the names of distributions: clickhouse-driver, where the module is clickhouse_driver."""
     facts = environment.describe(PLAN, rig, registry.select("*"), HERE)

@@ -127,6 +127,7 @@ def test_a_job_for_a_very_wide_table_that_is_never_read_does_not_block_beyond_th
     assert answer.status == Status.TIMEOUT
 
 
+@pytest.mark.long
 def test_many_executions_leave_no_file_open_and_no_child(run):
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):

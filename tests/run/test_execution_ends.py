@@ -72,6 +72,7 @@ def test_the_last_words_may_be_no_text_at_all(run):
     assert answer.status == Status.ERROR
 
 
+@pytest.mark.long
 def test_a_worker_that_closes_its_output_and_lives_on_is_ended_and_not_called_killed(run, descendant):
     started = time.monotonic()
     answer = run(READ_JOB + descendant.start + "os.close(1); time.sleep(60)", time_limit=60.0)

@@ -115,6 +115,7 @@ def test_every_checkout_has_the_same_lock_unless_told_otherwise(tmp_path, monkey
     assert places == [Path("/tmp")] * 2
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_the_lock_of_another_user_holds_too_and_is_left_as_it_is(holder, tmp_path):
     (tmp_path / NAME).chmod(0o444)
@@ -138,6 +139,7 @@ def test_what_stands_in_the_lock_of_another_user_is_shown_without_what_a_termina
     assert r"run \x1b]0;title\x07\x1b[31mred\x9b2J\u202e\nline is using" in str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize("mode", [0o444, 0o666])
 def test_a_pipe_in_the_place_of_the_lock_is_one_line_at_once(tmp_path, mode):

@@ -126,6 +126,7 @@ def somebodys_table(system: str, environment: dict[str, str]) -> Iterator[Callab
     client.command(f"DROP TABLE {name}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_table_that_somebody_else_has_is_not_touched(
     lab: Command, on_embedded_lab: dict[str, str], file: Path, system: str

@@ -94,6 +94,7 @@ def test_the_order_depends_on_nothing_but_the_plan():
     assert shuffled_runs(replace(PLAN), cases(replace(PLAN), registry.select)) == expected
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_the_order_is_the_same_in_another_process_with_another_hash_seed():
     code = (

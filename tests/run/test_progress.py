@@ -53,6 +53,7 @@ def test_on_a_terminal_count_eta_and_the_last_result_are_shown_whole(width: int)
     assert len(last) <= width + 10  # and what moves the cursor
 
 
+@pytest.mark.long
 def test_after_the_first_pass_a_person_sees_its_answers_and_what_cannot_run_is_one_line_and_no_work(
     lab: Callable[..., subprocess.CompletedProcess[str]], on_embedded_lab: dict[str, str]
 ) -> None:

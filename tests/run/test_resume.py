@@ -74,6 +74,7 @@ def folder(made: Path, on_embedded_lab: dict[str, str]) -> Path:
     return Path(shutil.copytree(made, Path(on_embedded_lab["LAB_RESULTS_DIR"]) / made.name))
 
 
+@pytest.mark.long
 def test_a_run_of_another_environment_is_not_resumed(
     lab: Command, on_embedded_lab: dict[str, str], folder: Path
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_run_that_is_to_be_done_again_is_and_counts_once(
     assert "1 case in 3 passes of size default: 3 runs (3 ok)." in (folder / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_run_knows_what_the_kernel_has_ended_for_memory_before(
     on_embedded_lab: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("when", [1, 2])
 def test_rows_that_somebody_removes_or_replaces_in_mid_run_stop_it_with_one_line(tmp_path, monkeypatch, how, when):

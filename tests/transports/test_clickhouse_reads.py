@@ -252,6 +252,7 @@ CUT = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("entry", "answer"),
     [

@@ -34,6 +34,7 @@ def meant(tree: Tree) -> pl.DataFrame:
     return pl.read_parquet(tree.meant / "*.parquet").sort("event_id")
 
 
+@pytest.mark.long
 @ways
 def test_the_file_holds_the_rows_that_are_meant_under_all_columns(entry: Transport, tree: Tree, tmp_path: Path) -> None:
     expected, path = meant(tree), tmp_path / "result.parquet"

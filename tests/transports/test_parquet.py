@@ -144,6 +144,7 @@ def test_one_file_has_the_rows_of_the_table(count, whole, known):
     assert count(whole) == known
 
 
+@pytest.mark.long
 def test_the_answer_is_a_python_integer(count, whole):
     assert type(count(whole)) is int
 

@@ -53,6 +53,7 @@ def test_a_write_from_polars_loses_no_hostile_value(entry: Transport, uri: str, 
     assert wrong(frame, stored(server)) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", [one for one in WRITES if one.frame == "pandas"], ids=lambda entry: entry.id)
 def test_a_write_from_pandas_loses_at_most_the_nan_among_floats(
     entry: Transport, uri: str, server: psycopg.Connection
@@ -183,6 +184,7 @@ def payload_of(server: psycopg.Connection, query: str) -> bytes:
         return b"".join(bytes(block) for block in copy)
 
 
+@pytest.mark.long
 def test_a_binary_copy_that_is_cut_off_anywhere_is_refused(server: psycopg.Connection) -> None:
     payload = payload_of(server, "SELECT 1, 'text' UNION ALL SELECT NULL, NULL")
     types = {"number": "int4", "text": "text"}

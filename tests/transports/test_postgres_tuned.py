@@ -164,6 +164,7 @@ def test_columns_are_addressed_by_name_and_others_get_their_default(make, server
     assert rows_of(server, table) == [("a", 7, 1), (None, 7, 2)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", ["", ", PRIMARY KEY (id, number)", ", UNIQUE (number)", ", PRIMARY KEY (text)"])
 def test_slices_hold_every_row_exactly_once(keys, make, server, writers, readers):
     table, frame = make(f"id uuid, number integer, text text{keys}"), many()

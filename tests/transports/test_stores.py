@@ -170,6 +170,7 @@ def test_parquetdb_refuses_a_table_without_rows(tmp_path):
 BRACKETS = pytest.mark.xfail(strict=True, reason="deltalake 1.6.6 takes the path for a URL and panics at a bracket")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "store", [pytest.param(store, marks=BRACKETS if "delta" in store else ()) for store in PUBLISHED + EQUAL]
 )

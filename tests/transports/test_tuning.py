@@ -67,6 +67,7 @@ def test_the_group_by_of_a_table_and_of_files_is_the_known_one(table, database, 
             assert call(source=source, threads=threads) == table.answers.top
 
 
+@pytest.mark.long
 def test_the_threads_are_those_asked_for(table, tmp_path):
     entry = one("tuning.duckdb.group_by")
     with connect_of(entry)(str(tmp_path), None) as connection:
@@ -247,6 +248,7 @@ def test_what_moves_the_bytes_is_the_client_of_that_name(client, database, objec
     assert bool(sent) == (client == "boto3")
 
 
+@pytest.mark.long
 def test_a_refused_upload_is_an_error(database, objects, tmp_path):
     for client in CLIENTS:
         own = tmp_path / client
@@ -258,6 +260,7 @@ def test_a_refused_upload_is_an_error(database, objects, tmp_path):
             call(source=database, folder=str(own), destination="s3://no-such-bucket-here/out", threads=1)
 
 
+@pytest.mark.long
 def test_every_job_says_where_it_is_from():
     assert {entry.operation for entry in ENTRIES} == {Operation.JOB}
     beyond = {entry.id for entry in ENTRIES if entry.origin is Origin.BEYOND}

@@ -25,6 +25,7 @@ def asked(lab: Lab, function: str, module: str = "up", tables: tuple[str, ...] =
     return lab.run(SeveralTablesJob(transport=one.transport, jobs=jobs))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["up", "up_async"])
 def test_every_table_is_read_over_one_connection_to_a_place_of_its_own(lab: Lab, module: str) -> None:
     answer = asked(lab, "read_polars", module)

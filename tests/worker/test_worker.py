@@ -66,6 +66,7 @@ def test_a_write_imports_connects_warms_up_with_1000_rows_and_measures_all_rows_
     assert times[2] < answer.measured.report.started_ns < times[3] < answer.measured.report.ended_ns < times[4]
 
 
+@pytest.mark.long
 def test_a_pandas_transport_is_handed_a_pandas_frame(lab):
     lab.measure("write_pandas")
     assert lab.events()[0][1:3] == ["write pandas 1000 warmup", "write pandas 1500 measured"]

@@ -71,6 +71,7 @@ def test_clients_write_one_table_and_read_it_whole_and_the_third_call_writes_an_
     assert not list((folder / "logs").iterdir())
 
 
+@pytest.mark.long
 @given(rows=st.integers(1, 60), number=st.integers(1, 8))
 def test_slices_are_all_rows_in_their_order_nearly_as_many_in_each(rows: int, number: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

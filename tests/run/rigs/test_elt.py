@@ -92,6 +92,7 @@ def has_minio():
             pytest.skip(str(error))
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_every_engine_on_local_disk_is_ok_with_the_bytes_that_came_out(perform):
     rows = perform(*(case(engine) for engine in ENGINES))

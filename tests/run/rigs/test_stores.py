@@ -85,6 +85,7 @@ def perform(settings, tmp_path):
     return call
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_good_stores_are_ok_and_nothing_of_them_is_left(perform, made_up):
     names = ("create", "read", "query", "read_backwards")
@@ -111,6 +112,7 @@ def test_wrong_values_in_a_store_or_in_what_it_returned_are_a_mismatch(perform, 
         assert row.seconds is None
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_store_that_cannot_be_read_back_is_an_error(perform, made_up):
     rows = perform(*(case(f"made.pyarrow.{name}") for name in ("create_narrow", "create_nothing")))
@@ -181,6 +183,7 @@ def test_one_value_that_changed_on_disk_after_a_create_is_found(settings, tmp_pa
         assert path.exists()  # and was not put where reads look for it
 
 
+@pytest.mark.long
 def test_a_file_of_a_store_that_is_cut_off_after_a_create_does_not_pass(settings, tmp_path):
     with prepared(settings, "stores_equal.pyarrow.create") as (rig, chosen, job):
         answer = measured(job, tmp_path)
@@ -190,6 +193,7 @@ def test_a_file_of_a_store_that_is_cut_off_after_a_create_does_not_pass(settings
             rig.check(chosen, job, answer)
 
 
+@pytest.mark.long
 def test_a_store_that_was_created_and_verified_is_the_one_that_reads_and_queries_use(settings, tmp_path):
     with prepared(settings, "stores_equal.sqlite.create") as (rig, chosen, job):
         answer = measured(job, tmp_path)

@@ -172,6 +172,7 @@ def test_a_port_taken_between_choosing_and_starting_is_replaced_once(folder, mon
             assert str(taken) not in lab.endpoints["postgres"]
 
 
+@pytest.mark.long
 def test_a_service_that_is_unknown_is_refused():
     with pytest.raises(
         ServiceError, match=r"expected services out of \['clickhouse', 'postgres'\], found \['oracle'\]"

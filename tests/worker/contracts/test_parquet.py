@@ -76,6 +76,7 @@ def test_no_row_that_passes_is_an_answer(made):
     assert (answer.status, answer.count) == (Status.OK, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "found"),
     [

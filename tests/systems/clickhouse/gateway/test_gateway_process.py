@@ -19,6 +19,7 @@ from tests.systems.clickhouse.gateway.conftest import start
 from tests.waiting import until
 
 
+@pytest.mark.long
 def test_the_ready_line_is_all_that_is_printed(launch):
     gateway = launch()
     assert gateway.version.startswith("26.")
@@ -39,6 +40,7 @@ def test_it_listens_on_the_loopback_interface_only(gateway):
     assert listening == {("127.0.0.1", gateway.http_port), ("127.0.0.1", gateway.native_port)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_at_once_with_connections_open_and_a_query_running(launch, number):
     gateway = launch()
@@ -76,12 +78,14 @@ def assert_one_line(process, *words):
         assert word in errors
 
 
+@pytest.mark.long
 def test_a_second_process_on_one_path_is_refused(launch, launch_process):
     gateway = launch()
     assert_one_line(launch_process(), "data path", "in use by another process")
     assert gateway.query("SELECT 1") == b"1\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", ["--http-port", "--native-port"])
 def test_a_taken_port_is_refused(launch_process, option):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
@@ -89,6 +93,7 @@ def test_a_taken_port_is_refused(launch_process, option):
         assert_one_line(launch_process(option, port), f"port {port}", "in use")
 
 
+@pytest.mark.long
 def test_a_port_out_of_range_is_refused(launch_process):
     assert_one_line(launch_process("--http-port", "70000"), "port 70000")
 
@@ -107,15 +112,18 @@ def test_an_unusable_users_file_is_refused_and_not_shown(tmp_path, content):
     assert "secret-word" not in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_process_with_an_unusable_users_file_does_not_start(launch_process, tmp_path):
     assert_one_line(launch_process(users=tmp_path / "none.json"), "users file", "none.json")
 
 
+@pytest.mark.long
 def test_a_path_that_is_a_file_is_refused(launch_process, tmp_path):
     (tmp_path / "data").write_text("a file", encoding="utf-8")
     assert_one_line(launch_process(), "data")
 
 
+@pytest.mark.long
 def test_connections_over_the_limit_are_closed_and_free_places_are_used_again(launch):
     gateway = launch("--max-connections", "2")
 
