@@ -205,6 +205,7 @@ def advice(said: str) -> str:
     return subprocess.run(ROOT / "compose/advice", input=said, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", SAID)
 def test_what_a_tool_says_leads_to_what_to_do(case):
     said, advised = SAID[case]

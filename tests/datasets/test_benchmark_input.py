@@ -49,12 +49,14 @@ def test_the_answers_are_those_that_polars_finds(table):
     assert frame["amount"].cast(pl.Int64).sum() == table.answers.amount_sum
 
 
+@pytest.mark.long
 def test_equal_groups_are_in_the_order_of_their_names(tmp_path):
     top = build(tmp_path, 12, 1).answers.top
     assert [row[2] for row in top] == [1] * 10
     assert top == sorted(top)
 
 
+@pytest.mark.long
 def test_the_similarities_are_those_of_duckdb_for_every_pair_of_names(table):
     found = jaro_winkler(COL_1[:400], COL_2)
     with duckdb.connect() as connection:

@@ -34,6 +34,7 @@ def test_the_rows_of_a_kind_are_a_canonical_frame_in_the_order_of_its_key(of):
     assert converted == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of", TABLES, ids=lambda of: f"{of.kind.name}-{of.system.name}")
 def test_the_pandas_frame_of_a_kind_is_canonical_and_holds_every_value(of):
     frame, logical_types = of.rows, tables.logical_types_of(of.kind.columns)

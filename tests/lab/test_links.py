@@ -60,6 +60,7 @@ def test_a_link_is_measured_to_be_what_was_asked_for(made: Links) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_link_that_cannot_be_made_here_is_refused_with_what_was_asked_and_found(
     made: Links, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_report_that_cannot_be_written_is_refused_in_one_line(tmp_path):
         report.write(folder, suite())
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_the_command_line_starts_without_the_plotting_library():
     code = "import sys, harness.cli, harness.report.tables; print('matplotlib' in sys.modules, 'jinja2' in sys.modules)"
@@ -147,6 +148,7 @@ def test_a_run_whose_plan_is_of_another_version_is_reported(tmp_path):
     assert folders.read(folder).suite == "example"
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_reports_load_neither_the_registry_nor_a_transport(tmp_path):
     folder = run_folder(tmp_path / "run", [row("a", seconds=1.0)])

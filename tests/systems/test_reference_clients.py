@@ -105,6 +105,7 @@ def test_many_rows_of_a_database_that_cannot_sum_them_are_compared_value_by_valu
     assert tables.differences_in_table(system, table) == []
 
 
+@pytest.mark.long
 @BOTH
 def test_what_a_database_may_have_lost_with_its_server_is_loaded_again(
     system: str, tables: Tables, embedded_lab: EmbeddedLab

@@ -159,6 +159,7 @@ def parts(lineitem: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPath
     ]
 
 
+@pytest.mark.long
 def test_several_files_have_the_rows_of_the_table_together(count, parts, known):
     assert all(0 < count(part) < known for part in parts)
     assert count(*parts) == known

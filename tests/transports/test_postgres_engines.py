@@ -46,6 +46,7 @@ OF_DATE_OBJECTS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", [one for one in WRITES if one.frame == "polars"], ids=lambda entry: entry.id)
 def test_a_write_from_polars_loses_no_hostile_value(entry: Transport, uri: str, server: psycopg.Connection) -> None:
     frame = without_extreme_dates(hostile()) if entry.id in OF_DATE_OBJECTS else hostile()

@@ -54,6 +54,7 @@ def test_an_authorization_header_is_read_as_a_server_reads_it(gateway, value, st
     assert (answer.status, answer.code) == (status, code)
 
 
+@pytest.mark.long
 def test_a_password_in_a_header_is_utf_8(launch, tmp_path):
     users = tmp_path / "users.json"
     users.write_text(json.dumps({"us€r": "pässwörd"}), encoding="utf-8")
