@@ -26,10 +26,15 @@ RUN = $(SUITE) --size $(SIZE) $(if $(ROWS),--rows '$(ROWS)') $(if $(PASSES),--pa
 .DEFAULT_GOAL := help
 .PHONY: help up bench down doctor logs shell psql clickhouse install engine serve docs audit wheel test test-long test-long-beside test-long-alone test-all test-pure check check-repository check-workflows format benchmarks lock clean
 
-help: ## Print this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help:
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {print substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' \
+	  $(MAKEFILE_LIST)
+	@echo "bench: SUITE=matrix|crossings|scan|stores|elt|tuning|cluster"
+	@echo "       SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*'"
+	@echo "up:    S3=1 CLUSTER=dask|ray|spark; BASE=debian builds every image"
 
-install: $(STAMP) ## Create .venv from the lock file; does nothing when it is current
+##@ Measure, without Docker
+install: $(STAMP) ## Install the lab into .venv, from the locks
 
 # The stamp is newer than the lock files and the sources of native/ exactly when the environment is current. What only
 # checks the lab is in requirements-dev.lock: the images go without.
@@ -42,7 +47,7 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml $(NATIVE)
 # Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
 ENGINE ?=
 
-engine: ## Install an engine of the suite cluster beside Dask: ENGINE=ray|spark|daft
+engine: ## Install ENGINE=ray, spark or daft for cluster
 	@case '$(ENGINE)' in \
 	  ray | spark) $(MAKE) --no-print-directory $(VENV)/.engine-$(ENGINE) ;; \
 	  daft) $(MAKE) --no-print-directory $(DAFT)/.installed ;; \
@@ -65,19 +70,26 @@ $(DAFT)/.installed: requirements-daft.lock
 	@touch $@
 
 # The Compose lab when it is up, else the embedded one; the first line of a run says which.
-bench: ## Run a suite: SUITE=matrix|crossings|scan|stores|elt|tuning|cluster SIZE=smoke|default|laptop|full PASSES=3 ONLY='clickhouse.*' ORIGIN=all
+bench: ## Run a suite; settings are below
 	@if compose/lab is-up; then compose/lab run $(RUN); else \
 	  $(MAKE) --question install 2>/dev/null || echo "lab: installing the clients and the embedded lab into .venv, some minutes the first time"; \
 	  $(MAKE) --silent --no-print-directory install && $(LAB) run $(RUN); fi
 
-up: ## Build and start the Compose lab and wait until it is healthy; BASE=debian without an image registry; S3=1 with MinIO; CLUSTER=dask|ray|spark with workers
+serve: $(STAMP) ## Keep embedded servers up until Ctrl-C
+	@$(LAB) serve
+
+##@ Compose lab
+up: ## Build it and start it; settings are below
 	@compose/lab up
 
-down doctor logs shell psql clickhouse: ## Stop the Compose lab (data stay); look at it; its logs; a prompt in it
+down: ## Stop it; its data stay
+doctor: ## Check its services
+logs: ## Follow its logs
+shell: ## Open a shell in the harness container
+psql: ## Open psql in its Postgres
+clickhouse: ## Open clickhouse-client in its ClickHouse
+down doctor logs shell psql clickhouse:
 	@compose/lab $@
-
-serve: $(STAMP) ## Keep the embedded lab up and print its URIs, until Ctrl-C
-	@$(LAB) serve
 
 # Processes share one lab, and wait for one another where a test must be alone. The tests of a file stay in one process,
 # which makes their fixtures once: tests/conftest.py. Of those that take long, some wait for most of their time: they run
@@ -89,10 +101,11 @@ ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.al
 SHARE ?=
 PART = $(if $(SHARE),--share '$(SHARE)')
 
-test: $(STAMP) ## Run the tests of every day: every room on real engines
+##@ Tests
+test: $(STAMP) ## Run the daily tests on real databases
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long'
 
-test-long: test-long-beside test-long-alone ## Run the others: every transport with every kind of values, every script, faults; SHARE=0/4: a quarter
+test-long: test-long-beside test-long-alone ## Run the long tests; SHARE=0/4 runs a quarter
 
 test-long-beside: $(STAMP)
 	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone' $(PART)
@@ -102,10 +115,10 @@ test-long-alone: $(STAMP)
 
 test-all: check-repository test test-long ## Run all tests
 
-test-pure: $(STAMP) ## Run the tests that need no engine and start no process, within a minute: for the edit loop
+test-pure: $(STAMP) ## Run the tests without a database, in a minute
 	$(VENV)/bin/pytest -n 2 $(BESIDE) -m 'not long' --pure
 
-check: $(STAMP) ## Format, lint, types, import layers, generated docs, GitHub's workflows, the repository, make test
+check: $(STAMP) ## Format, lint, types, layers, docs, make test
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
@@ -116,13 +129,14 @@ check: $(STAMP) ## Format, lint, types, import layers, generated docs, GitHub's 
 	@$(MAKE) --no-print-directory test
 
 # Without the linters of shell and Python that only some machines have: it is to find the same everywhere.
-check-workflows: $(STAMP) ## Check GitHub's workflows with actionlint
+check-workflows: $(STAMP) ## Check the workflows of GitHub with actionlint
 	$(VENV)/bin/actionlint -shellcheck= -pyflakes=
 
-check-repository: $(STAMP) ## Run the tests that only read the repository: words, rules for code, locks, images, pages
+check-repository: $(STAMP) ## Run the tests that only read the repository
 	$(VENV)/bin/pytest tests/repository
 
-format: $(STAMP) ## Format the code and write the generated docs
+##@ Maintenance
+format: $(STAMP) ## Format the code, write the generated pages
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 	$(LAB) docs
@@ -135,7 +149,7 @@ $(DOCS)/.installed: requirements-docs.lock
 	$(DOCS)/bin/python environments/uv.py $(DOCS) pip install --quiet --python $(DOCS)/bin/python --require-hashes --requirement $<
 	@touch $@
 
-docs: $(DOCS)/.installed ## Build the docs as a site that needs no network, into site/
+docs: $(DOCS)/.installed ## Build the site of the docs into site/
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "site/index.html: open it, or serve the folder: $(PYTHON) -m http.server --directory site"
 
@@ -147,18 +161,18 @@ $(AUDIT)/.installed: requirements-audit.lock
 	$(AUDIT)/bin/python environments/uv.py $(AUDIT) pip install --quiet --python $(AUDIT)/bin/python --require-hashes --requirement $<
 	@touch $@
 
-audit: $(AUDIT)/.installed ## Ask PyPI for known vulnerabilities of all that the locks pin
+audit: $(AUDIT)/.installed ## Look for known vulnerabilities of all pins
 	@status=0; for lock in requirements*.lock; do \
 	  echo "$$lock:"; $(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip --require-hashes --requirement "$$lock" || status=1; \
 	done; exit $$status
 
 DIST ?= dist
 
-wheel: $(STAMP) ## Build the wheel, into dist/: the lab for machines without a clone
+wheel: $(STAMP) ## Build the wheels into dist/
 	@$(VENV)/bin/python -m hatchling build --target wheel --directory "$(DIST)"
 	@native/install --wheel "$(DIST)" $(VENV)/bin/python requirements-native.lock
 
-benchmarks: $(STAMP) ## Measure the harness itself: overhead per run, start of the lab, data generation
+benchmarks: $(STAMP) ## Measure the lab itself: overhead, start, data
 	$(VENV)/bin/python -m benchmarks.harness
 
 COMPILE = $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -168,7 +182,7 @@ COMPILE = $(UV) pip compile --universal --python-version 3.11 --generate-hashes 
 ENGINE_LOCK = $(COMPILE) --constraint requirements.lock --constraint requirements-dev.lock pyproject.toml \
   $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' requirements.lock)
 
-lock: $(STAMP) ## Resolve pyproject.toml into its locks again
+lock: $(STAMP) ## Resolve pyproject.toml into the locks again
 	$(COMPILE) --extra all --group build --no-emit-package arrow-wire pyproject.toml --output-file requirements.lock
 	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(COMPILE) --group sources --constraint requirements.lock --output-file requirements-sources.lock
@@ -179,7 +193,7 @@ lock: $(STAMP) ## Resolve pyproject.toml into its locks again
 	$(ENGINE_LOCK) --extra ray --output-file requirements-ray.lock
 	$(ENGINE_LOCK) --extra spark --output-file requirements-spark.lock
 
-clean: ## Remove the Compose lab with its data and images, the environment, generated data and caches; results stay
+clean: ## Remove all but results: containers, .venv, data
 	compose/lab clean
 	rm -rf $(VENV) $(DAFT) $(DOCS) $(AUDIT) site dist .lab .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find datasets -mindepth 1 ! -name README.md -delete

@@ -1,6 +1,8 @@
 """The words of the lab as types: transport, case, run and their outcomes. Standard library only, no I/O."""
 
-from collections.abc import Callable, Mapping
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -328,3 +330,16 @@ class Server:
 
 class LabError(Exception):
     """Something the person at the keyboard can act on: what was expected, what was found, what to do."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> LabError:
+    """Say that there is no such thing of this name: the one that was probably meant, and all there are."""
+    names = list(known)
+    return LabError(f'no {what} "{name}".{did_you_mean(name, names)} Choose from: {", ".join(names)}')
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question for the known name that a person probably meant; empty where none is near enough."""
+    by_letters = {re.sub(r"[\W_]", "", one).casefold(): one for one in known}
+    near = difflib.get_close_matches(re.sub(r"[\W_]", "", name).casefold(), by_letters, n=1, cutoff=0.7)
+    return f' Did you mean "{by_letters[near[0]]}"?' if near else ""

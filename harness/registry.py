@@ -1,6 +1,5 @@
 """The catalogue: the @transport decorator, loading every transport module, and selection by glob."""
 
-import difflib
 import fnmatch
 import importlib
 import importlib.util
@@ -13,8 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from harness import renamed
-from harness.model import ATOMIC, CONTROL, LabError, Operation, Origin, Transport
+from harness.model import ATOMIC, CONTROL, LabError, Operation, Origin, Transport, did_you_mean
 from harness.phases import phase
 
 __all__ = ["Unsupported", "catalogue", "client_of", "connect_of", "one", "phase", "select", "transport"]
@@ -138,11 +136,10 @@ def catalogue() -> dict[str, Transport]:
 
 
 def one(transport_id: str, module: str = "") -> Transport:
-    """Return the transport with this id, or that had it before. Raises LabError naming the nearest id.
+    """Return the transport with this id. Raises LabError naming the nearest id.
 
     Only `module`, in which it stands, is imported; where the caller does not know it, the modules of its client.
     """
-    transport_id = renamed.current(transport_id)
     for name in [module] if module else _modules(transport_id):
         importlib.import_module(name)
     if transport_id not in _CATALOGUE:
@@ -165,8 +162,8 @@ def _modules(transport_id: str) -> list[str]:
 def select(pattern: str = "*", among: str = "*") -> list[Transport]:
     """Return the transports whose id matches a glob, or one of several separated by commas, in the order of their ids.
 
-    An id that a transport had before matches as well as the one it has. `among` (globs likewise) says which transports
-    there are to choose from. Raises LabError when a pattern matches none of them, naming the nearest id.
+    `among` (globs likewise) says which transports there are to choose from. Raises LabError when a pattern matches none
+    of them, naming the nearest id.
     """
     entries = {name: entry for name, entry in catalogue().items() if _matches(name, among)}
     chosen: set[str] = set()
@@ -179,7 +176,7 @@ def select(pattern: str = "*", among: str = "*") -> list[Transport]:
 
 
 def _matches(name: str, patterns: str) -> bool:
-    return any(map(_globs(patterns).match, (name, *renamed.former(name))))
+    return bool(_globs(patterns).match(name))
 
 
 @cache
@@ -209,6 +206,12 @@ def client_of(module: str) -> str:
 
 
 def _unknown(pattern: str, among: Iterable[str]) -> LabError:
-    nearest = difflib.get_close_matches(pattern.replace("*", ""), list(among), n=1, cutoff=0.0)
-    hint = f'; nearest: "{nearest[0]}"' if nearest else ""
-    return LabError(f'no transport matches "{pattern}"{hint}; run "lab list" for all of them')
+    """Say that no transport has this name: which ones have it in their names, or the one that was probably meant."""
+    word, names = pattern.strip("*"), list(among)
+    if having := [name for name in names if word and word in name]:
+        count = f"{len(having)} transports have" if len(having) > 1 else f"{having[0]} has"
+        return LabError(f"no transport \"{pattern}\"; {count} it in the name: lab list '*{word}*'")
+    globs = {f"{name.rsplit('.', parts)[0]}.*" for name in names for parts in (1, 2)}
+    return LabError(
+        f'no transport "{pattern}".{did_you_mean(word, [*names, *sorted(globs)])} lab list prints all of them'
+    )

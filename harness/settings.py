@@ -1,6 +1,5 @@
 """The only reader of the environment: every setting with its default and one line of explanation."""
 
-import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -150,14 +149,8 @@ else:
     )
 
 
-_RENAMED = {"LAB_KIND": "LAB_NAME"}  # who still sets the old one would otherwise have another lab without a word
-
-
 def load() -> Settings:
-    """Read the settings from the environment. Raises LabError naming the first one that is wrong or has a new name."""
-    for old, new in _RENAMED.items():
-        if os.environ.get(old):
-            raise LabError(f"expected {new}, found {old}, which it was called before; rename it")
+    """Read the settings from the environment. Raises LabError naming the first one that is wrong."""
     variables.namespace()  # raises LabError
     try:
         return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic fills them

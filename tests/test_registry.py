@@ -96,23 +96,23 @@ def test_only_transports_among_those_named_are_selected(pattern, among, expected
 
 
 @pytest.mark.parametrize("pattern", ["clickhouse.*", "postgres.asyncpg.read_polars_rows", "postgres.*,parquet.*"])
-def test_a_pattern_that_matches_none_of_those_named_is_refused_with_the_nearest_of_them(pattern):
-    with pytest.raises(LabError, match=r'nearest: "postgres\.psycopg\.'):
+def test_a_pattern_that_matches_none_of_those_named_is_refused(pattern):
+    with pytest.raises(LabError, match=r"^no transport"):
         select(pattern, "postgres.psycopg.*")
 
 
 @pytest.mark.parametrize(
     "pattern", ["", "nothing", "*.nothing", "POSTGRES.*", "postgres.*,nothing", "postgres.*,", "["]
 )
-def test_a_pattern_that_matches_nothing_is_one_line_that_names_the_nearest(pattern):
-    with pytest.raises(LabError, match=r'^no transport matches ".*"; nearest: ".+"; run "lab list"') as caught:
+def test_a_pattern_that_matches_nothing_is_one_line_with_where_all_are_listed(pattern):
+    with pytest.raises(LabError, match=r'^no transport ".*"\..* lab list prints all of them$') as caught:
         select(pattern)
     assert "\n" not in str(caught.value)
 
 
 def test_a_misspelt_id_names_the_one_that_was_meant():
     for find in (one, select):
-        with pytest.raises(LabError, match=r'nearest: "postgres\.psycopg\.write_polars_copy_text"'):
+        with pytest.raises(LabError, match=r'Did you mean "postgres\.psycopg\.write_polars_copy_text"\?'):
             find("postgres.psycopg.write_polar_copytext")
 
 
@@ -121,7 +121,7 @@ def test_a_misspelt_id_names_the_one_that_was_meant():
     ["", ".", "..x", "postgres", "postgres.psycopg", "postgres.psycopg.connect", "os.path.join", "../x", "a b.c.d"],
 )
 def test_what_is_no_id_of_a_transport_is_one_line(name):
-    with pytest.raises(LabError, match="no transport matches"):
+    with pytest.raises(LabError, match=r"^no transport "):
         one(name)
 
 

@@ -17,7 +17,6 @@ from harness.results.row import COLUMNS, NAMES, OF_MEASUREMENT, OF_TRANSPORT, Ro
 EXAMPLES: dict[Any, Any] = {str: "text", int: 7, float: 0.25, Status: Status.OK}
 EXAMPLES |= {texts: {"files": "8", "page_cache": "as found"}, numbers: {"output_bytes": 12, "ctas_seconds": 0.25}}
 COUNT = len(COLUMNS)
-EMPTY = {"details": {}, "engine": "", "lossy": {}, "atomic": ""}  # of what an older file does not have; None of figures
 FULL = Row(**{column.field: EXAMPLES[column.parse] for column in COLUMNS})
 
 
@@ -182,17 +181,6 @@ def test_a_run_killed_before_its_first_row_has_no_rows_and_can_go_on(folder, pat
     assert folders.interrupted(folder) == runs_csv.load(path) == []
     runs_csv.append(path, FULL)
     assert runs_csv.load(path) == [FULL]
-
-
-@pytest.mark.parametrize(
-    "younger", [{"details"}, {"engine"}, {"lossy"}, {"atomic"}, {"steal_seconds", "throttled_seconds"}, runs_csv._ADDED]
-)
-def test_a_file_from_before_there_were_some_columns_is_read_without_them(path, younger):
-    runs_csv.append(path, FULL)
-    lines = [line.split(",") for line in path.read_text().splitlines()]
-    kept = [place for place, name in enumerate(NAMES) if name not in younger]
-    path.write_text("".join(",".join(cells[place] for place in kept) + "\n" for cells in lines))
-    assert runs_csv.load(path) == [replace(FULL, **{name: EMPTY.get(name) for name in younger})]
 
 
 def header():

@@ -82,15 +82,6 @@ def test_the_namespace_is_the_one_that_is_set_here_and_in_workers(monkeypatch):
     assert variables.clean_environment()["LAB_NAMESPACE"] == "another_lab"
 
 
-def test_a_variable_that_was_renamed_is_refused_with_its_new_name(monkeypatch):
-    monkeypatch.setenv("LAB_KIND", "compose")
-    with pytest.raises(LabError, match="expected LAB_NAME, found LAB_KIND"):
-        settings.load()
-    monkeypatch.setenv("LAB_KIND", "")
-    monkeypatch.setenv("LAB_NAME", "compose")
-    assert settings.load().name == "compose"
-
-
 def test_reading_the_settings_changes_nothing(monkeypatch):
     monkeypatch.setenv("PGHOST", "elsewhere")
     before = dict(os.environ)

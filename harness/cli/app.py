@@ -5,11 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from harness.lab.packages import PROJECT
 from harness.machine.shortage import missing
 from harness.model import LabError, printable
 
@@ -26,6 +27,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        echo(f"lab {version(PROJECT)}")
+        raise typer.Exit
+
+
+@app.callback()
+def lab(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 def new_console() -> Console:

@@ -4,7 +4,8 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from harness import registry
 from harness.cli.app import app, echo, explained, new_console
@@ -13,24 +14,22 @@ from harness.model import Origin
 
 @app.command("list")
 @explained
-def list_(pattern: Annotated[str, typer.Argument(help="glob over ids, e.g. '*.write_polars_*'")] = "*") -> None:
+def list_(pattern: Annotated[str, typer.Argument(help="Glob over ids, such as '*.write_polars_*'")] = "*") -> None:
     """Print the catalogue of transports, or a part of it."""
     if not sys.stdout.isatty():
         for entry in registry.select(pattern):
             echo(f"{entry.id}\t{entry.summary}")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("id", no_wrap=True, overflow="ignore", min_width=max(map(len, registry.catalogue())))
-    table.add_column("what it does")
-    table.add_column("published")
+    console = new_console()
     for entry in registry.select(pattern):
-        table.add_row(entry.id, entry.summary, "yes" if entry.origin is Origin.PUBLISHED else "")
-    new_console().print(table)
+        published = " (published)" if entry.origin is Origin.PUBLISHED else ""
+        console.print(f"{entry.id}{published}", markup=False, highlight=False, soft_wrap=True)
+        console.print(Padding(Text(entry.summary), (0, 0, 0, 4)))
 
 
 @app.command()
 @explained
-def show(transport: Annotated[str, typer.Argument(help="id of a transport, see `lab list`")]) -> None:
+def show(transport: Annotated[str, typer.Argument(help="Id of a transport, as lab list prints it")]) -> None:
     """Print one transport as a complete Python script."""
     from harness.show import script
 

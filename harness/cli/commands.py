@@ -4,3 +4,7 @@ from harness.cli import catalogue, labs, pages, recommend, runs, several, verify
 from harness.cli.app import app
 
 __all__ = ["app"]
+
+_FIRST = ("recommend", "example", "run", "report", "compare", "merge", "list", "show", "doctor", "serve")
+_names = [*_FIRST, "verify", "docs"]  # the last two are for who works on the lab
+app.registered_commands.sort(key=lambda one: _names.index(one.name or getattr(one.callback, "__name__", "")))

@@ -7,25 +7,26 @@ from typing import Annotated
 import typer
 
 from harness import settings
-from harness.cli.app import app, echo, explained
+from harness.cli.app import app, echo, explained, new_console, say
 
 
 @app.command()
 @explained
 def doctor(
-    external: Annotated[bool, typer.Option("--external", help="look at the servers named in the environment")] = False,
+    external: Annotated[bool, typer.Option("--external", help="Look at the servers named in the environment")] = False,
 ) -> None:
-    """Say what each service is and offers, which transports cannot run and why, and what extras bring and weigh."""
+    """Check the servers, and say what cannot run here and why."""
     from harness.lab import doctor as examination
     from harness.lab import labs
 
     chosen = settings.load()
     well = True
     with labs.OPENED["external" if external else chosen.name](chosen) as lab:
-        echo(f"lab: {lab.name}")
+        console = new_console()
+        say(console, f"lab: {lab.name}")
         for diagnosis in examination.examine(chosen, lab):
             well = well and diagnosis.well
-            echo(f"{'ok  ' if diagnosis.well else 'FAIL'} {diagnosis.subject}: {diagnosis.found}")
+            say(console, f"{'ok  ' if diagnosis.well else 'FAIL'} {diagnosis.subject}: {diagnosis.found}")
     if not well:
         raise typer.Exit(1)
 

@@ -15,7 +15,7 @@ def docs(
     check: Annotated[bool, typer.Option("--check", help="change nothing; fail when a page is stale")] = False,
     reference: Annotated[str | None, typer.Option(help="first make this run the reference of its suite")] = None,
 ) -> None:
-    """Write the generated pages of docs/, .env.example and the answers of README."""
+    """Write the generated pages, .env.example and README's answers."""
     if not settings.CHECKOUT:
         raise LabError(
             'expected a checkout, whose docs/ and README.md "lab docs" writes, found an installed package; '

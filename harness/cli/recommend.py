@@ -31,24 +31,28 @@ _DATABASES = " or ".join(SYSTEMS)
 @explained
 def recommend(
     data: Annotated[
-        Path | None, typer.Option(help="your frame: a file of Parquet, CSV, JSON lines or Arrow, a folder, or -")
+        Path | None, typer.Option(help="Your data: a file of Parquet, CSV, JSON lines or Arrow, a folder, or -")
     ] = None,
-    query: Annotated[str | None, typer.Option(help="or a query to the database of --from, else of --to")] = None,
-    to: Annotated[str, typer.Option(help=f"database to write to: {_DATABASES}")] = "",
-    of: Annotated[str, typer.Option("--from", help=f"database to read from: {_DATABASES}")] = "",
-    frame: Annotated[str, typer.Option(help="what your frame is: polars or pandas")] = "polars",
-    external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
-    budget: Annotated[float, typer.Option(help="seconds that it may take")] = BUDGET,
-    without: Annotated[str, typer.Option(help="clients or modules to do without, with commas")] = "",
-    style: Annotated[str, typer.Option(help="sync or async; both if not given")] = "",
-    max_memory: Annotated[str | None, typer.Option(help="what a transport may take, such as 1GB")] = None,
-    key: Annotated[str, typer.Option(help="columns of the table's key, with commas; none if not given")] = "",
-    rows: Annotated[int | None, typer.Option(help="a sample of so many; without data: for so many rows")] = None,
-    over: Annotated[str, typer.Option("--network", help="without data: over such a network, as 10ms,1Gbit")] = "",
-    names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of columns in results")] = True,
-    script: Annotated[Path | None, typer.Option(help="write the winner here, as a program that runs")] = None,
-    table: Annotated[str, typer.Option(help="table that the script is for; else as the file is called, or frame")] = "",
-    resume: Annotated[str | None, typer.Option(help="go on with this race (id or folder) on the same data")] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Your data as a query to the database of --from, else of --to")
+    ] = None,
+    to: Annotated[str, typer.Option(help=f"Database to write to: {_DATABASES}")] = "",
+    of: Annotated[str, typer.Option("--from", help=f"Database to read from: {_DATABASES}")] = "",
+    frame: Annotated[str, typer.Option(help="Library of your frame: polars or pandas")] = "polars",
+    external: Annotated[bool, typer.Option("--external", help="Use the servers named in the environment")] = False,
+    budget: Annotated[float, typer.Option(help="Time budget in seconds")] = BUDGET,
+    without: Annotated[str, typer.Option(help="Clients or modules to leave out, comma-separated")] = "",
+    style: Annotated[str, typer.Option(help="sync or async [default: both]")] = "",
+    max_memory: Annotated[str | None, typer.Option(help="Most memory a transport may take, such as 1GB")] = None,
+    key: Annotated[str, typer.Option(help="Key columns, comma-separated [default: none]")] = "",
+    rows: Annotated[
+        int | None, typer.Option(help="Race a sample of so many rows; without data: answer for so many")
+    ] = None,
+    over: Annotated[str, typer.Option("--network", help="Without data: answer for a network such as 10ms,1Gbit")] = "",
+    names: Annotated[bool, typer.Option("--names/--no-names", help="Keep the names of your columns in results")] = True,
+    script: Annotated[Path | None, typer.Option(help="Write the winner to this file, as a program that runs")] = None,
+    table: Annotated[str, typer.Option(help="Table of the script [default: the file's name, or frame]")] = "",
+    resume: Annotated[str | None, typer.Option(help="Go on with this race (id or folder) on the same data")] = None,
     separator: own_options.Separator = "",
     encoding: own_options.Encoding = "",
     decimal: own_options.DecimalMark = "",
@@ -57,7 +61,10 @@ def recommend(
     date_format: own_options.DateFormat = "",
     schema: own_options.Schema = "",
 ) -> None:
-    """Say which transport is the fastest for your frame, by a race; without data, from this machine's newest run."""
+    """Find the fastest transport for your data by measuring it here.
+
+    Without data: print the answers of the newest run of this machine.
+    """
     started, chosen, console = time.monotonic(), settings.load(), new_console()
     if data is None and query is None:
         _without_data(chosen, console, rows, to, of, frame, over)
@@ -167,10 +174,10 @@ def _shown(console: Console, racing: "Racing") -> Iterator[Callable[["Row"], Non
 @explained
 def example(
     name: Annotated[str, typer.Argument(help="trips, web_log, sensors, orders or documents")],
-    file: Annotated[Path, typer.Argument(help="Parquet file to make")],
-    rows: Annotated[int, typer.Option(help="rows of it")] = 100_000,
+    file: Annotated[Path, typer.Argument(help="Parquet file to write")],
+    rows: Annotated[int, typer.Option(help="Rows of it")] = 100_000,
 ) -> None:
-    """Make a frame of a shape that people have, to try recommend on."""
+    """Write a sample Parquet file to try lab recommend with."""
     from harness.datasets import examples
 
     made = examples.example(name, rows, settings.load().seed)

@@ -44,24 +44,26 @@ _FIRST, _LONGEST = 3, 300  # runs that are not ok, and characters of each, below
 @explained
 def run(
     context: typer.Context,
-    suite: Annotated[str, typer.Argument(help="name of a suite")] = "matrix",
+    suite: Annotated[str, typer.Argument(help="Name of a suite")] = "matrix",
     size: Annotated[str, typer.Option(help="smoke, default, laptop or full")] = "default",
-    rows: Annotated[int | None, typer.Option(help="rows of the data, instead of the size's own")] = None,
-    passes: Annotated[int | None, typer.Option(help="full passes over the suite")] = None,
-    only: Annotated[str, typer.Option(help="glob over transport ids, or several with commas")] = "*",
+    rows: Annotated[int | None, typer.Option(help="Rows of the data [default: of the size]")] = None,
+    passes: Annotated[int | None, typer.Option(help="Full passes over the suite [default: of the size]")] = None,
+    only: Annotated[str, typer.Option(help="Globs over ids of transports, comma-separated")] = "*",
     origin: Annotated[
-        str | None, typer.Option(help="all, or published, beyond, limit, control, or several of these with commas")
+        str | None, typer.Option(help="all, or some of published, beyond, limit, control, comma-separated")
     ] = None,
-    experiment: Annotated[str | None, typer.Option(help="one experiment of the suite, or several with commas")] = None,
-    external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
-    resume: Annotated[str | None, typer.Option(help="complete this earlier run (id or folder)")] = None,
+    experiment: Annotated[
+        str | None, typer.Option(help="Experiments of the suite, comma-separated [default: all]")
+    ] = None,
+    external: Annotated[bool, typer.Option("--external", help="Use the servers named in the environment")] = False,
+    resume: Annotated[str | None, typer.Option(help="Complete this earlier run (id or folder)")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="your own data: a file of Parquet, CSV, JSON lines or Arrow, a folder, or -")
+        Path | None, typer.Option(help="Your data: a file of Parquet, CSV, JSON lines or Arrow, a folder, or -")
     ] = None,
-    query: Annotated[str | None, typer.Option(help="or a query to the database of --query-from")] = None,
-    query_from: Annotated[str, typer.Option(help="database that is asked the query")] = next(iter(SYSTEMS)),
-    key: Annotated[str, typer.Option(help="columns of the key of your data, with commas; none if not given")] = "",
-    names: Annotated[bool, typer.Option("--names/--no-names", help="keep names of your columns in results")] = True,
+    query: Annotated[str | None, typer.Option(help="Your data as a query to the database of --query-from")] = None,
+    query_from: Annotated[str, typer.Option(help="Database that answers the query")] = next(iter(SYSTEMS)),
+    key: Annotated[str, typer.Option(help="Key columns, comma-separated [default: none]")] = "",
+    names: Annotated[bool, typer.Option("--names/--no-names", help="Keep the names of your columns in results")] = True,
     separator: own_options.Separator = "",
     encoding: own_options.Encoding = "",
     decimal: own_options.DecimalMark = "",
@@ -299,10 +301,10 @@ def _not_ok(bad: "Sequence[Row]", runs: int, folder: Path) -> list[str]:
 @app.command()
 @explained
 def report(
-    run: Annotated[str, typer.Argument(help="id or folder of a run")],
-    tables: Annotated[bool, typer.Option("--tables", help="print all tables, too")] = False,
+    run: Annotated[str, typer.Argument(help="Id or folder of a run, or latest")],
+    tables: Annotated[bool, typer.Option("--tables", help="Print all tables as well")] = False,
 ) -> None:
-    """Write the report of a run again and print its answers, from results/ alone."""
+    """Print the answers of a run, and write its report again."""
     from harness.cli.recommend import show
     from harness.report import recommendation, writing
     from harness.results import folder as folders

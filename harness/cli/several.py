@@ -12,11 +12,15 @@ from harness.cli.app import app, echo, explained, new_console
 @app.command()
 @explained
 def merge(
-    runs: Annotated[list[str], typer.Argument(help="ids or folders of two or more runs of one suite")],
-    to: Annotated[Path | None, typer.Option(help="folder for merged.csv and merged.md; results/merged/")] = None,
-    anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data or versions, labelled")] = False,
+    runs: Annotated[list[str], typer.Argument(help="Ids or folders of two or more runs of one suite")],
+    to: Annotated[
+        Path | None, typer.Option(help="Folder for merged.csv and merged.md [default: results/merged/]")
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Merge runs that differ in data or versions, labelled")
+    ] = False,
 ) -> None:
-    """Set runs of several machines side by side in one table."""
+    """Put the runs of several machines into one table."""
     from harness.report import merging
     from harness.results import folder as folders
     from harness.suites import suite_files
@@ -31,12 +35,17 @@ def merge(
 @app.command()
 @explained
 def compare(
-    run_a: Annotated[str, typer.Argument(help="id or folder of a run")],
-    run_b: Annotated[str, typer.Argument(help="id or folder of the run to compare it with")],
-    to: Annotated[Path | None, typer.Option(help="folder for compared.csv and .md; else none is written")] = None,
-    anyway: Annotated[bool, typer.Option("--anyway", help="also what differs in data, versions or machine")] = False,
+    run_a: Annotated[str, typer.Argument(help="Id or folder of a run, or latest")],
+    run_b: Annotated[str, typer.Argument(help="Id or folder of the run to compare it with, or latest")],
+    to: Annotated[Path | None, typer.Option(help="Folder for compared.csv and compared.md [default: none]")] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Compare runs that differ in data, versions or machine")
+    ] = False,
 ) -> None:
-    """Say case by case how many times as long run B takes as run A, and whether that is shown."""
+    """Compare two runs case by case: how much slower is B than A.
+
+    Says of each factor whether it is a difference that so many runs show.
+    """
     from harness.report import comparing, tables
     from harness.results import folder as folders
     from harness.suites import suite_files

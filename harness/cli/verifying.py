@@ -17,7 +17,10 @@ def verify(
     external: Annotated[bool, typer.Option("--external", help="use the servers named in the environment")] = False,
     to: Annotated[Path | None, typer.Option(help="folder for the matrix in three forms; results/<id>-verify/")] = None,
 ) -> None:
-    """Try hostile values on every transport and print what each loses; fail where it declares something else."""
+    """Send hostile values through transports and print the changes.
+
+    Fails where a transport declares something else.
+    """
     from harness.fidelity import examination, trials
     from harness.report import fidelity as matrix
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.datasets.specification import Specification
-from harness.model import Dataset, LabError
+from harness.model import Dataset, LabError, unknown
 
 ROW_GROUP_ROWS = 100_000
 _FACTS = {"version", "rows", "bytes", "content_hash", "file_hash"}  # what a manifest must say
@@ -24,7 +24,7 @@ def specification(name: str) -> Specification:
     """Return the dataset of this name, the module of the same name beside this file or in `shapes`. Raises LabError."""
     known = specifications()
     if name not in known:
-        raise LabError(f'no dataset "{name}"; there are: {", ".join(known)}')
+        raise unknown("dataset", name, known)
     return known[name]
 
 

@@ -18,7 +18,7 @@ from harness.lab.labs import Lab
 from harness.lab.object_stores import Objects, object_store
 from harness.machine import scratch
 from harness.machine.stopping import on_signals
-from harness.model import Fate, LabError, Operation, Server, Transport
+from harness.model import Fate, LabError, Operation, Server, Transport, unknown
 from harness.run.execution import COMMAND
 from harness.run.lock import only_run, only_run_on_server
 from harness.run.suite_run import new_id
@@ -93,8 +93,9 @@ def select(pattern: str) -> list[Transport]:
 
 def _kinds(names: str) -> list[Kind]:
     asked = list(KINDS) if names == "*" else [name.strip() for name in names.split(",")]
-    if unknown := [name for name in asked if name not in KINDS]:
-        raise LabError(f'no kind of values "{unknown[0]}"; there are: {", ".join(KINDS)}')
+    for name in asked:
+        if name not in KINDS:
+            raise unknown("kind of values", name, KINDS)
     return [KINDS[name] for name in asked]
 
 

@@ -100,10 +100,10 @@ def no_java() -> str | None:
 
 
 def engines(lab: str) -> dict[str, str]:
-    """Return the version of every engine that is installed, or why there is none; `lab` is the one that asks."""
+    """Return the version of every engine that is installed, else "not installed"; `lab` is the one that asks."""
     found = {engine: not_installed([module], lab) for engine, module in _MODULES.items()}
     found["spark"] = found["spark"] or no_java()
-    return {engine: f"none: {reason}" if reason else _version(_MODULES[engine]) for engine, reason in found.items()}
+    return {engine: "not installed" if reason else _version(_MODULES[engine]) for engine, reason in found.items()}
 
 
 def _version(module: str) -> str:

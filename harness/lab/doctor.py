@@ -54,7 +54,7 @@ def examine(settings: Settings, lab: Lab) -> Iterator[Diagnosis]:
     if named:
         yield _cluster(settings, lab, named)
     yield from _unavailable(lab, servers, object_stores.none_here(settings), named)
-    yield from (Diagnosis(f"extra {name}", True, found) for name, found in extras.lines())
+    yield from (Diagnosis(name, True, found) for name, found in extras.lines())
 
 
 def _words(system: System, server: Server, lab: Lab) -> Iterator[str]:
@@ -98,8 +98,8 @@ def _s3(settings: Settings) -> Diagnosis:
 
 
 def _engines(lab: Lab) -> Iterator[Diagnosis]:
-    for engine, found in cluster.engines(lab.name).items():
-        yield Diagnosis(engine, True, found)
+    versions = [f"{engine} {found}" for engine, found in cluster.engines(lab.name).items()]
+    yield Diagnosis("engines", True, "; ".join(versions))
 
 
 def _cluster(settings: Settings, lab: Lab, named: Cluster) -> Diagnosis:
@@ -117,10 +117,15 @@ def _unavailable(lab: Lab, servers: dict[str, Server], no_s3: str | None, named:
     all_of_databases = [entry for entry in registry.select("*") if entry.system in SYSTEMS]
     entries = [entry for entry in all_of_databases if entry.system in servers]
     reasons = {entry.id: reason_unavailable(entry, lab, servers, no_s3, named) for entry in entries}
-    missing = {name: reason for name, reason in reasons.items() if reason}
-    yield Diagnosis("transports", True, f"{len(reasons) - len(missing)} of {len(all_of_databases)} can run here")
-    for name, reason in sorted(missing.items()):
-        yield Diagnosis(name, True, f"unavailable: {reason}{_fix(reason)}")
+    missing: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        if reason:
+            missing.setdefault(reason, []).append(name)
+    can_run = sum(reason is None for reason in reasons.values())
+    yield Diagnosis("transports", True, f"{can_run} of {len(all_of_databases)} can run here")
+    for reason, names in missing.items():
+        clients = ", ".join(dict.fromkeys(name.rpartition(".")[0] for name in names))
+        yield Diagnosis(f"{len(names)} unavailable ({clients})", True, f"{reason}{_fix(reason)}")
 
 
 def _fix(reason: str) -> str:

@@ -50,9 +50,12 @@ ALL = ("all", "all of these but ray and spark", 1262)
 
 
 def lines() -> Iterator[tuple[str, str]]:
-    """Yield the name of each extra and what there is to say of it, in one line."""
-    for name, extra in EXTRAS.items():
-        state = "installed" if extra.installed else f'pip install "{PROJECT}[{name}]"'
-        yield name, f"{extra.brings}; {extra.megabytes} MB; {state}"
-    name, brings, megabytes = ALL
-    yield name, f'{brings}; {megabytes:,} MB; pip install "{PROJECT}[{name}]"'
+    """Yield which extras are installed, then each other one: a subject, and what there is to say of it."""
+    if installed := [f"{name} ({extra.megabytes} MB)" for name, extra in EXTRAS.items() if extra.installed]:
+        yield "extras installed", ", ".join(installed)
+    others = {name: extra for name, extra in EXTRAS.items() if not extra.installed}
+    for name, extra in others.items():
+        yield f"extra {name}", f'{extra.brings}; {extra.megabytes} MB; pip install "{PROJECT}[{name}]"'
+    if others:
+        name, brings, megabytes = ALL
+        yield f"extra {name}", f'{brings}; {megabytes:,} MB; pip install "{PROJECT}[{name}]"'

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness import registry
 from harness.datasets.own.data import OwnData
 from harness.datasets.own.losses import lost, why
-from harness.model import LabError, Operation, Origin, Transport
+from harness.model import LabError, Operation, Origin, Transport, unknown
 from harness.recommend.blamed import by_declaration, most, nobody
 from harness.recommend.script import needed
 
@@ -84,7 +84,7 @@ def _require_known(wish: Wish, entries: Sequence[Transport]) -> None:
     everywhere = {name for entry in registry.select("*") for name in (entry.client, *entry.modules)}
     for name in wish.without:
         if name not in everywhere:
-            raise LabError(f'expected clients or modules to do without, found "{name}"; there are: {", ".join(known)}')
+            raise unknown("client or module for --without", name, known)
     if wish.style and wish.style not in {entry.style for entry in entries}:
         styles = ", ".join(sorted({entry.style for entry in entries}))
         raise LabError(f'expected a style of these transports ({styles}), found "{wish.style}"')

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import renamed
 from harness.model import LabError
 from harness.report import cells, markdown
 from harness.report.summarising import summarise
@@ -83,8 +82,7 @@ def packages(*runs: StoredRun) -> set[str]:
 def _used(facts: Facts, transports: set[str]) -> Iterable[str]:
     if "uses" not in facts:
         return facts.get("packages", {})
-    uses = {renamed.current(transport): names for transport, names in facts["uses"].items()}
-    return (name for transport in transports for name in uses.get(transport, ()))
+    return (name for transport in transports for name in facts["uses"].get(transport, ()))
 
 
 def differing(first: Facts, other: Facts, needed: set[str]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import renamed
 from harness.model import LabError, Status
 from harness.results import runs_csv
 from harness.results.facts import Facts, require
@@ -19,6 +18,7 @@ from harness.results.row import Row
 __all__ = ["Facts"]  # of which most who read a run ask here
 
 ENVIRONMENT, RUNS = "environment.json", "runs.csv"
+LATEST = "latest"  # instead of an id: the newest run
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,16 @@ class StoredRun:
 
 
 def find(results: Path, run: str) -> Path:
-    """Return the folder of a run given its id or path. Raises LabError."""
+    """Return the folder of a run given its id or path, or of the newest as `latest`. Raises LabError."""
+    if run == LATEST:
+        newest = max(results.glob(f"2*/{ENVIRONMENT}"), default=None)
+        if newest is None:
+            raise LabError(f"no run in {results} yet: lab run or lab recommend makes one")
+        return newest.parent.resolve()
     for folder in (results / run, Path(run)):
         if (folder / ENVIRONMENT).is_file():
             return folder.resolve()
-    raise LabError(f'no run "{run}": expected a folder with environment.json in {results} or at this path')
+    raise LabError(f'no run "{run}": expected a folder with environment.json in {results} or at this path, or latest')
 
 
 def newest_first(results: Path, suite: str) -> Iterator[StoredRun]:
@@ -151,9 +156,8 @@ def adopt(folder: Path, place: Path) -> None:
 
 
 def trace_path(folder: Path, order: int, transport: str) -> Path:
-    """Return where a run's folder has the trace of one run, under the id that the transport had then."""
-    paths = [folder / "traces" / f"{order:04d}-{name}.csv" for name in (transport, *renamed.former(transport))]
-    return next((path for path in paths if path.is_file()), paths[0])
+    """Return where a run's folder has the trace of one run."""
+    return folder / "traces" / f"{order:04d}-{transport}.csv"
 
 
 def write_trace(path: Path, trace: Iterable[tuple[float, float]]) -> None:

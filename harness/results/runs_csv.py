@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness import renamed
 from harness.model import LabError, Status, label
 from harness.results.row import COLUMNS, NAMES, Row, impossible
 
-_ADDED = {"atomic", "details", "engine", "lossy", "steal_seconds", "throttled_seconds"}  # what older files may lack
 _OTHER_COLUMNS = "expected the columns of this version, found others; see docs/columns.md"
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # a spreadsheet takes what begins so for one
 _BEFORE_FORMULA = ("\t", "\r", "\n")
@@ -132,7 +130,7 @@ def _rows(path: Path, content: bytes) -> list[Row]:
         reader = csv.DictReader(io.StringIO(content.decode(), newline=""), strict=True)
         if reader.fieldnames is None:  # killed, or the disk full, before the first row
             return []
-        if tuple(reader.fieldnames) != tuple(n for n in NAMES if n in reader.fieldnames or n not in _ADDED):
+        if tuple(reader.fieldnames) != NAMES:
             raise LabError(f"{path}: {_OTHER_COLUMNS}")
         for line, cells in enumerate(reader, start=2):
             row = _parsed(path, line, cells)
@@ -151,15 +149,9 @@ def _parsed(path: Path, line: int, row: dict[str, str]) -> Row:
             "is the file damaged?"
         )
     try:
-        found = Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in _today(row).items() if text})
+        found = Row(**{_PARSED[name].field: _PARSED[name].parse(text) for name, text in row.items() if text})
     except (TypeError, ValueError) as error:
         raise LabError(f"{path}, line {line}: {error}; is the file damaged?") from None
     if wrong := impossible(found):
         raise LabError(f"{path}, line {line}: {wrong}; was the file edited?")
     return found
-
-
-def _today(row: dict[str, str]) -> dict[str, str]:
-    """Return a row with the id and client that its transport has today."""
-    now = renamed.current(row["transport"])
-    return row if now == row["transport"] else row | {"transport": now, "client": now.split(".")[1]}

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from harness.model import Case, Experiment, LabError, Origin, Run, Transport
-from harness.suites.suite import Size, Suite, unknown
+from harness.model import Case, Experiment, LabError, Origin, Run, Transport, unknown
+from harness.suites.suite import Size, Suite
 
 ALL = "all"  # of the origins: every transport, contender or not
 

@@ -1,14 +1,12 @@
 """Suites are data: what stands in them, and the plan of a size of one. `suite_files` reads them."""
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from harness.model import Experiment, LabError
+from harness.model import Experiment, unknown
 from harness.suites.comparisons import AnyComparison
 
 Rig = Literal["databases", "cluster", "parquet", "stores", "elt", "tuning"]  # the modules of run/rigs that open one
@@ -148,12 +146,5 @@ class Suite:
     def size(self, name: str) -> Size:
         """Return a size by name. Raises LabError naming the nearest one."""
         if name not in self.sizes:
-            raise unknown(f"size of suite {self.name}", name, self.sizes)
+            raise unknown("size", name, self.sizes)
         return self.sizes[name]
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> LabError:
-    """Say that there is no such name, and which is nearest."""
-    names = list(known)
-    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
-    return LabError(f'no {what} is called "{name}"; nearest: "{nearest}"; there are: {", ".join(names)}')

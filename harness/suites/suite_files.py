@@ -1,7 +1,6 @@
 """Reading suites/*.toml and the figures of the published benchmarks beside them; every entry is checked."""
 
 import csv
-import difflib
 import tomllib
 from collections.abc import Iterable
 from dataclasses import fields
@@ -24,8 +23,7 @@ from pydantic import (
 )
 
 from harness.machine.inventory import cores
-from harness.model import Experiment, LabError, Origin, texts
-from harness.renamed import current
+from harness.model import Experiment, LabError, Origin, texts, unknown
 from harness.suites.comparisons import Comparison, Sweep, Versus
 from harness.suites.suite import (
     AnswersWanted,
@@ -44,10 +42,7 @@ def load(folder: Path, name: str) -> Suite:
     """Read a suite by name. Raises LabError naming the nearest one when there is none."""
     names = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in names:
-        nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-        raise LabError(
-            f'no suite "{name}" in {folder}; nearest: "{nearest[0]}"' if nearest else f"no suites in {folder}"
-        )
+        raise unknown("suite", name, names) if names else LabError(f"no suites in {folder}")
     path = folder / f"{name}.toml"
     try:
         return _suite(path, _SuiteFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))))
@@ -190,7 +185,7 @@ def left_out(folder: Path, name: str) -> frozenset[str]:
     if not path.is_file():
         return frozenset()
     with path.open(newline="", encoding="utf-8") as file:
-        return frozenset(current(line["transport"]) for line in csv.DictReader(file))
+        return frozenset(line["transport"] for line in csv.DictReader(file))
 
 
 def _answers(file: _SuiteFile) -> AnswersWanted | None:
@@ -247,8 +242,7 @@ def _first_error(error: ValidationError) -> str:
     if first["type"] in _UNKNOWN:
         *above, entry = first["loc"]
         known = _known_at(above)
-        nearest = difflib.get_close_matches(str(entry), known, n=1, cutoff=0.0)[0]
-        return f'{place}: no entry is called "{entry}"; nearest: "{nearest}"; there are: {", ".join(known)}'
+        return f"{place}: {unknown('entry', str(entry), known)}"
     if first["type"] == "missing":
         return f"{place}: expected such an entry, found none"
     if first["type"] == "value_error":

@@ -259,7 +259,7 @@ def test_a_table_of_a_sample_holds_all_rows() -> None:
         ),
         (pl.DataFrame({"a": [1, 1]}), ("a",), "expected a key that is unique, found 1 rows that repeat"),
         (pl.DataFrame({"a": [1, None]}), ("a",), 'expected a key without nulls, found some in "a"'),
-        (pl.DataFrame({"a": [1]}), ("b",), 'expected the key to be of columns, found "b"; there are: a'),
+        (pl.DataFrame({"a": [1]}), ("b",), 'no column for --key "b". Choose from: a'),
         (pl.DataFrame({"a": [0.5]}), ("a",), "expected a key of texts, numbers or times"),
     ],
 )

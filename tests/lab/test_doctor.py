@@ -25,7 +25,13 @@ def test_the_embedded_lab_is_well_and_says_what_it_lacks(lab: Command, environme
     lacking = sum("pg_parquet" in entry.needs for entry in ways)
     elsewhere = sum(bool(not_installed(entry.requires)) for entry in ways)  # engines with a lock of their own
     assert f"ok   transports: {len(ways) - lacking - elsewhere} of {len(ways)} can run here" in done.stdout
-    assert done.stdout.count("unavailable: the postgres 18.") == done.stdout.count("; fix: ") == lacking >= 4
+    assert f"ok   {lacking} unavailable (postgres.pg_parquet): the postgres 18." in done.stdout
+    assert done.stdout.count("; fix: ") == 1
+    for engine in ("ray", "daft"):
+        if f"{engine} not installed" in done.stdout:
+            assert f"postgres.{engine}): the Python package" in done.stdout
+            assert f"make engine ENGINE={engine}\n" in done.stdout
+    assert len(done.stdout.splitlines()) <= 20
 
 
 def test_a_service_that_does_not_answer_fails_with_host_and_port(lab: Command, on_embedded_lab: dict[str, str]) -> None:

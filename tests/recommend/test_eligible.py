@@ -78,7 +78,10 @@ def test_a_style_leaves_out_the_other_one_and_what_is_unwanted_comes_before_it()
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        (Wish("postgres", Operation.WRITE, "polars", ("psycop",)), 'found "psycop"; there are: '),
+        (
+            Wish("postgres", Operation.WRITE, "polars", ("psycop",)),
+            'no client or module for --without "psycop". Did you mean "psycopg"\\? Choose from: ',
+        ),
         (Wish("postgres", Operation.WRITE, "polars", (), "threads"), r"expected a style .*\(async, sync\), found"),
     ],
 )

@@ -158,7 +158,10 @@ def test_a_race_goes_on_where_it_was_stopped(raced: Raced) -> None:
         (("--data", "{data}", "--to", "postgres", "--budget", "5"), "expected a budget of at least"),
         (("--data", "{data}", "--to", "postgres", "--budget", "-1"), "expected a budget in seconds above 0"),
         (("--data", "{data}", "--to", "postgres", "--max-memory", "much"), "expected an amount of memory"),
-        (("--data", "{data}", "--to", "postgres", "--without", "psycop"), 'found "psycop"; there are: '),
+        (
+            ("--data", "{data}", "--to", "postgres", "--without", "psycop"),
+            'no client or module for --without "psycop". Did you mean "psycopg"? Choose from: ',
+        ),
         (("--data", "{data}", "--to", "postgres", "--style", "threads"), 'found "threads"'),
         (("--data", "{data}", "--to", "postgres", "--rows", "0"), "expected rows to be a whole number"),
         (("--data", "{data}", "--query", "SELECT 1", "--to", "postgres"), "found both"),

@@ -80,12 +80,6 @@ def test_a_run_that_does_not_say_what_its_ways_use_is_held_to_all_packages():
         merging.merged(suite(), old, anyway=False)
 
 
-def test_a_run_of_before_says_what_its_ways_use_under_their_old_ids():
-    old = changed(LAPTOP, uses={"postgres.psycopg_text.write_polars_copy_text_format": ["polars"]})
-    rows = [row("postgres.psycopg.write_polars_copy_text_format", seconds=1.0)]
-    assert merging.packages(stored(old.environment, rows)) == {"polars"}
-
-
 def test_one_run_or_another_suite_is_refused():
     with pytest.raises(LabError, match="expected two or more runs"):
         merging.merged(suite(), [LAPTOP], anyway=True)

@@ -17,7 +17,7 @@ from harness.datasets.own.options import Options
 from harness.datasets.own.reading import Program
 from harness.datasets.specification import Column, Specification
 from harness.datasets.store import content_hash
-from harness.model import Dataset, LabError
+from harness.model import Dataset, LabError, unknown
 
 NAME = "own"  # of the dataset and of its tables
 _SEED = 20260407
@@ -187,7 +187,7 @@ def from_frame(frame: pl.DataFrame, key: Sequence[str] = (), rows: int | None = 
 def _require_key(frame: pl.DataFrame, logical_types: dict[str, str], key: Sequence[str]) -> None:
     for name in key:
         if name not in logical_types:
-            raise LabError(f'expected the key to be of columns, found "{name}"; there are: {", ".join(logical_types)}')
+            raise unknown("column for --key", name, logical_types)
         if frame[name].null_count():
             raise LabError(f'expected a key without nulls, found some in "{name}"')
         if logical_types[name].startswith(("array", "nested", "map", "decimal", "float", "binary")):
