@@ -21,6 +21,7 @@ ELSEWHERE = HERE | {"cpu": "Another CPU"}
 QUICK, STRONG = "postgres.quick.write_polars_x", "postgres.strong.write_polars_x"
 SIZES = (1, 100, 10_000, 1_000_000)
 TRANSPORT = "postgres.psycopg.write_polars_copy_text"
+OF_CROSSINGS = {"suite": "crossings", "size": "default", "passes": 3}
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def made(
 ) -> None:
     """Leave a run of the matrix among the results: `name` is the folder it lies in."""
     run_id = Path(name).name
-    plan = {"suite": "matrix", "size": "default", "passes": 3}
+    plan = {"suite": "matrix", "size": "default", "select": "*", "passes": 3} | facts.pop("plan", {})
     about = {
         "experiment": facts.pop("experiment", "matrix"),
         "run_id": run_id,
@@ -46,7 +47,7 @@ def made(
     }
     call = row("postgres.psycopg.call", seconds=0.1, rows=1, operation="call", **{**about, "frame": ""})
     rows = [row(TRANSPORT, seconds=1.0, pass_number=number, **about) for number in (1, 2, 3)]
-    known = environment(run_id=run_id, plan=plan, machine=machine) | facts
+    known = environment(run_id=run_id, plan=plan, machine=machine, runs=4) | facts
     run_folder(chosen.results_dir / name, [call, *rows], known)
 
 
@@ -83,10 +84,22 @@ def test_where_this_machine_has_none_it_is_the_reference_run_with_its_machine(
     assert "the newest of this machine" not in text
 
 
-def test_a_run_on_own_data_is_said_to_be_one(chosen: Settings, capsys: pytest.CaptureFixture[str]) -> None:
-    columns = dict.fromkeys(("a", "b", "c", "d", "e"), "int64")
-    made(chosen, "20260101T000000Z-own", HERE, "own", data=[{"name": "own", "rows": 1_000, "columns": columns}])
-    assert "on 1,000 rows of somebody's own data (5 columns: a, b, c, d, ...)\n" in said(chosen, capsys)
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"plan": {"size": "smoke"}},
+        {"plan": {"select": "postgres.*"}},
+        {"runs": 5},  # of which four were done
+        {"data": [{"name": "own", "rows": 1_000, "columns": {"a": "int64"}}]},
+    ],
+    ids=["smoke", "some transports", "not ended", "own data"],
+)
+def test_a_part_of_a_run_or_one_on_own_data_does_not_answer(
+    chosen: Settings, capsys: pytest.CaptureFixture[str], facts: dict[str, Any]
+) -> None:
+    made(chosen, "20260101T000000Z-old", HERE)
+    made(chosen, "20260102T000000Z-part", HERE, **facts)
+    assert "from run 20260101T000000Z-old, " in said(chosen, capsys)
 
 
 def test_a_run_without_answers_or_that_cannot_be_read_is_passed_over(
@@ -136,7 +149,7 @@ def curves(chosen: Settings, name: str, machine: dict[str, Any], **of_strong: An
     run_id = Path(name).name
     about = {"run_id": run_id, "suite": "crossings"}
     rows = runs(QUICK, line(0.001, 1e-4, SIZES), **about) + runs(STRONG, line(0.021, 2e-6, SIZES), **about | of_strong)
-    facts = environment(run_id=run_id, plan={"suite": "crossings", "size": "default", "passes": 3}, machine=machine)
+    facts = environment(run_id=run_id, plan=OF_CROSSINGS, machine=machine)
     run_folder(chosen.results_dir / name, rows, facts)
 
 
@@ -165,10 +178,9 @@ def test_beyond_the_largest_size_it_is_the_fastest_there_where_nobody_costs_as_a
 ) -> None:
     about = {"run_id": "20260101T000000Z-bent", "suite": "crossings"}
     bent = {rows: [seconds] * 3 for rows, seconds in zip(SIZES, (0.1, 0.9, 0.1, 0.9), strict=True)}
-    facts = environment(
-        run_id=about["run_id"], plan={"suite": "crossings", "size": "default", "passes": 3}, machine=HERE
-    )
-    run_folder(chosen.results_dir / about["run_id"], runs(QUICK, bent, **about), facts)
+    rows = runs(QUICK, bent, **about)
+    facts = environment(run_id=about["run_id"], plan=OF_CROSSINGS, machine=HERE)
+    run_folder(chosen.results_dir / about["run_id"], rows, facts)
     newest.show_at(chosen, Console(width=220), 2_000_000, "", "", "polars")
     text = re.sub(" {2,}", "  ", capsys.readouterr().out)
     assert f"{QUICK}  runs of 1,000,000 rows, the most: nobody costs as a line says" in text
