@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from harness import settings
 from harness.cli import network, newest
 from harness.cli import own as own_options
-from harness.cli.app import app, echo, explained, new_console
+from harness.cli.app import app, command_line, echo, explained, new_console
 from harness.model import LabError
 from harness.recommend.budget import BUDGET
 from harness.systems import SYSTEMS
@@ -81,7 +81,16 @@ def recommend(
     csv = options.of(separator, encoding, decimal, skip_rows, null_values, date_format, schema)
     own = own_options.own_data(chosen, data, query, key, rows, names, wish.system, csv)
     asked = asking.asked(chosen, wish, own, external, budget, _bytes(max_memory), resume, started)
-    found, folder = asking.answered(chosen, asked, echo, lambda racing: _shown(console, racing))
+    try:
+        found, folder = asking.answered(chosen, asked, echo, lambda racing: _shown(console, racing))
+    except asking.Stopped as stop:
+        source = "--data" if data is not None else "--query"
+        show(
+            console,
+            stop.found,
+            [f"go on with: {command_line()} recommend --resume {stop.folder.name} and the same {source}"],
+        )
+        raise
     last = [f"results: {folder}/ (recommendation.json, report.html, runs.csv)"]
     if script is not None:
         from harness.recommend.loading import Source

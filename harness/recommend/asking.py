@@ -26,6 +26,13 @@ from harness.systems import SYSTEMS
 Shown = Callable[[Racing], AbstractContextManager[Callable[[Row], None]]]
 
 
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C during a race that has an answer: what it has shown so far, which is written as that of an ended one."""
+
+    def __init__(self, found: Recommendation, folder: Path) -> None:
+        self.found, self.folder = found, folder
+
+
 def wish(to: str, of: str, frame: str, without: Sequence[str] = (), style: str = "", program: bool = False) -> Wish:
     """Return what is asked, `to` a database or out `of` one. Raises LabError for neither, both, or an unknown one."""
     known = ", ".join(SYSTEMS)
@@ -68,14 +75,26 @@ def asked(
 
 
 def answered(chosen: Settings, one: Asked, say: Callable[[str], None], shown: Shown) -> tuple[Recommendation, Path]:
-    """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`."""
+    """Perform the race and write its files; return the recommendation and its folder. See `racing.opened`.
+
+    Raises Stopped where a person stops it after every transport had a run.
+    """
+    stopped = False
     with racing.opened(chosen, one, say) as under_way:
-        with shown(under_way) as on_row:
-            under_way.perform(on_row)
+        try:
+            with shown(under_way) as on_row:
+                under_way.perform(on_row)
+        except KeyboardInterrupt:
+            if not under_way.begun:
+                say(f"stopped before every transport had a run; --resume {under_way.track.run_id} goes on with it")
+                raise
+            under_way.ended, stopped = "you stopped the race", True
         folder = under_way.track.folder
     found = judging.recommendation(under_way, time.monotonic() - one.started)
     recommendation.write(folder, found)
     writing.write(folder, suite_files.load(chosen.suites_dir, racing.SUITE))
+    if stopped:
+        raise Stopped(found, folder)
     return found, folder
 
 

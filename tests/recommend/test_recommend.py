@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -60,6 +61,27 @@ def test_the_screen_says_who_is_fastest_and_what_stands_beside_it(raced: Raced) 
         assert role in screen
     assert "polars to Postgres: 600 rows of 10 columns, lab external" in screen
     assert "the winner as a program" in screen
+
+
+def test_ctrl_c_prints_what_is_known_so_far_and_how_to_go_on(raced: Raced, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "harness.cli", "recommend", "--data", str(raced.data), *RACE)
+    environment = raced.environment | {"LAB_RESULTS_DIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as racing:
+        assert racing.stdout
+        for line in racing.stdout:
+            if "pass 2, " in line:
+                os.kill(racing.pid, signal.SIGINT)
+                break
+        said = racing.stdout.read()
+    (folder,) = tmp_path.glob("2*")
+    assert racing.returncode == 130
+    assert "fastest exact" in said
+    assert "you stopped the race before all finalists had their runs" in said
+    assert f"recommend --resume {folder.name} and the same --data" in said
+    assert (folder / "report.html").is_file()
+    done = raced.lab("recommend", "--data", str(raced.data), *RACE, "--resume", folder.name, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "you stopped the race" not in done.stdout
 
 
 def test_every_run_of_the_race_is_a_row_and_the_file_agrees_with_them(raced: Raced) -> None:
