@@ -60,6 +60,7 @@ def test_the_screen_says_who_is_fastest_and_what_stands_beside_it(raced: Raced) 
     for role in ("fastest exact", "simplest", "leanest", "the server alone"):
         assert role in screen
     assert "polars to Postgres: 600 rows of 10 columns, lab external" in screen
+    assert re.search(r"^lab: external \(.*\); (.* and )?600 rows of your data$", screen, re.MULTILINE)
     assert "the winner as a program" in screen
 
 

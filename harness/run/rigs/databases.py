@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -80,7 +81,10 @@ class DatabaseRig(NothingLeft):
     def headline(self) -> str:
         used = self.servers | self.networks.servers()
         versions = ", ".join(f"{name} {server.version}{_whose(server)}" for name, server in used.items())
-        data = "; ".join(f"{rows:,} rows of {name}" for name, rows in self.tables)
+        sizes: dict[str, list[str]] = defaultdict(list)
+        for name, rows in self.tables:
+            sizes["your data" if name == own.NAME else name].append(f"{rows:,}")
+        data = "; ".join(f"{' and '.join(rows)} rows of {name}" for name, rows in sizes.items())
         also = f"; installed here, not used: {', '.join(self.lab.not_used)}" if self.lab.not_used else ""
         return f"lab: {self.lab.name} ({versions}{also}); {data}"
 
