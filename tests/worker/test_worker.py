@@ -131,7 +131,7 @@ def test_a_transport_that_leaves_the_process_is_an_error(lab):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport matches "made.up')]
+    ("function", "said"), [("read_missing", "no_such_package"), ("read_nothing", 'no transport "made.up')]
 )
 def test_a_missing_package_or_transport_is_an_error_that_names_it(staying, function, said):
     answer = staying.measure(function)
