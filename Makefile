@@ -36,12 +36,12 @@ help:
 ##@ Measure, without Docker
 install: $(STAMP) ## Install the lab into .venv, from the locks
 
-# The stamp is newer than the lock files and the sources of native/ exactly when the environment is current. What only
+# The stamp is newer than the lock files and the sources of arrow-wire/ exactly when the environment is current. What only
 # checks the lab is in requirements-dev.lock: the images go without.
-NATIVE = requirements-native.lock $(shell find native -name '*.py' -o -name '*.zig' -o -name '*.toml')
+NATIVE = requirements-native.lock $(shell find arrow-wire/zig arrow-wire/src arrow-wire/compile.py arrow-wire/pyproject.toml -name '*.py' -o -name '*.zig' -o -name '*.toml')
 
 $(STAMP): requirements.lock requirements-dev.lock pyproject.toml $(NATIVE)
-	@$(if $(filter-out $(NATIVE),$?),environments/install '$(PYTHON)' $(VENV),native/install $(VENV)/bin/python requirements-native.lock)
+	@$(if $(filter-out $(NATIVE),$?),environments/install '$(PYTHON)' $(VENV),arrow-wire/install $(VENV)/bin/python requirements-native.lock)
 	@touch $@
 
 # Engines of the suite cluster that `make install` goes without. A lock has what comes on top of requirements.lock.
@@ -104,11 +104,13 @@ PART = $(if $(SHARE),--share '$(SHARE)')
 ##@ Tests
 test: $(STAMP) ## Run the daily tests on real databases
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long'
+	@$(MAKE) --no-print-directory -C arrow-wire test OPTIONS="-n 3 $(BESIDE) -m 'not long'"
 
 test-long: test-long-beside test-long-alone ## Run the long tests; SHARE=0/4 runs a quarter
 
 test-long-beside: $(STAMP)
 	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone' $(PART)
+	@$(MAKE) --no-print-directory -C arrow-wire test OPTIONS='-m long'
 
 test-long-alone: $(STAMP)
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'long and alone' $(PART) $(ALONE)
@@ -170,7 +172,7 @@ DIST ?= dist
 
 wheel: $(STAMP) ## Build the wheels into dist/
 	@$(VENV)/bin/python -m hatchling build --target wheel --directory "$(DIST)"
-	@native/install --wheel "$(DIST)" $(VENV)/bin/python requirements-native.lock
+	@arrow-wire/install --wheel "$(DIST)" $(VENV)/bin/python requirements-native.lock
 
 benchmarks: $(STAMP) ## Measure the lab itself: overhead, start, data
 	$(VENV)/bin/python -m benchmarks.harness

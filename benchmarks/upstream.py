@@ -123,7 +123,7 @@ def of_polars(frame: pl.DataFrame, passes: int) -> None:
 
 def of_encoders(frame: pl.DataFrame, connection: Any, passes: int) -> list[memoryview]:
     """The same Arrow table into the rows of a binary COPY, by two encoders; return it as those blocks."""
-    from arrow_wire.postgres import Encoder
+    from arrow_wire.postgres_encoder import Encoder
     from pgpq import ArrowToPostgresBinaryEncoder
 
     names, types = columns_of(connection, "SELECT * FROM written")
@@ -173,7 +173,7 @@ def longest_wait(call: Call) -> tuple[float, float]:
 
 @contextmanager
 def copying(connection: psycopg.Connection) -> Iterator[psycopg.Copy]:
-    from arrow_wire.postgres import HEADER, TRAILER
+    from arrow_wire.postgres_encoder import HEADER, TRAILER
 
     with connection.cursor().copy("COPY written FROM STDIN (FORMAT binary)") as copy:
         copy.write(HEADER)

@@ -18,7 +18,7 @@ from harness.settings import CHECKOUT
 PROJECT = "dataframe-io-lab"
 # By module, where the names differ: the package that the lab asks for, which has the module or needs the one that does.
 _PACKAGES = {"botocore": "boto3", "s3transfer": "boto3", "lance": "pylance", "py4j": "pyspark"}
-NOT_ON_PYPI = frozenset({"arrow-wire"})  # no lock has it: `make install` builds it from native/
+NOT_ON_PYPI = frozenset({"arrow-wire"})  # no lock has it: `make install` builds it from arrow-wire/
 # Extras that "all" goes without, as each has a lock of its own; and what installs one, by where the lab runs.
 _ENGINES = ("ray", "spark")
 _INSTALLS = {"checkout": "make engine ENGINE={}", "compose": "make up CLUSTER={}"}

@@ -87,7 +87,7 @@ def test_the_compose_check_is_not_due_while_its_own_files_are_as_they_were(check
 
 
 @pytest.mark.parametrize(
-    "name", ["docker-compose.yml", "requirements.lock", "images/new", "native/src/new.zig", ".ci/new"]
+    "name", ["docker-compose.yml", "requirements.lock", "images/new", "arrow-wire/zig/new.zig", ".ci/new"]
 )
 def test_the_compose_check_is_due_when_one_of_its_own_files_changed_or_is_new(checkout, name):
     was_green(checkout)

@@ -62,7 +62,7 @@ def _pairs_of(module: list[Transport]) -> int:
 def likenesses(entry: Transport) -> dict[str, str]:
     """Return a digest of all that we know to matter to each pair of a transport, by kind."""
     facts = (entry.operation, entry.frame, entry.style, entry.endpoint, sorted(entry.needs), entry.requires)
-    compiled = ("native",) if "arrow_wire" in entry.modules else ()
+    compiled = ("arrow-wire/zig", "arrow-wire/src") if "arrow_wire" in entry.modules else ()
     own = _digest(script(entry), repr(facts), _of_files((*_JUDGES, f"harness/systems/{entry.system}", *compiled)))
     return {
         kind.name: _digest(own, _of_kind(kind, entry.system), str(entry.lossy.get(kind.name, "")))

@@ -68,14 +68,14 @@ def test_what_builds_the_site_has_a_lock_of_its_own_and_is_nowhere_else():
 
 def test_what_compiles_the_library_has_a_lock_of_its_own_and_stays_nowhere():
     of_native = entries("requirements-native.lock")
-    asked = tomllib.loads((ROOT / "native/pyproject.toml").read_text())
+    asked = tomllib.loads((ROOT / "arrow-wire/pyproject.toml").read_text())
     assert sorted(asked["build-system"]["requires"]) == sorted(PROJECT["dependency-groups"]["native"])
     assert names(asked["build-system"]["requires"]) <= of_native.keys()
     assert f"arrow-wire=={asked['project']['version']}" in PROJECT["project"]["optional-dependencies"]["tuned"]
     for other in LOCKS:
         assert not {"ziglang", "arrow-wire"} & entries(other).keys()
     assert (
-        "/lab/native/install /opt/lab/bin/python /lab/requirements-native.lock"
+        "/lab/arrow-wire/install /opt/lab/bin/python /lab/requirements-native.lock"
         in (ROOT / "images/harness/Dockerfile").read_text()
     )
 

@@ -9,7 +9,7 @@ from tests.repository.test_house import parsed, prose
 
 FILES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
-    for folder in ("harness", "native/arrow_wire", "benchmarks")
+    for folder in ("harness", "arrow-wire/src/arrow_wire", "benchmarks")
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 TYPES = "harness.check.logical_types"

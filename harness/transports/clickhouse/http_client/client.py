@@ -1,7 +1,7 @@
 """http.client of the standard library, for our own transports into and out of ClickHouse, in its Native format.
 
 https://clickhouse.com/docs/interfaces/formats/Native; what encodes and decodes is `arrow_wire`, a library of this
-project that is compiled (native/).
+project that is compiled (arrow-wire/).
 """
 
 import json

@@ -35,7 +35,7 @@ def _batches(connection, table, text, enough):
 
     The first thing it yields is their schema. Raises Unsupported for a column that cannot be read, before any row.
     """
-    from arrow_wire import clickhouse
+    from arrow_wire import clickhouse_native as clickhouse
 
     clients, user, parameters = connection
     query, done = f"SELECT * FROM {identifier(table)}", False

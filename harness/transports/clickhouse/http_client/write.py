@@ -50,7 +50,7 @@ def _ask(connection, query, number=0):
 
 def _columns(batch, types):
     """Return an Arrow table as columns of these types, by name. Raises Unsupported for one that has no way into its."""
-    from arrow_wire import clickhouse
+    from arrow_wire import clickhouse_native as clickhouse
 
     named = zip(batch.schema.names, batch.columns, strict=True)
     try:
@@ -82,7 +82,7 @@ class _Blocks:
 
 def _chunks(blocks, first):
     """Yield blocks as chunks of a request's body: each is encoded into the same memory when the one before is sent."""
-    from arrow_wire import clickhouse
+    from arrow_wire import clickhouse_native as clickhouse
 
     block, room = first, clickhouse.Room()
     while block is not None:
@@ -128,7 +128,7 @@ def _insert_block(connection, table, names, batch, types):
 
     All of it is made before any of it is sent, and the request says how long it is: of a part nothing can be read.
     """
-    from arrow_wire import clickhouse
+    from arrow_wire import clickhouse_native as clickhouse
 
     clients, user, parameters = connection
     settings, query = _insertion(parameters, table, names)

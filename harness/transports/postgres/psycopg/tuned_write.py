@@ -14,7 +14,7 @@ from harness.transports.parts import batches
 from harness.transports.postgres.psycopg.tuned import columns_of, most_together, settle, together
 from harness.transports.postgres.tables import LOCK_TIMEOUT, TURN, index_afterwards, number_of_connections
 
-_REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
+_REQUIRES = ["arrow_wire.postgres_encoder", "numpy", "psycopg", "pyarrow", "pyarrow.compute"]
 _WAY: Any = {"path": "COPY in slices", "payload": "binary rows"}
 _PIECE_ROWS, _STREAM_ROWS, _PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are put in order together, of several batches
 _PAGE_KEYS = 100  # of an index share a page of 8 kB, and more
@@ -132,7 +132,7 @@ def _write(connections, table, names, batches_of, most=_PIECE_ROWS):
 
 
 def _encoder(names, columns, types):
-    from arrow_wire import postgres
+    from arrow_wire import postgres_encoder as postgres
 
     try:
         return postgres.Encoder(names, columns, types)
@@ -143,7 +143,7 @@ def _encoder(names, columns, types):
 @contextmanager
 def _copies(pool, connections, statement):
     """Begin a COPY on each connection; end all of them side by side, as the server works while it ends one."""
-    from arrow_wire import postgres
+    from arrow_wire import postgres_encoder as postgres
 
     for connection in connections:
         connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])

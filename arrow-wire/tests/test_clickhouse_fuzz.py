@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_wire import clickhouse
+from arrow_wire import clickhouse_native as clickhouse
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.native.clickhouse_server import read_bytes
-from tests.native.fuzzing import examples
+from clickhouse_server import read_bytes
+from fuzzing import examples
 
 TEXTS = some.text(some.characters(exclude_categories=["Cs"]), max_size=40)
 DAYS = some.dates(dt.date(1970, 1, 1), dt.date(2149, 6, 6))

@@ -1,4 +1,4 @@
-"""The compiled library, and its structures and functions as ctypes sees them: `src/library.zig` has the same ones."""
+"""The compiled library, and its structures and functions as ctypes sees them: `zig/library.zig` has the same ones."""
 
 import ctypes
 from ctypes import POINTER, Structure, c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
@@ -15,7 +15,7 @@ class Buffer(Structure):
 
 
 class Array(Structure):
-    """An Arrow array: `arrow.Array` in `src/arrow.zig`."""
+    """An Arrow array: `arrow.Array` in `zig/arrow.zig`."""
 
 
 Array._fields_ = [

@@ -7,15 +7,15 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_wire.postgres import TRAILER, Encoder, Unsupported
+from arrow_wire.postgres_encoder import TRAILER, Encoder, Unsupported
 from arrow_wire.postgres_reader import COPY, MESSAGES, VIEWS, Decoder, reading
 from arrow_wire.postgres_types import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.native.fuzzing import examples
-from tests.native.postgres_values import arrays
-from tests.native.test_postgres_layouts import encoded
+from fuzzing import examples
+from postgres_values import arrays
+from test_postgres_layouts import encoded
 
 OIDS = [16, 21, 23, 20, 700, 701, 25, 17, 2950, 1082, 1083, 1114, 1184, 1186, 1007, 1009, 1231]
 NUMERICS = [(1700, (38 << 16 | 10) + 4), (1700, (76 << 16 | 30) + 4)]

@@ -1,7 +1,7 @@
 """Which encoder takes the values of an Arrow type into a type of ClickHouse, and with which sizes and limits.
 
 Every array of the tree that Arrow made gets a node that says how it is encoded. The numbers of the encoders are their
-places in the table of `src/clickhouse_encode.zig`.
+places in the table of `zig/clickhouse_encode.zig`.
 """
 
 from ctypes import POINTER, cast, pointer

@@ -1,4 +1,4 @@
-//! The builders alone: `python -m ziglang test src/builders_test.zig`.
+//! The builders alone: `python -m ziglang test zig/builders_test.zig`.
 
 const std = @import("std");
 const builders = @import("builders.zig");

@@ -14,7 +14,7 @@ from arrow_wire.library import Buffer
 (
     COPY, WHOLE, BITS, BFLOAT, TEXT, BINARY, FIXED_TEXT, UUID, IP4, IP6, LABEL, DIGITS, NOTHING, NULLABLE, LIST, FIELDS,
     LOW_CARDINALITY,
-) = range(17)  # as in src/clickhouse_states.zig  # fmt: skip
+) = range(17)  # as in zig/clickhouse_states.zig  # fmt: skip
 I32, I64, U16, U32 = range(4)
 _UNITS = ("ms",) * 4 + ("us",) * 3 + ("ns",) * 3  # by the digits of a second; polars has none of whole seconds
 _DIGITS = {"ms": 3, "us": 6, "ns": 9}

@@ -14,8 +14,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from pyarrow import ipc
 
-from harness.machine.variables import namespace
-from tests.native.clickhouse_server import Server
+from clickhouse_server import DATABASE, Server
 
 # Type, and values of it as SQL.
 CASES = {
@@ -178,7 +177,7 @@ def test_values_are_those_of_the_servers_own_arrow(filled: tuple[Server, str]) -
 )
 def test_values_are_those_of_the_reference_client(filled: tuple[Server, str], client: Client) -> None:
     server, sql_type = filled
-    query = f"SELECT n, v FROM {namespace()}_native.one ORDER BY n"
+    query = f"SELECT n, v FROM {DATABASE}.one ORDER BY n"
     expected = client.query(query, settings={"session_timezone": "UTC"}).result_columns[1]
     found = server.read(query, pa.string_view())["v"].to_pylist()
     if sql_type.startswith("Map"):

@@ -23,7 +23,7 @@ from arrow_wire.postgres_types import (
 
 @dataclass(frozen=True)
 class Recipe:
-    """An encoder by its name, what it is told (see `src/postgres_column.zig`), the recipe of a list's items.
+    """An encoder by its name, what it is told (see `zig/postgres_column.zig`), the recipe of a list's items.
 
     `cast` is the Arrow type that the array has to be cast to before, or None.
     """

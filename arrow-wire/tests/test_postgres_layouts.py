@@ -4,13 +4,13 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from arrow_wire.postgres import HEADER, TRAILER, Encoder
+from arrow_wire.postgres_encoder import HEADER, TRAILER, Encoder
 from arrow_wire.postgres_reader import COPY, LARGE, OTHER, VIEWS, Decoder, reading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.native.fuzzing import examples
-from tests.native.postgres_values import CASES, Case, arrays, shown
+from fuzzing import examples
+from postgres_values import CASES, Case, arrays, shown
 
 
 def encoded(case: Case, array: pa.Array, order: np.ndarray | None = None) -> bytes:
@@ -52,8 +52,8 @@ def test_rows_in_another_order_are_those_rows(made, random):
 
 
 @pytest.fixture(scope="module")
-def server(embedded_lab):
-    with psycopg.connect(embedded_lab.endpoints["postgres"], autocommit=True, prepare_threshold=None) as connection:
+def server(addresses):
+    with psycopg.connect(addresses.postgres, autocommit=True, prepare_threshold=None) as connection:
         connection.execute("SET timezone TO UTC")
         yield connection
 

@@ -1,4 +1,4 @@
-"""Columns of Arrow that the compiled library writes into: `src/builders.zig`."""
+"""Columns of Arrow that the compiled library writes into: `zig/builders.zig`."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

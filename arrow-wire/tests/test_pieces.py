@@ -7,14 +7,15 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_wire import arrays, clickhouse
+from arrow_wire import arrays
+from arrow_wire import clickhouse_native as clickhouse
 from arrow_wire.library import Buffer
-from arrow_wire.postgres import Encoder
+from arrow_wire.postgres_encoder import Encoder
 from arrow_wire.postgres_types import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.native.fuzzing import examples
+from fuzzing import examples
 
 TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
 CLICKHOUSE = ["Nullable(String)", "Nullable(FixedString(40))", "Nullable(UUID)", "Nullable(Enum8('' = 0, 'b' = 1))"]

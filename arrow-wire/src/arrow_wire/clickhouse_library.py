@@ -1,4 +1,4 @@
-"""The structures and functions for ClickHouse as ctypes sees them: `src/clickhouse_*.zig` has the same ones."""
+"""The structures and functions for ClickHouse as ctypes sees them: `zig/clickhouse_*.zig` has the same ones."""
 
 import ctypes
 from ctypes import POINTER, Structure, c_int64, c_size_t, c_uint8, c_uint32, c_void_p

@@ -1,5 +1,6 @@
 """A ClickHouse over HTTP as the tests of the compiled library use it: Native in and out, and what the server says."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 from urllib.error import HTTPError
@@ -8,8 +9,9 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 import pyarrow as pa
-from arrow_wire import clickhouse
+from arrow_wire import clickhouse_native as clickhouse
 
+DATABASE = f"arrow_wire_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 SETTINGS = {
     "async_insert": "0",
     "output_format_native_write_json_as_string": "1",

@@ -12,7 +12,7 @@ from pyarrow import types
 
 from arrow_wire.clickhouse_types import Type
 
-# as in src/clickhouse_numbers.zig
+# as in zig/clickhouse_numbers.zig
 SOURCES = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "i128", "i256", "f16", "f32", "f64", "bits"]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = Fraction(1, 86_400)  # of a day, per second
