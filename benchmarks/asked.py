@@ -19,13 +19,13 @@ from pathlib import Path
 from statistics import median
 
 import psycopg
+from arrow_wire.postgres_read import _FREE_A_LARGE_PIECE, _request
 from arrow_wire.postgres_reader import VIEWS, reading
+from arrow_wire.postgres_server import columns_of
 
 from harness.datasets import store
 from harness.lab.embedded import EmbeddedLab
 from harness.systems import SYSTEMS
-from harness.transports.postgres.psycopg.tuned import columns_of
-from harness.transports.postgres.psycopg.tuned_read import _FREE_A_LARGE_PIECE, _request
 from harness.worker.meters import tree_cpu_seconds
 
 SEED, SELECT = 1, "SELECT * FROM asked"

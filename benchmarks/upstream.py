@@ -24,6 +24,8 @@ from typing import Any
 import polars as pl
 import psycopg
 import pyarrow as pa
+from arrow_wire.frames import joined
+from arrow_wire.postgres_server import columns_of
 
 from harness.check.canonical import load_frame
 from harness.datasets import store
@@ -31,9 +33,7 @@ from harness.datasets.specification import PLAIN
 from harness.lab.embedded import EmbeddedLab
 from harness.registry import connect_of, one
 from harness.systems import SYSTEMS
-from harness.transports.frames import joined
 from harness.transports.postgres.binary_copy import as_the_table
-from harness.transports.postgres.psycopg.tuned import columns_of
 
 DATASET, SEED = "analytics_metrics", 1
 PROFILES = {"postgres": ("unlogged", "heap"), "clickhouse": (PLAIN, PLAIN)}  # of what is written, and of what is read

@@ -15,11 +15,27 @@ from typing import Any
 from harness.model import ATOMIC, CONTROL, LabError, Operation, Origin, Transport, did_you_mean
 from harness.phases import phase
 
-__all__ = ["Unsupported", "catalogue", "client_of", "connect_of", "one", "phase", "select", "transport"]
+__all__ = [
+    "Unsupported",
+    "catalogue",
+    "client_of",
+    "connect_of",
+    "is_unsupported",
+    "one",
+    "phase",
+    "select",
+    "transport",
+]
 
 
 class Unsupported(Exception):
     """Raised by a transport that cannot do a case at all; its text is the reason."""
+
+
+def is_unsupported(error: BaseException) -> bool:
+    """Say whether a transport could not do a case at all: itself says so, or arrow-wire, our own library."""
+    wire = sys.modules.get("arrow_wire")
+    return isinstance(error, Unsupported) or (wire is not None and isinstance(error, wire.UnsupportedType))
 
 
 _PACKAGE = "harness.transports"

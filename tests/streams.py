@@ -18,7 +18,7 @@ from harness.model import Operation, Transport
 from harness.systems import SYSTEMS
 from tests.calls import call
 
-_MODULES = (".stream", ".tuned_read", ".tuned_write")
+_MODULES = (".stream", ".psycopg.tuned")
 _OURS = [entry for entry in registry.select("*.*load_*") if entry.function.__module__.endswith(_MODULES)]
 LOADS = [entry for entry in _OURS if entry.operation is Operation.LOAD]
 UNLOADS = [entry for entry in _OURS if entry.operation is Operation.UNLOAD]

@@ -59,7 +59,7 @@ def test_a_worker_that_knows_the_module_imports_that_and_its_siblings_only():
 def test_one_imports_the_modules_of_its_client_and_siblings_only():
     imported = modules_imported_by("one('postgres.psycopg.read_polars_rows')")
     assert [name for name in imported if not name.startswith("postgres.psycopg")] == [
-        "frames", "parts", "postgres", "postgres.sql", "postgres.tables"
+        "parts", "postgres", "postgres.sql", "postgres.tables"
     ]  # fmt: skip
     assert "postgres.psycopg.published" in imported
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_wire.postgres_encoder import TRAILER, Encoder, Unsupported
+from arrow_wire.errors import UnsupportedType as Unsupported
+from arrow_wire.postgres_encoder import TRAILER, Encoder
 from arrow_wire.postgres_reader import COPY, MESSAGES, VIEWS, Decoder, reading
 from arrow_wire.postgres_types import types
 from hypothesis import given

@@ -9,11 +9,13 @@ from pathlib import Path
 from harness import registry, show
 from harness.datasets.own.data import OwnData
 from harness.datasets.specification import PLAIN
+from harness.lab.packages import package_of
 from harness.model import LabError, Operation, Transport, printable
 from harness.recommend.loading import Source, load
 from harness.report.recommendation import Recommendation
 from harness.systems import SYSTEMS
 
+_WITH_BINARIES = {"psycopg": "psycopg[binary]"}  # without which it looks for libpq on the machine
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
 
@@ -48,7 +50,8 @@ def program(found: Recommendation, data: OwnData, source: Source, table: str = "
     if more := needed(entry):
         raise LabError(f"{entry.id} needs {more}: lab show {entry.id} prints it with its arguments")
     table = table or re.sub(r"\W+", "_", source.table).lower()
-    parts = [_docstring(entry, found, source, table), show.body(entry, ("", "os"))]
+    packages = _packages(entry, found, source)
+    parts = [f"{_header(packages)}\n{_docstring(entry, found, source, table, packages)}", show.body(entry, ("", "os"))]
     parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
@@ -56,13 +59,28 @@ def program(found: Recommendation, data: OwnData, source: Source, table: str = "
     return "\n\n\n".join([*parts, _main(entry)]) + "\n"
 
 
-def _docstring(entry: Transport, found: Recommendation, source: Source, table: str) -> str:
-    variables, packages = {show.variable(entry)}, {*found.fastest.packages, entry.frame}
+def _packages(entry: Transport, found: Recommendation, source: Source) -> set[str]:
+    """Return the modules that a program needs and Python does not bring."""
+    packages = {*found.fastest.packages, entry.frame}
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
-        variables.add(making.VARIABLE)
         packages.update(making.PACKAGES, ("polars",), ("pyarrow",) if entry.frame == "pandas" else ())
         packages.update(() if source.file else making.SELECT_PACKAGES)
+    return packages
+
+
+def _header(packages: set[str]) -> str:
+    """Return what tells `uv run` and the like what to install first: https://peps.python.org/pep-0723"""
+    named = sorted({package_of(package) for package in packages})
+    names = [_WITH_BINARIES.get(name, name) for name in named]
+    listed = [f'#     "{name}",' for name in names]
+    return "\n".join(["# /// script", '# requires-python = ">=3.11"', "# dependencies = [", *listed, "# ]", "# ///"])
+
+
+def _docstring(entry: Transport, found: Recommendation, source: Source, table: str, packages: set[str]) -> str:
+    variables = {show.variable(entry)}
+    if entry.operation is Operation.WRITE:
+        variables.add(SYSTEMS[entry.system].script.VARIABLE)
     what = f"{source} into the table {table}" if entry.operation is Operation.WRITE else f"the table {table}"
     lines = (
         f"Move {what}.",

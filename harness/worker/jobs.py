@@ -113,11 +113,11 @@ def _answer(text: str, called: Callable[[], None], paused: Callable[[], None]) -
         job = made(contract.JOB, asked["job"])
         stays = job.stays
         return replace(run(contract, job, called, paused), stays=stays)
-    except registry.Unsupported as error:
-        return Failed(Status.UNSUPPORTED, str(error), stays)
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
+        if registry.is_unsupported(error):
+            return Failed(Status.UNSUPPORTED, str(error), stays)
         traceback.print_exc()
         # A panic of a client in Rust is no Exception, and leaves the client in a state that nobody knows.
         return Failed(Status.ERROR, f"{type(error).__name__}: {error}", stays and isinstance(error, Exception))

@@ -7,7 +7,7 @@ import pytest
 
 from harness.lab.embedded import EmbeddedLab
 from harness.systems.postgres import client as postgres
-from harness.transports.postgres.psycopg import tuned_write
+from harness.transports.postgres.psycopg import tuned
 from tests.hostile_table import COLUMNS, TABLE
 
 
@@ -23,7 +23,7 @@ def uri(embedded_lab: EmbeddedLab) -> str:
 @pytest.fixture
 def writers(uri: str) -> Iterator[list[psycopg.Connection]]:
     """The connections of a tuned write."""
-    with tuned_write.connect(uri) as connections:
+    with tuned.connect(uri) as connections:
         yield connections
 
 

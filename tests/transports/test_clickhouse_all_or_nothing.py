@@ -17,11 +17,12 @@ from typing import Any
 import clickhouse_driver
 import polars as pl
 import pytest
+from arrow_wire import clickhouse_write
 
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.systems.clickhouse import client as clickhouse
-from harness.transports.clickhouse.http_client import write as module
+from harness.transports.clickhouse.http_client import tuned as module
 from tests.transports.tuned_calls import WRITES, own_database, writing
 
 DATABASE = f"{namespace()}_whole"
@@ -75,14 +76,14 @@ def settled(server: clickhouse_driver.Client) -> tuple[int, list[tuple[str]]]:
 def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Note which tables were made on the way."""
     made: list[str] = []
-    staged = module._staged
+    staged = clickhouse_write._staged
 
-    def noted(connection: Any, table: str, *given: Any) -> Any:
-        made.append(table)
-        return staged(connection, table, *given)
+    def noted(server: Any, parts: tuple[str, ...], *given: Any) -> Any:
+        made.append(parts[-1])
+        return staged(server, parts, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_staged", noted)
+        patch.setattr(clickhouse_write, "_staged", noted)
         yield made
 
 
@@ -138,7 +139,7 @@ def test_rows_that_materialized_views_are_to_get_go_through_a_table_of_their_own
 def test_a_block_of_several_partitions_is_refused_by_the_server(server, monkeypatch, connection):
     """What this process knows of partitions is not all that keeps the promise."""
     make(server, MONTHS)
-    monkeypatch.setattr(module, "_goes_as_one_block", lambda *_: True)
+    monkeypatch.setattr(clickhouse_write, "_goes_as_one_block", lambda *_: True)
     with pytest.raises(RuntimeError, match="Too many partitions for single INSERT block"):
         module.write_polars_tuned(connection, frame_of(FEW, 3), "whole")
     assert settled(server) == (0, [])
@@ -186,20 +187,20 @@ def test_a_connection_that_breaks_in_a_block_leaves_nothing(engine, cut, server,
 
 def test_a_connection_that_breaks_between_blocks_leaves_nothing(server, monkeypatch, connection, write):
     make(server)
-    sent, chunks_of = list[bytes](), module._chunks
+    sent, chunks_of = list[bytes](), clickhouse_write._chunks
 
     def breaking(*given: Any) -> Iterator[Any]:
         for chunk in chunks_of(*given):
             sent.append(bytes(chunk))
             if len(sent) == 20:
-                for client in connection[0]:  # one of them is in the middle of its INSERT: this one
+                for client in connection.clients:  # one of them is in the middle of its INSERT: this one
                     client.sock.shutdown(socket.SHUT_RDWR)
             yield chunk
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "SLICE_ROWS", 10_000)
-        patch.setattr(module, "STREAM_ROWS", 10_000)
-        patch.setattr(module, "_chunks", breaking)
+        patch.setattr(clickhouse_write, "SLICE_ROWS", 10_000)
+        patch.setattr(clickhouse_write, "STREAM_ROWS", 10_000)
+        patch.setattr(clickhouse_write, "_chunks", breaking)
         with pytest.raises(REFUSALS):
             write(frame_of(MANY))
     assert settled(server) == (0, [])
@@ -210,7 +211,7 @@ def test_a_connection_that_breaks_between_blocks_leaves_nothing(server, monkeypa
 def test_an_insert_that_the_server_ends_takes_all_rows_with_it(server, monkeypatch, write):
     make(server)
     rows = 4 * MANY  # a server knows an INSERT when 256 kB of it have arrived
-    one_at_a_time, blocks, next_of = threading.Lock(), list[Any](), module._Blocks.next
+    one_at_a_time, blocks, next_of = threading.Lock(), list[Any](), clickhouse_write._Blocks.next
 
     def ending(self: Any) -> Any:
         with one_at_a_time:
@@ -228,9 +229,9 @@ def test_an_insert_that_the_server_ends_takes_all_rows_with_it(server, monkeypat
         server.execute(f"KILL QUERY WHERE query_id = '{found[0][0]}' ASYNC")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "SLICE_ROWS", 80_000)
-        patch.setattr(module, "STREAM_ROWS", 80_000)
-        patch.setattr(module._Blocks, "next", ending)
+        patch.setattr(clickhouse_write, "SLICE_ROWS", 80_000)
+        patch.setattr(clickhouse_write, "STREAM_ROWS", 80_000)
+        patch.setattr(clickhouse_write._Blocks, "next", ending)
         with pytest.raises(RuntimeError, match="QUERY_WAS_CANCELLED"):
             write(frame_of(rows))
     assert settled(server) == (0, [])
@@ -241,7 +242,7 @@ def test_an_insert_that_the_server_ends_takes_all_rows_with_it(server, monkeypat
 @pytest.mark.parametrize("rows", [FEW, MANY])
 def test_a_table_that_drops_blocks_it_had_before_gets_every_row(rows, server, monkeypatch, connection):
     make(server, f"{PLAIN} SETTINGS non_replicated_deduplication_window = 100")
-    monkeypatch.setattr(module, "SLICE_ROWS", 50_000)
+    monkeypatch.setattr(clickhouse_write, "SLICE_ROWS", 50_000)
     frame = pl.concat([frame_of(rows // 4)] * 4)  # the same blocks again and again
     for times in (1, 2):
         module.write_polars_tuned(connection, frame, "whole")

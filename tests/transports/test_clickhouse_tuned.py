@@ -1,7 +1,6 @@
 """Our own ways into and out of ClickHouse: what is hard for an encoder of one's own, on a real engine."""
 
 import datetime
-import importlib
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -12,11 +11,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from arrow_wire import UnsupportedType, clickhouse_write
+from arrow_wire import clickhouse as wire
 
-from harness import registry
 from harness.lab.embedded import EmbeddedLab
 from harness.machine.variables import namespace
 from harness.systems.clickhouse import client as clickhouse
+from harness.transports.clickhouse.http_client import tuned
 from tests.transports.tuned_calls import own_database
 from tests.transports.tuned_frame import COLUMNS, UUIDS, hostile_frame, rows
 
@@ -35,9 +36,8 @@ def call(embedded_lab: EmbeddedLab, server: clickhouse_driver.Client) -> Callabl
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
 
     def run(name: str, *arguments: Any) -> Any:
-        module = importlib.import_module(f"harness.transports.clickhouse.http_client.{name.partition('_')[0]}")
-        with module.connect(uri.replace(namespace(), DATABASE)) as connection:
-            return getattr(module, f"{name}_tuned")(connection, *arguments)
+        with tuned.connect(uri.replace(namespace(), DATABASE)) as connection:
+            return getattr(tuned, f"{name}_tuned")(connection, *arguments)
 
     return run
 
@@ -92,8 +92,7 @@ def test_a_frame_of_no_or_one_row_comes_through_and_back(table, call, count, lib
 
 @pytest.mark.long
 def test_a_frame_of_many_slices_partitions_and_blocks_comes_through_and_back(server, call, monkeypatch):
-    module = importlib.import_module("harness.transports.clickhouse.http_client.write")
-    monkeypatch.setattr(module, "SLICE_ROWS", 7_000)
+    monkeypatch.setattr(clickhouse_write, "SLICE_ROWS", 7_000)
     make(server, "n UInt32, d Date, s String", "ENGINE = MergeTree PARTITION BY toYear(d) ORDER BY n")
     numbers = pl.select(n=pl.int_range(100_000, dtype=pl.UInt32)).select("n", d=(pl.col("n") % 30_000).cast(pl.Date))
     frame = numbers.with_columns(s=pl.lit("text of number ") + pl.col("n").cast(pl.String))
@@ -120,7 +119,7 @@ def test_rows_that_no_table_promised_are_read_as_well(server, call):
 )
 def test_a_column_that_cannot_be_written_is_named_before_anything_is_sent(server, call, column):
     make(server, "a Int8, b Int8")
-    with pytest.raises(registry.Unsupported, match=f'column "{column.name}"'):
+    with pytest.raises(UnsupportedType, match=f'column "{column.name}"'):
         call("write_polars", pl.DataFrame([pl.Series("a", [1], dtype=pl.Int8), column]), "odd")
     assert server.execute("SELECT count() FROM odd") == [(0,)]
 
@@ -134,10 +133,10 @@ def test_pandas_timestamps_with_a_time_of_day_are_refused(server, call):
 def test_a_column_that_cannot_be_read_is_named(server, call):
     make(server, "a Int8, b AggregateFunction(sum, Int8)")
     for library in ("polars", "pandas"):
-        with pytest.raises(registry.Unsupported, match=r'column "b": .* found AggregateFunction\(sum, Int8\)'):
+        with pytest.raises(UnsupportedType, match=r'column "b": .* found AggregateFunction\(sum, Int8\)'):
             call(f"read_{library}", "odd")
     make(server, "b Decimal(76, 2)")
-    with pytest.raises(registry.Unsupported, match=r'column "b": expected decimals of 38 digits at most'):
+    with pytest.raises(UnsupportedType, match=r'column "b": expected decimals of 38 digits at most'):
         call("read_polars", "odd")
 
 
@@ -164,8 +163,7 @@ def test_a_refused_insert_raises_what_the_server_says(server, call):
 
 @pytest.mark.parametrize("engine", ["MergeTree PARTITION BY n ORDER BY n", "Memory", "Log"])
 def test_a_value_that_fails_late_leaves_nothing(server, call, monkeypatch, engine):
-    module = importlib.import_module("harness.transports.clickhouse.http_client.write")
-    monkeypatch.setattr(module, "SLICE_ROWS", 1_000)
+    monkeypatch.setattr(clickhouse_write, "SLICE_ROWS", 1_000)
     make(server, "n UInt8, d Date", f"ENGINE = {engine}")
     server.execute("INSERT INTO odd VALUES (1, '2025-01-01')")
     days = [datetime.date(2025, 1, 1)] * 20_000 + [datetime.date(1969, 1, 1)]
@@ -213,12 +211,9 @@ def test_streams_go_in_and_come_out(server, embedded_lab):
     reader = pa.RecordBatchReader.from_batches(tables[0].schema, (b for table in tables for b in table.to_batches()))
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
     uri = uri.replace(namespace(), DATABASE)
-    write = importlib.import_module("harness.transports.clickhouse.http_client.write")
-    read = importlib.import_module("harness.transports.clickhouse.http_client.read")
-    with write.connect(uri) as connection:
-        write.write_stream(connection, reader, "odd")
-    with read.connect(uri) as connection:
-        found = read.read_stream(connection, "odd")
+    with tuned.connect(uri) as connection:
+        wire.write(connection, "odd", reader)
+        found = wire.stream(connection, "odd")
         assert pl.DataFrame(pl.from_arrow(found.read_all())).sort("n").equals(pl.concat(batches))
 
 
@@ -238,12 +233,11 @@ def test_a_string_that_is_no_utf_8_is_refused(server, call, text):
 
 
 def test_a_connection_serves_again_after_a_failure(embedded_lab, server):
-    module = importlib.import_module("harness.transports.clickhouse.http_client.write")
     make(server, "a Int32, CONSTRAINT small CHECK a < 99000")
     uri = clickhouse.transport_uri("clickhouse_http", embedded_lab.endpoints["clickhouse_http"])
-    with module.connect(uri.replace(namespace(), DATABASE)) as connection:
+    with tuned.connect(uri.replace(namespace(), DATABASE)) as connection:
         with pytest.raises(RuntimeError):
-            module.write_polars_tuned(connection, pl.select(a=pl.int_range(100_000, dtype=pl.Int32)), "odd")
+            tuned.write_polars_tuned(connection, pl.select(a=pl.int_range(100_000, dtype=pl.Int32)), "odd")
         server.execute("TRUNCATE TABLE odd")
-        module.write_polars_tuned(connection, pl.select(a=pl.int_range(10, dtype=pl.Int32)), "odd")
+        tuned.write_polars_tuned(connection, pl.select(a=pl.int_range(10, dtype=pl.Int32)), "odd")
     assert server.execute("SELECT count() FROM odd") == [(10,)]

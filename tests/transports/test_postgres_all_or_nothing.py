@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 import psycopg
 import pytest
+from arrow_wire import postgres_transactions, postgres_write
 
-from harness.transports.postgres.psycopg import tuned, tuned_write
+from harness.transports.postgres.psycopg import tuned
 from harness.transports.postgres.tables import TURN
 from tests.transports.tuned_calls import WRITES, writing
 
@@ -29,7 +30,7 @@ FRAME = frame_of(ROWS)
 @pytest.fixture(autouse=True)
 def _few_rows_are_worth_a_connection() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuned_write, "_SLICE_ROWS", SLICE_ROWS)
+        patch.setattr(postgres_write, "SLICE_ROWS", SLICE_ROWS)
         yield
 
 
@@ -41,14 +42,14 @@ def server(uri: str) -> Iterator[psycopg.Connection]:
         connection.execute("INSERT INTO together VALUES (1, '')")
         connection.execute("DELETE FROM together")
         yield connection
-        tuned.settle(connection)
+        postgres_transactions.settle(connection)
         connection.execute("DROP TABLE together")
 
 
 @pytest.fixture(params=WRITES)
 def write(request: pytest.FixtureRequest, writers: list[psycopg.Connection], tmp_path: Path) -> Write:
     """Each of the tuned writes, of a polars frame."""
-    call = writing(request.param, tuned_write, writers, "together", tmp_path)
+    call = writing(request.param, tuned, writers, "together", tmp_path)
     return lambda frame=FRAME: call(frame)
 
 
@@ -67,8 +68,8 @@ def test_rows_of_all_connections_are_there_and_nothing_is_prepared(server, write
 
 
 def test_one_connection_writes_where_the_server_prepares_no_transaction(monkeypatch, server, writers):
-    monkeypatch.setattr(tuned_write, "most_together", lambda _: 1)
-    tuned_write.write_polars_tuned(writers, FRAME, "together")
+    monkeypatch.setattr(postgres_write, "most_together", lambda _: 1)
+    tuned.write_polars_tuned(writers, FRAME, "together")
     assert left(server) == (ROWS, 0)
     assert [one.info.transaction_status.name for one in writers] == ["IDLE"] * len(writers)
 
@@ -89,7 +90,7 @@ def test_an_interruption_when_all_are_prepared_leaves_nothing(monkeypatch, serve
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    after(monkeypatch, tuned, "_prepare", interrupt)
+    after(monkeypatch, postgres_transactions, "_prepare", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write()
     assert left(server) == (0, 0)
@@ -103,7 +104,7 @@ def test_an_interruption_when_all_are_prepared_leaves_nothing(monkeypatch, serve
 @pytest.mark.parametrize("when", ["_send", "_plan"])
 def test_a_connection_that_the_server_ends_takes_all_rows_with_it(which, when, monkeypatch, server, writers, write):
     pid = writers[which].info.backend_pid
-    after(monkeypatch, tuned_write, when, lambda: server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]))
+    after(monkeypatch, postgres_write, when, lambda: server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]))
     with pytest.raises(psycopg.OperationalError, match="connection"):
         write()
     assert left(server) == (0, 0)
@@ -111,7 +112,8 @@ def test_a_connection_that_the_server_ends_takes_all_rows_with_it(which, when, m
 
 def test_a_first_connection_that_ends_when_all_are_prepared_leaves_nothing(monkeypatch, server, writers, write):
     pid = writers[0].info.backend_pid
-    after(monkeypatch, tuned, "_prepare", lambda: server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]))
+    end = "SELECT pg_terminate_backend(%s, 5000)"
+    after(monkeypatch, postgres_transactions, "_prepare", lambda: server.execute(end, [pid]))
     with pytest.raises(psycopg.OperationalError):
         write()
     assert left(server) == (0, 0)
@@ -132,7 +134,7 @@ def in_the_way(monkeypatch: pytest.MonkeyPatch, uri: str, server: psycopg.Connec
                 assert time.monotonic() < deadline, f"expected another session to wait, found: {waiting}"
                 time.sleep(0.005)
 
-        after(monkeypatch, tuned_write, "_slices", wait)
+        after(monkeypatch, postgres_write, "_slices", wait)
         yield
         for one in waiting:
             one.result(timeout=30)
@@ -159,7 +161,7 @@ def test_a_deadlock_of_any_connection_takes_all_rows_with_it(number, monkeypatch
 
 def test_a_circle_that_the_server_does_not_see_ends_as_well(monkeypatch, uri, server, write):
     """The last connection waits for the other session's row, and that one for a lock of the first connection."""
-    monkeypatch.setattr(tuned_write, "LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr(postgres_write, "LOCK_TIMEOUT", "50ms")
     wants = f"SELECT pg_advisory_xact_lock({TURN} | 'together'::regclass::oid::bigint)"
     with in_the_way(monkeypatch, uri, server, ROWS - 1, wants):
         with pytest.raises(psycopg.errors.LockNotAvailable, match="due to lock timeout"):
@@ -174,18 +176,19 @@ def test_what_a_dead_writer_left_prepared_ends_as_its_first_transaction_did(end,
     with psycopg.connect(uri, autocommit=True) as first, psycopg.connect(uri, autocommit=True) as second:
         first.execute("BEGIN; INSERT INTO together VALUES (1)")
         (number,) = first.execute("SELECT pg_current_xact_id()::text").fetchone()
-        second.execute(f"BEGIN; INSERT INTO together VALUES (2); PREPARE TRANSACTION '{tuned.PREFIX} {number} 1'")
-        tuned.settle(server)
+        name = f"{postgres_transactions.PREFIX} {number} 1"
+        second.execute(f"BEGIN; INSERT INTO together VALUES (2); PREPARE TRANSACTION '{name}'")
+        postgres_transactions.settle(server)
         assert left(server) == (0, 1), "its writer is still at it"
         first.execute(end)
-    tuned.settle(server)
+    postgres_transactions.settle(server)
     assert left(server) == (rows, 0)
 
 
 def test_prepared_transactions_of_others_stay(uri, server):
     with psycopg.connect(uri, autocommit=True) as other:
         other.execute("BEGIN; INSERT INTO together VALUES (1); PREPARE TRANSACTION 'somebody''s 1 1'")
-    tuned.settle(server)
+    postgres_transactions.settle(server)
     assert left(server) == (0, 1)
     server.execute("ROLLBACK PREPARED 'somebody''s 1 1'")
 
@@ -200,14 +203,14 @@ def test_a_duplicate_in_any_slice_leaves_nothing(server, write):
 def test_a_load_gathers_batches_into_pieces_and_sends_each_over_all_connections(tmp_path, monkeypatch, server, writers):
     sent, rows = [], 40_000
     frame_of(rows).write_parquet(tmp_path / "rows.parquet")
-    send = tuned_write._send
+    send = postgres_write._send
 
-    def noted(copy, encoder, order, row, end):
+    def noted(copy, encoder, order, row, end, tally):
         sent.append((copy.connection, end - row))
-        send(copy, encoder, order, row, end)
+        send(copy, encoder, order, row, end, tally)
 
-    monkeypatch.setattr(tuned_write, "_send", noted)
-    tuned_write.load_tuned(writers, tmp_path / "rows.parquet", "together")
+    monkeypatch.setattr(postgres_write, "_send", noted)
+    tuned.load_tuned(writers, tmp_path / "rows.parquet", "together")
     assert {connection for connection, _ in sent} == {*writers}
     assert len(sent) == len(writers)  # one piece of the batches of 16,384 rows that a file is read by
     assert sum(size for _, size in sent) == rows

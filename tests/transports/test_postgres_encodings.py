@@ -7,7 +7,7 @@ import polars as pl
 import psycopg
 import pytest
 
-from harness.transports.postgres.psycopg import tuned_read, tuned_write
+from harness.transports.postgres.psycopg import tuned
 
 TEXTS = {
     "LATIN1": ["é", "ÿ¡", "plain", ""],
@@ -37,13 +37,13 @@ def test_texts_of_a_database_in_another_encoding_come_through(database, monkeypa
     texts = TEXTS[urlsplit(database).path.removeprefix("/in_").upper()]
     numbers = pl.Series(range(len(texts)), dtype=pl.Int32)
     frame = pl.DataFrame({"number": numbers, "größe": texts, "words": [[text, text] for text in texts]})
-    with tuned_write.connect(database) as connections:
-        tuned_write.write_polars_tuned(connections, frame, "spoken")
+    with tuned.connect(database) as connections:
+        tuned.write_polars_tuned(connections, frame, "spoken")
     with psycopg.connect(database, client_encoding="utf8") as witness:
         assert witness.execute("SELECT * FROM spoken").fetchall() == frame.rows()
-    with tuned_read.connect(database) as connections:
-        assert tuned_read.read_polars_tuned(connections, "spoken").equals(frame)
-        assert tuned_read.read_pandas_tuned(connections, "spoken")["größe"].to_list() == texts
+    with tuned.connect(database) as connections:
+        assert tuned.read_polars_tuned(connections, "spoken").equals(frame)
+        assert tuned.read_pandas_tuned(connections, "spoken")["größe"].to_list() == texts
 
 
 def test_neither_address_nor_role_nor_database_makes_it_another_encoding(embedded_lab, monkeypatch):
@@ -60,10 +60,10 @@ def test_neither_address_nor_role_nor_database_makes_it_another_encoding(embedde
             with psycopg.connect(theirs) as connection:
                 assert connection.info.encoding == "iso8859-1", "the role's own encoding"
             for address in (theirs, f"{theirs}?client_encoding=latin1"):
-                with tuned_write.connect(address) as connections:
-                    tuned_write.write_polars_tuned(connections, pl.DataFrame({"text": ["é€"]}), "spoken")
-                with tuned_read.connect(address) as connections:
-                    assert set(tuned_read.read_polars_tuned(connections, "spoken")["text"]) == {"é€"}
+                with tuned.connect(address) as connections:
+                    tuned.write_polars_tuned(connections, pl.DataFrame({"text": ["é€"]}), "spoken")
+                with tuned.connect(address) as connections:
+                    assert set(tuned.read_polars_tuned(connections, "spoken")["text"]) == {"é€"}
         finally:
             server.execute(f"DROP SCHEMA {ROLE} CASCADE; DROP ROLE {ROLE}")
 
@@ -77,8 +77,8 @@ def refused(call: Callable[..., object], *given: object) -> str:
 @pytest.mark.parametrize("database", ["LATIN1"], indirect=True)
 def test_a_text_that_the_database_has_no_bytes_for_is_refused_and_leaves_nothing(database):
     frame = pl.DataFrame({"größe": ["é", "€"]})
-    with tuned_write.connect(database) as connections, psycopg.connect(database) as witness:
-        said = refused(tuned_write.write_polars_tuned, connections, frame, "spoken")
+    with tuned.connect(database) as connections, psycopg.connect(database) as witness:
+        said = refused(tuned.write_polars_tuned, connections, frame, "spoken")
         assert 'has no equivalent in encoding "LATIN1"' in said
         assert witness.execute("SELECT count(*) FROM spoken").fetchone() == (0,)
 
@@ -89,9 +89,9 @@ def test_bytes_of_sql_ascii_that_are_no_utf_8_are_refused_by_the_server(column, 
     with psycopg.connect(database, autocommit=True, client_encoding="sql_ascii") as witness:
         witness.execute(b"INSERT INTO spoken (\"gr\xc3\xb6\xc3\x9fe\", words) VALUES ('fine', '{fine}')")
         witness.execute(f"UPDATE spoken SET {column} = E'caf\\xe9'".encode())
-    with tuned_read.connect(database) as connections:
-        said = refused(tuned_read.read_polars_tuned, connections, "spoken")
+    with tuned.connect(database) as connections:
+        said = refused(tuned.read_polars_tuned, connections, "spoken")
         assert said.startswith('22021: invalid byte sequence for encoding "UTF8"')
         with psycopg.connect(database, autocommit=True, client_encoding="utf8") as witness:
             witness.execute("TRUNCATE spoken")
-        assert len(tuned_read.read_polars_tuned(connections, "spoken")) == 0
+        assert len(tuned.read_polars_tuned(connections, "spoken")) == 0

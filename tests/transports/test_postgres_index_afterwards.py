@@ -6,11 +6,12 @@ from pathlib import Path
 import polars as pl
 import psycopg
 import pytest
+from arrow_wire import postgres_write
 
-from harness.transports.postgres.psycopg import tuned_write
+from harness.transports.postgres.psycopg import tuned
 from tests.transports.tuned_calls import WRITES, writing
 
-ROWS = tuned_write._SLICE_ROWS
+ROWS = postgres_write.SLICE_ROWS
 CREATE = "CREATE TABLE later (number integer PRIMARY KEY, text text)"
 Write = Callable[..., None]
 KEY = """
@@ -38,7 +39,7 @@ def server(uri: str) -> Iterator[psycopg.Connection]:
 @pytest.fixture(params=WRITES)
 def write(request: pytest.FixtureRequest, writers: list[psycopg.Connection], tmp_path: Path) -> Write:
     """Each of the tuned writes, of a polars frame."""
-    call = writing(request.param, tuned_write, writers, "later", tmp_path)
+    call = writing(request.param, tuned, writers, "later", tmp_path)
     return lambda frame=FRAME: call(frame)
 
 
@@ -95,7 +96,7 @@ def test_the_index_stays_as_it_is_where_more_hangs_on_it(what, server, writers):
     server.execute(CREATE)
     server.execute(LEFT_ALONE[what])
     number, before = index(server), rows(server)
-    tuned_write.write_polars_tuned(writers, FRAME, "later")
+    tuned.write_polars_tuned(writers, FRAME, "later")
     assert rows(server) == before + ROWS
     assert index(server) == number
 
@@ -105,7 +106,7 @@ def test_the_index_stays_as_it_is_while_somebody_reads_the_table(uri, server, wr
     number = index(server)
     with psycopg.connect(uri) as reader:
         assert reader.execute("SELECT count(*) FROM later").fetchone() == (0,)  # its transaction stays open
-        tuned_write.write_polars_tuned(writers, FRAME, "later")
+        tuned.write_polars_tuned(writers, FRAME, "later")
         assert rows(server) == ROWS
     assert index(server) == number
 
@@ -119,10 +120,10 @@ def test_the_index_stays_as_it_is_where_the_table_belongs_to_somebody_else(uri, 
         server.execute(f"GRANT USAGE ON SCHEMA {schema} TO only_writes")
         server.execute("GRANT SELECT, INSERT ON later TO only_writes")
         number = index(server)
-        with tuned_write.connect(uri) as writers:
+        with tuned.connect(uri) as writers:
             for one in writers:
                 one.execute("SET ROLE only_writes")
-            tuned_write.write_polars_tuned(writers, FRAME, "later")
+            tuned.write_polars_tuned(writers, FRAME, "later")
         assert rows(server) == ROWS
         assert index(server) == number
     finally:
@@ -133,7 +134,7 @@ def test_the_index_stays_as_it_is_where_the_table_belongs_to_somebody_else(uri, 
 def test_few_rows_are_not_worth_it(server, writers):
     server.execute(CREATE)
     number = index(server)
-    tuned_write.write_polars_tuned(writers, frame_of(ROWS - 1), "later")
+    tuned.write_polars_tuned(writers, frame_of(ROWS - 1), "later")
     assert (rows(server), index(server)) == (ROWS - 1, number)
 
 
@@ -149,13 +150,13 @@ def test_a_duplicate_leaves_nothing_and_the_index_as_it_was(server, write):
 
 def test_a_connection_that_the_server_ends_leaves_nothing_and_the_index_as_it_was(monkeypatch, server, writers, write):
     server.execute(CREATE)
-    number, pid, send = index(server), writers[0].info.backend_pid, tuned_write._send
+    number, pid, send = index(server), writers[0].info.backend_pid, postgres_write._send
 
     def cut(*given: object) -> None:
         send(*given)
         server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
-    monkeypatch.setattr(tuned_write, "_send", cut)
+    monkeypatch.setattr(postgres_write, "_send", cut)
     with pytest.raises(psycopg.OperationalError, match="connection"):
         write()
     assert (rows(server), index(server)) == (0, number)

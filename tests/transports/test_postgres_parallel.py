@@ -13,6 +13,7 @@ from harness.registry import connect_of, one, select
 from harness.transports.postgres.pgpq import parallel as pgpq
 from harness.transports.postgres.psycopg import parallel as psycopg_parallel
 from tests.hostile_table import LOGICAL_TYPES, ROWS, TABLE, fill, for_pandas, hostile, run, stored, write_more, wrong
+from tests.transports.tuned_calls import hurried
 
 PARALLEL = [entry for entry in select("postgres.*") if entry.function.__module__.endswith(".parallel")]
 WRITES = [entry for entry in PARALLEL if entry.operation is Operation.WRITE]
@@ -136,7 +137,7 @@ def test_a_read_over_several_connections_waits_for_a_lock_only_so_long(
 ) -> None:
     fill(server, hostile())
     entry = one(f"postgres.{name}")
-    monkeypatch.setattr(inspect.getmodule(entry.function), "LOCK_TIMEOUT", "100ms")
+    hurried(monkeypatch, entry)
     with psycopg.connect(uri) as other:
         other.execute(f'LOCK TABLE "{TABLE}"')
         with pytest.raises(Exception, match="lock timeout"):

@@ -9,10 +9,10 @@ import pandas as pd
 import polars as pl
 import psycopg
 import pytest
+from arrow_wire import UnsupportedType, postgres_read
 from psycopg import sql
 
-from harness.registry import Unsupported
-from harness.transports.postgres.psycopg import tuned_read, tuned_write
+from harness.transports.postgres.psycopg import tuned
 
 NUMBERS = count()
 COLUMNS = (
@@ -41,13 +41,13 @@ def server(uri):
 
 @pytest.fixture(scope="module")
 def writers(uri):
-    with tuned_write.connect(uri) as connections:
+    with tuned.connect(uri) as connections:
         yield connections
 
 
 @pytest.fixture
 def readers(uri):
-    with tuned_read.connect(uri) as connections:
+    with tuned.connect(uri) as connections:
         yield connections
 
 
@@ -108,8 +108,8 @@ def many(rows=ROWS):
 
 def test_hostile_values_come_through_write_and_read(make, server, writers, readers):
     table, frame = make(COLUMNS), hostile()
-    tuned_write.write_polars_tuned(writers, frame, table)
-    assert tuned_read.read_polars_tuned(readers, table).equals(frame, null_equal=True)
+    tuned.write_polars_tuned(writers, frame, table)
+    assert tuned.read_polars_tuned(readers, table).equals(frame, null_equal=True)
     text = 'id::text, day::text, large, float::text, "select ""x"""'
     floats = ["0", "-0", "NaN", "Infinity", "-Infinity", "5e-324", "1e-310", "1.7976931348623157e+308", *[None] * 3]
     days = frame["day"].cast(pl.String)
@@ -118,8 +118,8 @@ def test_hostile_values_come_through_write_and_read(make, server, writers, reade
 
 def test_the_signs_and_bits_of_floats_stay(make, writers, readers):
     table, bits = make("float double precision"), pl.Series("float", FLOATS).reinterpret(dtype=pl.UInt64)
-    tuned_write.write_polars_tuned(writers, pl.DataFrame({"float": FLOATS}), table)
-    assert tuned_read.read_polars_tuned(readers, table)["float"].reinterpret(dtype=pl.UInt64).equals(bits)
+    tuned.write_polars_tuned(writers, pl.DataFrame({"float": FLOATS}), table)
+    assert tuned.read_polars_tuned(readers, table)["float"].reinterpret(dtype=pl.UInt64).equals(bits)
 
 
 def test_hostile_values_come_through_write_and_read_of_pandas(make, server, writers, readers):
@@ -134,8 +134,8 @@ def test_hostile_values_come_through_write_and_read_of_pandas(make, server, writ
             "text": pd.Series([LONG, "", None, r"\N", "NA"], dtype="str"),
         }
     )
-    tuned_write.write_pandas_tuned(writers, frame, table)
-    pd.testing.assert_frame_equal(tuned_read.read_pandas_tuned(readers, table), frame)
+    tuned.write_pandas_tuned(writers, frame, table)
+    pd.testing.assert_frame_equal(tuned.read_pandas_tuned(readers, table), frame)
     assert rows_of(server, table, "day, number, float = 'NaN', text") == [
         (DAYS[1], 1, False, LONG),
         (DAYS[2], None, False, ""),
@@ -152,15 +152,15 @@ def test_a_frame_of_no_row_and_of_one_comes_through_with_its_types(rows, library
     frame = (
         frame if library == "polars" else frame.select("number", 'select "x"').to_pandas().astype({"number": "int32"})
     )
-    getattr(tuned_write, f"write_{library}_tuned")(writers, frame, table)
-    found = getattr(tuned_read, f"read_{library}_tuned")(readers, table)[list(frame.columns)]
+    getattr(tuned, f"write_{library}_tuned")(writers, frame, table)
+    found = getattr(tuned, f"read_{library}_tuned")(readers, table)[list(frame.columns)]
     assert found.equals(frame)
     assert list(found.dtypes) == list(frame.dtypes)
 
 
 def test_columns_are_addressed_by_name_and_others_get_their_default(make, server, writers):
     table = make("text text, other integer DEFAULT 7, number integer")
-    tuned_write.write_polars_tuned(writers, pl.DataFrame({"number": [1, 2], "text": ["a", None]}), table)
+    tuned.write_polars_tuned(writers, pl.DataFrame({"number": [1, 2], "text": ["a", None]}), table)
     assert rows_of(server, table) == [("a", 7, 1), (None, 7, 2)]
 
 
@@ -168,21 +168,21 @@ def test_columns_are_addressed_by_name_and_others_get_their_default(make, server
 @pytest.mark.parametrize("keys", ["", ", PRIMARY KEY (id, number)", ", UNIQUE (number)", ", PRIMARY KEY (text)"])
 def test_slices_hold_every_row_exactly_once(keys, make, server, writers, readers):
     table, frame = make(f"id uuid, number integer, text text{keys}"), many()
-    tuned_write.write_polars_tuned(writers, frame, table)
+    tuned.write_polars_tuned(writers, frame, table)
     assert server.execute(f"SELECT pg_relation_size('{quoted(table)}') / 8192").fetchone() > (512,)
     server.execute(f"DELETE FROM {quoted(table)} WHERE number % 7 = 0 OR number BETWEEN 20000 AND 50000")
     left = frame.filter(pl.col("number") % 7 != 0, ~pl.col("number").is_between(20000, 50000))
-    assert tuned_read.read_polars_tuned(readers, table).sort("number").equals(left)
+    assert tuned.read_polars_tuned(readers, table).sort("number").equals(left)
 
 
 def test_a_slice_or_a_frame_in_several_chunks_is_one_frame(make, monkeypatch, writers, readers):
-    monkeypatch.setattr(tuned_read, "_ROWS", 1000)
+    monkeypatch.setattr(postgres_read, "_ROWS", 1000)
     table, frame = make("id uuid, number integer, text text"), many(5000)
     pieces = pl.concat([frame.slice(start, 700) for start in range(0, 5000, 700)], rechunk=False)
-    tuned_write.write_polars_tuned(writers, pieces, table)
-    assert tuned_read.read_polars_tuned(readers, table).equals(frame)
+    tuned.write_polars_tuned(writers, pieces, table)
+    assert tuned.read_polars_tuned(readers, table).equals(frame)
     pd.testing.assert_frame_equal(
-        tuned_read.read_pandas_tuned(readers, table), frame.to_pandas().astype({"id": "str", "text": "str"})
+        tuned.read_pandas_tuned(readers, table), frame.to_pandas().astype({"id": "str", "text": "str"})
     )
 
 
@@ -190,10 +190,10 @@ def test_all_slices_see_one_snapshot(make, monkeypatch, server, writers, readers
     table, frame, fetch, changed = (
         make("id uuid, number integer, text text"),
         many(),
-        tuned_read._fetch,
+        postgres_read._fetch,
         threading.Lock(),
     )
-    tuned_write.write_polars_tuned(writers, frame, table)
+    tuned.write_polars_tuned(writers, frame, table)
 
     def change_then_fetch(*arguments):
         with changed:
@@ -201,23 +201,23 @@ def test_all_slices_see_one_snapshot(make, monkeypatch, server, writers, readers
             server.execute(f"INSERT INTO {quoted(table)} VALUES (NULL, -1, 'new')")
         return fetch(*arguments)
 
-    monkeypatch.setattr(tuned_read, "_fetch", change_then_fetch)
-    assert tuned_read.read_polars_tuned(readers, table).sort("number").equals(frame)
+    monkeypatch.setattr(postgres_read, "_fetch", change_then_fetch)
+    assert tuned.read_polars_tuned(readers, table).sort("number").equals(frame)
 
 
 def test_a_view_is_read_as_one_slice(make, server, readers):
     table = make("number integer")
     server.execute(f"INSERT INTO {quoted(table)} VALUES (1), (2); CREATE VIEW seen AS SELECT * FROM {quoted(table)}")
-    assert tuned_read.read_polars_tuned(readers, "seen")["number"].to_list() == [1, 2]
+    assert tuned.read_polars_tuned(readers, "seen")["number"].to_list() == [1, 2]
 
 
 def test_a_duplicate_in_the_last_slice_leaves_nothing_visible(make, server, writers):
     table, frame = make("id uuid PRIMARY KEY, number integer, text text"), many()
     last = frame.sort("id").tail(1).with_columns(pl.col("id").str.to_uppercase())
     with pytest.raises(psycopg.errors.UniqueViolation):
-        tuned_write.write_polars_tuned(writers, pl.concat([frame, last]), table)
+        tuned.write_polars_tuned(writers, pl.concat([frame, last]), table)
     assert rows_of(server, table, "count(*)") == [(0,)]
-    tuned_write.write_polars_tuned(writers, frame, table)
+    tuned.write_polars_tuned(writers, frame, table)
     assert rows_of(server, table, "count(*)") == [(ROWS,)]
 
 
@@ -225,7 +225,7 @@ def test_rows_of_two_slices_that_clash_in_another_index_are_an_error_and_no_stan
     table, frame = make("id uuid PRIMARY KEY, number integer UNIQUE, text text"), many()
     clash = frame.with_columns(pl.col("number") // 2)
     with pytest.raises(psycopg.errors.UniqueViolation):
-        tuned_write.write_polars_tuned(writers, clash, table)
+        tuned.write_polars_tuned(writers, clash, table)
     assert rows_of(server, table, "count(*)") == [(0,)]
 
 
@@ -233,14 +233,14 @@ def test_rows_of_two_slices_that_clash_in_another_index_are_an_error_and_no_stan
 def test_a_text_that_is_no_uuid_is_refused_and_its_column_named(wrong, make, server, writers):
     table = make("key uuid, number integer")
     with pytest.raises(ValueError, match='"key"'):
-        tuned_write.write_polars_tuned(writers, pl.DataFrame({"number": [1, 2], "key": [UUIDS[0], wrong]}), table)
+        tuned.write_polars_tuned(writers, pl.DataFrame({"number": [1, 2], "key": [UUIDS[0], wrong]}), table)
     assert rows_of(server, table) == []
 
 
 def test_the_character_nul_is_refused_and_not_cut(make, server, writers):
     table = make("text text")
     with pytest.raises(psycopg.errors.CharacterNotInRepertoire):
-        tuned_write.write_polars_tuned(writers, pl.DataFrame({"text": ["a\0b"]}), table)
+        tuned.write_polars_tuned(writers, pl.DataFrame({"text": ["a\0b"]}), table)
     assert rows_of(server, table) == []
 
 
@@ -260,7 +260,7 @@ def test_a_value_that_its_column_cannot_hold_is_refused(sql_type, values, dtype,
         {"mine": pl.Series(values).cast(dtype) if dtype == pl.Date else pl.Series(values, dtype=dtype)}
     )
     with pytest.raises(ValueError, match='"mine"'):
-        tuned_write.write_polars_tuned(writers, frame, table)
+        tuned.write_polars_tuned(writers, frame, table)
     assert rows_of(server, table) == []
 
 
@@ -270,21 +270,21 @@ def test_infinite_dates_are_refused_by_reads(sql_type, value, make, server, read
     table = make(f"day {sql_type}")
     server.execute(f"INSERT INTO {quoted(table)} VALUES ('{value}')")
     with pytest.raises(ValueError, match='"day": row 0: expected a finite value'):
-        tuned_read.read_polars_tuned(readers, table)
+        tuned.read_polars_tuned(readers, table)
 
 
 def test_a_type_that_does_not_fit_is_unsupported_and_its_column_named(make, writers):
     table = make("fine integer, place point")
-    with pytest.raises(Unsupported, match='"place": expected what fits point'):
-        tuned_write.write_polars_tuned(writers, pl.DataFrame({"place": ["(1,2)"]}), table)
-    with pytest.raises(Unsupported, match='"fine"'):
-        tuned_write.write_polars_tuned(writers, pl.DataFrame({"fine": [[1]]}), table)
+    with pytest.raises(UnsupportedType, match='"place": expected what fits point'):
+        tuned.write_polars_tuned(writers, pl.DataFrame({"place": ["(1,2)"]}), table)
+    with pytest.raises(UnsupportedType, match='"fine"'):
+        tuned.write_polars_tuned(writers, pl.DataFrame({"fine": [[1]]}), table)
 
 
 def test_a_type_without_one_in_arrow_comes_as_the_text_of_the_server(make, server, readers):
     table = make("place point, at inet, price numeric")
     server.execute(f"INSERT INTO {quoted(table)} VALUES ('(1,2)', '10.0.0.1', 1.50)")
-    assert tuned_read.read_polars_tuned(readers, table).rows() == [("(1,2)", "10.0.0.1", "1.50")]
+    assert tuned.read_polars_tuned(readers, table).rows() == [("(1,2)", "10.0.0.1", "1.50")]
 
 
 def test_an_error_of_the_server_in_the_middle_of_a_read_is_raised(make, server, readers):
@@ -292,4 +292,4 @@ def test_an_error_of_the_server_in_the_middle_of_a_read_is_raised(make, server, 
     server.execute(f"INSERT INTO {quoted(table)} VALUES (1), (0)")
     server.execute(f"CREATE VIEW broken AS SELECT 1 / number AS number FROM {quoted(table)}")
     with pytest.raises(psycopg.DatabaseError, match="division by zero"):
-        tuned_read.read_polars_tuned(readers, "broken")
+        tuned.read_polars_tuned(readers, "broken")

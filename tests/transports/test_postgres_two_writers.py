@@ -4,7 +4,6 @@ Each writer commits when all its connections are done. Where they could wait for
 the one for a row of the other and the other way round), Postgres would see no circle, and both would wait for ever.
 """
 
-import inspect
 import multiprocessing
 import queue
 import time
@@ -19,6 +18,7 @@ import psycopg
 import pytest
 
 from harness.registry import connect_of, one
+from tests.transports.tuned_calls import hurried
 
 TABLE, ROWS, ROUNDS, BOUND_SECONDS = "two_writers", 100_000, 4, 60
 WAYS = (
@@ -110,7 +110,7 @@ def test_a_row_that_another_transaction_holds_is_waited_for_only_so_long(
     way: str, embedded_lab, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry, uri, frame = one(way), embedded_lab.endpoints["postgres"], rows_of(0)
-    monkeypatch.setattr(inspect.getmodule(entry.function), "LOCK_TIMEOUT", "100ms")
+    hurried(monkeypatch, entry)
     with connect_of(entry)(uri) as connection:
         with psycopg.connect(uri) as other:
             other.execute(f"INSERT INTO {TABLE} VALUES (%s, 2)", [frame["id"][-1]])

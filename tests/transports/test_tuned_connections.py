@@ -8,20 +8,18 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from urllib.parse import quote
 
 import clickhouse_driver
 import polars as pl
 import psycopg
 import pytest
+from arrow_wire import UnsupportedType
 from psycopg.pq import TransactionStatus
 
-from harness.registry import Unsupported
 from harness.systems.clickhouse import client as clickhouse
-from harness.transports.clickhouse.http_client import read as clickhouse_read
-from harness.transports.clickhouse.http_client import write as clickhouse_write
-from harness.transports.postgres.psycopg import tuned_read, tuned_write
+from harness.transports.clickhouse.http_client import tuned as clickhouse_tuned
+from harness.transports.postgres.psycopg import tuned
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
@@ -72,15 +70,15 @@ def server(uri: str):
             "repeat('x', 100) FROM generate_series(1, 50000) n"
         )
         connection.execute("CREATE VIEW broken AS SELECT 1 / (number - 40000) AS number, text FROM kept")
-        with tuned_write.connect(uri) as connections:
-            tuned_write.write_polars_tuned(connections, FRAME, "kept")
+        with tuned.connect(uri) as connections:
+            tuned.write_polars_tuned(connections, FRAME, "kept")
         yield connection
         connection.execute(drop)
 
 
 def test_connections_of_the_postgres_read_survive_a_hundred_mixed_calls(uri: str, server: psycopg.Connection) -> None:
-    with tuned_read.connect(uri) as connections:
-        read = tuned_read.read_polars_tuned
+    with tuned.connect(uri) as connections:
+        read = tuned.read_polars_tuned
 
         def good() -> None:
             assert read(connections, "kept").sort("number").equals(FRAME)
@@ -106,8 +104,8 @@ def test_connections_of_the_postgres_read_survive_a_hundred_mixed_calls(uri: str
 
 
 def test_connections_of_the_postgres_write_survive_a_hundred_mixed_calls(uri: str, server: psycopg.Connection) -> None:
-    with tuned_write.connect(uri) as connections:
-        write = tuned_write.write_polars_tuned
+    with tuned.connect(uri) as connections:
+        write = tuned.write_polars_tuned
 
         def good() -> None:
             write(connections, FRAME, "written")
@@ -129,7 +127,7 @@ def test_connections_of_the_postgres_write_survive_a_hundred_mixed_calls(uri: st
         calls: Calls = {
             "good": good,
             "changed": changed,
-            "unsupported": rejected(Unsupported, "price", pl.DataFrame({"price": [1.5]}), "priced"),
+            "unsupported": rejected(UnsupportedType, "price", pl.DataFrame({"price": [1.5]}), "priced"),
             "missing": rejected(errors.UndefinedTable, "nothing", FRAME, "nothing"),
             "no such column": rejected(errors.UndefinedColumn, "z", pl.DataFrame({"z": [1]}), "written"),
             "no uuid": rejected(ValueError, "id", NO_UUID, "written"),
@@ -166,8 +164,8 @@ def clickhouse_server(embedded_lab):
         )
         for statement in make:
             client.execute(statement)
-        with clickhouse_write.connect(lasting(embedded_lab)) as connection:
-            clickhouse_write.write_polars_tuned(connection, FRAME, "kept")
+        with clickhouse_tuned.connect(lasting(embedded_lab)) as connection:
+            clickhouse_tuned.write_polars_tuned(connection, FRAME, "kept")
         yield client
         client.execute("DROP DATABASE lasting")
 
@@ -180,8 +178,8 @@ def test_the_connection_of_the_clickhouse_read_survives_a_hundred_mixed_calls(
     embedded_lab, clickhouse_server: clickhouse_driver.Client
 ) -> None:
     server = clickhouse_server
-    with clickhouse_read.connect(lasting(embedded_lab)) as connection:
-        read = clickhouse_read.read_polars_tuned
+    with clickhouse_tuned.connect(lasting(embedded_lab)) as connection:
+        read = clickhouse_tuned.read_polars_tuned
 
         def good() -> None:
             assert read(connection, "kept").sort("number").equals(FRAME)
@@ -200,7 +198,7 @@ def test_the_connection_of_the_clickhouse_read_survives_a_hundred_mixed_calls(
             "good": good,
             "changed": changed,
             "anew": anew,
-            "unsupported": refused(Unsupported, "price", read, connection, "priced"),
+            "unsupported": refused(UnsupportedType, "price", read, connection, "priced"),
             "missing": refused(RuntimeError, "nothing", read, connection, "nothing"),
             "broken": refused(RuntimeError, "forty thousand", read, connection, "broken"),
         }
@@ -211,8 +209,8 @@ def test_the_connections_of_the_clickhouse_write_survive_a_hundred_mixed_calls(
     embedded_lab, clickhouse_server: clickhouse_driver.Client
 ) -> None:
     server = clickhouse_server
-    with clickhouse_write.connect(lasting(embedded_lab)) as connection:
-        write = clickhouse_write.write_polars_tuned
+    with clickhouse_tuned.connect(lasting(embedded_lab)) as connection:
+        write = clickhouse_tuned.write_polars_tuned
 
         def good() -> None:
             server.execute("TRUNCATE TABLE written")  # what was written before a failure stays
@@ -233,9 +231,9 @@ def test_the_connections_of_the_clickhouse_write_survive_a_hundred_mixed_calls(
         calls: Calls = {
             "good": good,
             "changed": changed,
-            "unsupported": rejected(Unsupported, "price", pl.DataFrame({"price": [1.5]}), "priced"),
+            "unsupported": rejected(UnsupportedType, "price", pl.DataFrame({"price": [1.5]}), "priced"),
             "missing": rejected(RuntimeError, "nothing", FRAME, "nothing"),
-            "no such column": rejected(Unsupported, "z", pl.DataFrame({"z": [1]}), "written"),
+            "no such column": rejected(UnsupportedType, "z", pl.DataFrame({"z": [1]}), "written"),
             "no uuid": rejected(ValueError, "id", NO_UUID, "written"),
         }
         in_any_order(calls, lambda _: None)
@@ -244,26 +242,25 @@ def test_the_connections_of_the_clickhouse_write_survive_a_hundred_mixed_calls(
 def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(
     embedded_lab, clickhouse_server: clickhouse_driver.Client
 ) -> None:
-    with clickhouse_read.connect(lasting(embedded_lab)) as connection:
-        for client in connection[0]:
+    with clickhouse_tuned.connect(lasting(embedded_lab)) as connection:
+        for client in connection.clients:
             client.sock.shutdown(socket.SHUT_RDWR)
-        assert len(clickhouse_read.read_polars_tuned(connection, "kept")) == ROWS
-    with clickhouse_write.connect(lasting(embedded_lab)) as connection:
-        for client in connection[0]:
+        assert len(clickhouse_tuned.read_polars_tuned(connection, "kept")) == ROWS
+    with clickhouse_tuned.connect(lasting(embedded_lab)) as connection:
+        for client in connection.clients:
             client.sock.shutdown(socket.SHUT_RDWR)
-        clickhouse_write.write_polars_tuned(connection, FRAME, "written")
+        clickhouse_tuned.write_polars_tuned(connection, FRAME, "written")
     assert clickhouse_server.execute("SELECT count() FROM written") == [(ROWS,)]
 
 
-@pytest.mark.parametrize("module", [clickhouse_read, clickhouse_write])
-def test_a_password_is_sent_as_utf_8(module: ModuleType, tmp_path: Path) -> None:
+def test_a_password_is_sent_as_utf_8(tmp_path: Path) -> None:
     users = tmp_path / "users.json"
     users.write_text(json.dumps({"us€r": "pässwörd€"}), encoding="utf-8")
     command = [sys.executable, "-m", "harness.systems.clickhouse.gateway", "--path", str(tmp_path / "data")]
     with subprocess.Popen([*command, "--users-file", str(users)], stdout=subprocess.PIPE, text=True) as server:
         try:
             port = json.loads(server.stdout.readline())["http_port"]
-            with module.connect(f"http://{quote('us€r')}:{quote('pässwörd€')}@127.0.0.1:{port}"):
+            with clickhouse_tuned.connect(f"http://{quote('us€r')}:{quote('pässwörd€')}@127.0.0.1:{port}"):
                 pass
         finally:
             server.terminate()

@@ -9,9 +9,10 @@ import pandas as pd
 import polars as pl
 import psycopg
 import pytest
+from arrow_wire import UnsupportedType
 
 from harness.machine.variables import namespace
-from harness.registry import Unsupported, connect_of, one
+from harness.registry import connect_of, one
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 
@@ -69,7 +70,7 @@ def test_uuid_objects_are_refused_and_their_column_named(system, column, library
     objects = [uuid.UUID(int=number) for number in (0, 2**127)]
     frame = pl.DataFrame({column: pl.Series(objects, dtype=pl.Object)})
     frame = frame if library == "polars" else pd.DataFrame({column: pd.Series(objects, dtype=object)})
-    with pytest.raises(Unsupported, match=f'^column "{column}": expected .* found .*make texts of them with str'):
+    with pytest.raises(UnsupportedType, match=f'^column "{column}": expected .* found .*make texts of them with str'):
         call(system, f"write_{library}", frame, "messages")
 
 
@@ -99,7 +100,7 @@ def test_a_boolean_column_of_nulls_alone_is_written(frame, call, tables):
     ],
 )
 def test_a_column_that_does_not_fit_is_refused_with_what_fits(system, frame, message, call):
-    with pytest.raises((Unsupported, ValueError), match=f"^{message}"):
+    with pytest.raises((UnsupportedType, ValueError), match=f"^{message}"):
         call(system, "write_polars", pl.DataFrame(frame), "messages")
 
 
@@ -122,7 +123,7 @@ def test_uuid_objects_are_written_as_uuids(library, call, tables):
 
 
 def test_the_type_of_a_column_is_named_and_not_numbered(call):
-    with pytest.raises(Unsupported, match='column "now": expected what fits mood, found int64; cast it'):
+    with pytest.raises(UnsupportedType, match='column "now": expected what fits mood, found int64; cast it'):
         call("postgres", "write_polars", pl.DataFrame({"now": [1]}), "moods")
     with pytest.raises(
         ValueError, match=r"column \"now\": expected a value of Enum8\('good' = 1\) in row 0, found 'no'"

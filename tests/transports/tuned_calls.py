@@ -1,5 +1,6 @@
 """What tests of the tuned transports share: a database of their own in ClickHouse, and each of the writes."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 
 import clickhouse_driver
 import polars as pl
+import pytest
+from arrow_wire import postgres_read, postgres_write
 
 from harness.lab.embedded import EmbeddedLab
+from harness.model import Transport
 
 WRITES = ("write_polars", "write_pandas", "load")
 
@@ -35,3 +39,10 @@ def writing(name: str, module: ModuleType, connection: Any, table: str, folder: 
         getattr(module, f"{name}_tuned")(connection, given, table)
 
     return call
+
+
+def hurried(monkeypatch: pytest.MonkeyPatch, entry: Transport) -> None:
+    """Have a transport, or the library that it is over, wait for a lock for a moment alone."""
+    for module in (inspect.getmodule(entry.function), postgres_read, postgres_write):
+        if hasattr(module, "LOCK_TIMEOUT"):
+            monkeypatch.setattr(module, "LOCK_TIMEOUT", "100ms")

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from arrow_wire.errors import WrongValue
 from arrow_wire.library import Array, Buffer
 
 NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY, PIECES = range(12)
@@ -111,9 +112,11 @@ def require_whole(name: str, column: Values) -> None:
         except pa.ArrowInvalid:
             row = 0
     if row is not None:
-        raise ValueError(
+        raise WrongValue(
             f'column "{name}": row {row}: expected an array that agrees with itself, found buffers that are too short, '
-            "or offsets that point outside of them"
+            "or offsets that point outside of them",
+            name,
+            row,
         )
 
 

@@ -12,6 +12,7 @@ from arrow_wire.clickhouse_convert import converted, steps
 from arrow_wire.clickhouse_library import Column, Result, functions
 from arrow_wire.clickhouse_plan import Plan, plan
 from arrow_wire.clickhouse_types import Type, head, innermost, parsed, takes_null
+from arrow_wire.errors import WrongValue
 from arrow_wire.library import Buffer
 
 _NULL, _RANGE, _INEXACT, _FORM, _DAMAGED, _MEMORY = range(1, 7)
@@ -91,8 +92,8 @@ class Columns:
             return MemoryError(f'column "{name}": no memory for a block of {len(rows)} rows')
         if failure == _DAMAGED or first_wrong(array) is not None:
             require_whole(name, array)
-            return ValueError(
-                f'column "{name}": expected an array that agrees with itself, found offsets beyond its end'
+            return WrongValue(
+                f'column "{name}": expected an array that agrees with itself, found offsets beyond its end', name
             )
         low, high = 0, len(rows)  # the first row that fails ends before `high`
         while high - low > 1:
@@ -105,7 +106,7 @@ class Columns:
         found = _shown(array[row])
         form = _FORMS.get(innermost(target), f"a value of {target.text}")
         expected = _EXPECTED[failure].format(type=target.text, form=form)
-        return ValueError(f'column "{name}": expected {expected} in row {row}, found {found}')
+        return WrongValue(f'column "{name}": expected {expected} in row {row}, found {found}', name, row)
 
 
 def _encoded(columns: ctypes.Array, count: int, room: Room, rows: np.ndarray | range) -> Result:
@@ -132,7 +133,7 @@ def _taken(name: str, array: Values, target: Type) -> Values:
     try:
         return gathered(converted(array, target))
     except (pa.ArrowInvalid, ValueError) as error:
-        raise ValueError(f'column "{name}": expected values for {target.text}, found: {error}') from None
+        raise WrongValue(f'column "{name}": expected values for {target.text}, found: {error}', name) from None
 
 
 def _planned(name: str, target: Type, array: Values) -> Plan:

@@ -11,6 +11,7 @@ from arrow_wire import columns
 from arrow_wire.clickhouse_library import Fed, ResultColumn, functions
 from arrow_wire.clickhouse_shapes import Form, form
 from arrow_wire.clickhouse_types import head, parsed
+from arrow_wire.errors import DamagedStream, WrongValue
 from arrow_wire.library import Buffer
 
 PIECE_BYTES = 1 << 19  # at a time: it is decoded while it is still in the processor's cache
@@ -76,12 +77,13 @@ class Result:
 
     def _complaint(self, fed: Fed) -> Exception:
         if not self.schema.names:
-            return ValueError("expected blocks without columns, found others")
+            return DamagedStream("expected blocks without columns, found others")
         field = self.schema.field(fed.column)
         if fed.failure == _MEMORY:
             return MemoryError(f'column "{field.name}": no memory for its values')
         expected = _FOUND[fed.failure].format(type=self._types[fed.column], arrow_type=field.type)
-        return ValueError(f'column "{field.name}": expected {expected}')
+        error = DamagedStream if fed.failure in (_DAMAGED, _CHANGED) else WrongValue
+        return error(f'column "{field.name}": expected {expected}', field.name)
 
     def take(self) -> pa.RecordBatch:
         """Return the rows of all blocks until now, without a copy.
@@ -121,7 +123,7 @@ def batches(
             yield result.take()
             yielded = True
     if start < end or fed.open:
-        raise ValueError("expected whole blocks, found a result that ends within one")
+        raise DamagedStream("expected whole blocks, found a result that ends within one")
     if fed.rows or not yielded:
         yield result.take()
 

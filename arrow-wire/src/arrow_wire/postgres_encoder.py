@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from arrow_wire import arrays, library
+from arrow_wire.errors import UnsupportedType, WrongValue
 from arrow_wire.postgres_recipes import Recipe, recipe
 from arrow_wire.postgres_types import ServerType
 
@@ -28,16 +29,12 @@ _REASONS = (
 )
 
 
-class Unsupported(TypeError):
-    """A pair of types that nothing here converts."""
-
-
 class Encoder:
     """Encodes rows of some arrays, one a column of the table, in the order in which they stand or in another.
 
     A column may stand in several pieces. `names` are for messages. Several threads may encode different rows at a time.
-    Raises Unsupported for a type that does not fit its column, ValueError where a cast would change a value: column,
-    row, what was expected and found.
+    Raises UnsupportedType for a type that does not fit its column, WrongValue where a cast would change a value:
+    column, row, what was expected and found.
     """
 
     def __init__(self, names: Sequence[str], columns: Sequence[arrays.Values], types: Sequence[ServerType]) -> None:
@@ -49,7 +46,7 @@ class Encoder:
             found = recipe(array.type, into)
             if found is None:
                 do = "make texts of them with str" if array.type == pa.uuid() else "cast it"
-                raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}; {do}')
+                raise UnsupportedType(f'column "{name}": expected what fits {into.shown}, found {array.type}; {do}')
             if found.cast is not None or not arrays.is_read_in_place(array):
                 arrays.require_whole(name, array)
             array = arrays.gathered(array)
@@ -76,7 +73,7 @@ class Encoder:
     def blocks(self, order: "np.ndarray[Any, Any] | None", first: int, end: int) -> Iterator[memoryview]:
         """Yield rows `first` to `end`, of an order (uint64) or as they stand, as bytes that the next ones overwrite.
 
-        Raises ValueError for a value that its column cannot hold: which, where, and what was expected.
+        Raises WrongValue for a value that its column cannot hold: which, where, and what was expected.
         """
         assert order is None or (order.dtype == np.uint64 and order.flags.c_contiguous and end <= len(order))
         out, progress = np.empty(BLOCK_BYTES, np.uint8), library.Progress(row=first)
@@ -86,7 +83,7 @@ class Encoder:
                 0 if order is None else len(order), end, out.ctypes.data, len(out), byref(progress),
             )  # fmt: skip
             if progress.reason:
-                raise ValueError(self._complaint(progress))
+                raise self._complaint(progress)
             if progress.needs:
                 out = np.empty(progress.needs, np.uint8)
             elif progress.written:
@@ -96,10 +93,11 @@ class Encoder:
         """Return a number for every row by which the rows are in the server's order of a column, or nearly."""
         keys = np.empty(len(self._arrays[column]), np.int64)
         if not library.library().arrow_wire_postgres_keys(byref(self._columns[column]), keys.ctypes.data, len(keys)):
-            raise ValueError(f'column "{self._names[column]}": expected {_REASONS[-1]}')
+            name = self._names[column]
+            raise WrongValue(f'column "{name}": expected {_REASONS[-1]}', name)
         return keys
 
-    def _complaint(self, progress: library.Progress) -> str:
+    def _complaint(self, progress: library.Progress) -> WrongValue:
         number, row = progress.column, progress.wrong
         return _complaint(self._names[number], row, self._arrays[number], self._types[number], progress.reason)
 
@@ -115,18 +113,19 @@ def _number(name: str) -> int:
     text = name.encode()
     found: int = library.library().arrow_wire_postgres_encoder(text, len(text))
     if found < 0:
-        raise Unsupported(f"expected an encoder {name}, found none")
+        raise UnsupportedType(f"expected an encoder {name}, found none")
     return found
 
 
-def _complaint(name: str, row: int, array: arrays.Values, into: ServerType, reason: int) -> str:
+def _complaint(name: str, row: int, array: arrays.Values, into: ServerType, reason: int) -> WrongValue:
     try:
         damaged = reason == len(_REASONS) - 1 or row >= len(array) or arrays.first_wrong(array) is not None
         value = "a damaged array" if damaged else repr(array[row].as_py())
     except (OverflowError, ValueError):  # a time that Python's own types do not hold
         value = " ".join(str(array.slice(row, 1)).split())
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
-    return f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {shown}'
+    text = f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {shown}'
+    return WrongValue(text, name, row)
 
 
 def _cast(name: str, array: arrays.Values, arrow_type: pa.DataType, into: ServerType) -> arrays.Values:
@@ -136,10 +135,12 @@ def _cast(name: str, array: arrays.Values, arrow_type: pa.DataType, into: Server
     try:
         return _exact(array, arrow_type)
     except NotImplementedError as error:
-        raise Unsupported(f'column "{name}": expected what fits {into.shown}, found {array.type}: {error}') from None
+        raise UnsupportedType(
+            f'column "{name}": expected what fits {into.shown}, found {array.type}: {error}'
+        ) from None
     except ValueError:
         row = _first_wrong(array, arrow_type)
-        raise ValueError(_complaint(name, row, array, into, 1)) from None
+        raise _complaint(name, row, array, into, 1) from None
 
 
 def _exact(array: arrays.Values, arrow_type: pa.DataType) -> arrays.Values:

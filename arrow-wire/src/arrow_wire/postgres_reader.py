@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from arrow_wire import library
 from arrow_wire.columns import Columns
+from arrow_wire.errors import DamagedStream, WrongValue
 from arrow_wire.postgres_types import EPOCH_DAYS, EPOCH_MICROSECONDS, MICROSECONDS_A_DAY, TEXTS, ServerType
 
 MESSAGES, COPY = 0, 1  # what stands around the values of a row
@@ -116,7 +117,7 @@ _FIXED = {
 }
 
 
-class WrongDepth(ValueError):
+class WrongDepth(WrongValue):
     """An array has other dimensions than the column was said to have."""
 
 
@@ -168,10 +169,12 @@ class Decoder:
     def _complaint(self, progress: library.ReadProgress) -> Exception:
         reason = _REASONS[progress.reason]
         if not self._names:
-            return ValueError(f"expected {reason}")
+            return DamagedStream(f"expected {reason}")
         name, row = self._names[progress.column], self._before + progress.row
-        error = {5: WrongDepth, 7: MemoryError}.get(progress.reason, ValueError)
-        return error(f'column "{name}": row {row}: expected {reason}; {self._readings[progress.column].arrow_type}')
+        text = f'column "{name}": row {row}: expected {reason}; {self._readings[progress.column].arrow_type}'
+        if progress.reason == 7:
+            return MemoryError(text)
+        return {1: DamagedStream, 5: WrongDepth}.get(progress.reason, WrongValue)(text, name, row)
 
 
 @cache

@@ -1,104 +1,90 @@
-"""What the tuned transports share: names and types of columns, and transactions that end together.
+"""Our own best way into and out of Postgres: arrow-wire (arrow-wire/), a library over psycopg that is used without the
+lab.
 
-Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared
-ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one, so that
-whoever finds one later can ask the server what became of that, and do the same.
+Where rows go in two-phase commit, what is locked, and which values are refused: `help(arrow_wire.postgres.write)`.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from typing import Any
 
-PREFIX = "dataframe-io-lab"  # of the names of prepared transactions: prefix, transaction id of the first one, number
+from harness.registry import transport
+from harness.transports.parts import batches, write_part
+
+_WRITE: Any = {"path": "COPY in slices", "payload": "binary rows"}
+_READ: Any = {"path": "SELECT in slices", "payload": "binary rows", "settings": {"jit": "off"}}
+_REQUIRES = ["arrow_wire.postgres", "numpy", "psycopg", "pyarrow"]
 
 
-def columns_of(connection, query):
-    """Return the names and the types of a query's columns; types that not every server has are asked for."""
-    from arrow_wire import postgres_types
+def connect(uri):
+    """Return a block with open connections: as many as this process may use cores, at least two, at most eight."""
+    from arrow_wire import postgres
 
-    cursor = connection.execute(f"{query} LIMIT 0")
-    result = cursor.pgresult
-    found = [(result.ftype(number), result.fmod(number)) for number in range(result.nfields)]
-    unknown = [oid for oid, _ in found if not postgres_types.known(oid)]
-    answer = connection.execute(postgres_types.question(unknown)).fetchall() if unknown else ()
-    return [column.name for column in cursor.description], postgres_types.types(found, answer)
+    return postgres.connect(uri)
 
 
-def most_together(connection):
-    """Return on how many connections transactions can end together: on this server, one and what it may prepare."""
-    return 1 + int(connection.execute("SELECT current_setting('max_prepared_transactions')").fetchone()[0])
+@transport("write", frame="polars", requires=["polars", "pyarrow.compute", *_REQUIRES], **_WRITE)
+def write_polars_tuned(connections, frame, table):
+    """Send the rows as binary COPY, encoded by compiled code (`arrow_wire`), over one connection or one for each core.
 
-
-@contextmanager
-def together(first):
-    """Begin a transaction on a connection in autocommit mode; yield what does so on another: `join(connection)`.
-
-    In the end all of them commit, or none: an error rolls all of them back. Should the process, a connection or the
-    server die once all are prepared, prepared ones stay, and hold their locks, until `settle` ends them as the first
-    one ended; every later write does so first.
+    All rows or none. An empty table gets the index of its key at the end; another one its rows in the key's order.
     """
-    others: list[Any] = []
-    prepared: list[str] = []
+    from arrow_wire import postgres
 
-    def join(connection):
-        connection.execute("BEGIN")
-        others.append(connection)
-
-    try:
-        first.execute("BEGIN")
-        yield join
-        if others:
-            _prepare(first, others, prepared)
-        first.execute("COMMIT")
-    except BaseException:
-        _undo([first, *others], prepared)
-        raise
-    if others:
-        _each(others, prepared, lambda connection, name: _end(connection, name, "COMMIT"))
+    postgres.write(connections, (table,), frame)  # a tuple takes any name
 
 
-def _each(connections, names, do):
-    with ThreadPoolExecutor(len(connections)) as pool:
-        list(pool.map(do, connections, names))
+@transport("write", frame="pandas", requires=["pandas", "pyarrow.compute", *_REQUIRES], **_WRITE)
+def write_pandas_tuned(connections, frame, table):
+    """Send the rows as binary COPY, encoded by compiled code (`arrow_wire`), over one connection or one for each core.
 
-
-def _prepare(first, others, prepared):
-    """Prepare the other transactions and add their names, all of them before the first may be there."""
-    (number,) = first.execute("SELECT pg_current_xact_id()::text").fetchone()
-    prepared += [f"{PREFIX} {number} {place}" for place in range(1, len(others) + 1)]
-    _each(others, prepared, lambda connection, name: connection.execute(f"PREPARE TRANSACTION '{name}'"))
-
-
-def _undo(connections, prepared):
-    """Roll back what was begun and what was prepared, as far as a connection lives."""
-    from psycopg import Error
-
-    for connection in connections:
-        with suppress(Error):  # a broken connection has no transaction left
-            connection.execute("ROLLBACK")
-    for connection in connections if prepared else []:
-        with suppress(Error):
-            settle(connection)
-            return
-
-
-def settle(connection):
-    """End the prepared transactions that a writer left behind, as the server says that its first one ended.
-
-    `connection` is in autocommit mode and outside of a transaction. One of a writer that is still at it stays.
+    As `write_polars_tuned`. In a column of floats NaN stays NaN: pandas cannot tell it from a missing value.
     """
-    left = connection.execute(
-        "SELECT gid, pg_xact_status(split_part(gid, ' ', 2)::xid8) FROM pg_prepared_xacts "
-        f"WHERE gid ~ '^{PREFIX} [0-9]+ [0-9]+$' AND database = current_database() AND owner = current_user"
-    ).fetchall()
-    for name, status in left:
-        if status in ("committed", "aborted"):
-            _end(connection, name, "COMMIT" if status == "committed" else "ROLLBACK")
+    from arrow_wire import postgres
+
+    postgres.write(connections, (table,), frame)  # a tuple takes any name
 
 
-def _end(connection, name, how):
-    """Commit a prepared transaction or roll it back, if nobody else has done so or is about to."""
-    from psycopg.errors import ObjectNotInPrerequisiteState, UndefinedObject
+@transport("load", requires=["pyarrow.parquet", "pyarrow.compute", *_REQUIRES], **_WRITE)
+def load_tuned(connections, source, table):
+    """Send the record batches of a Parquet file as binary COPY, piece by piece, over one connection or several.
 
-    with suppress(ObjectNotInPrerequisiteState, UndefinedObject):
-        connection.execute(f"{how} PREPARED '{name}'")
+    As `write_polars_tuned`; a piece of 262,144 rows or 256 MB at most is encoded at a time.
+    """
+    import pyarrow as pa
+    from arrow_wire import postgres
+    from pyarrow import parquet
+
+    reader = pa.RecordBatchReader.from_batches(parquet.read_schema(source), batches(source))
+    postgres.write(connections, (table,), reader)
+
+
+@transport("read", frame="polars", requires=["polars", *_REQUIRES], **_READ)
+def read_polars_tuned(connections, table):
+    """Read a slice of the table on every core and decode the rows, as they arrive, into the frame's own memory.
+
+    One snapshot makes of the slices what one query would give. Under TLS the rows come by COPY (FORMAT binary).
+    """
+    from arrow_wire import postgres
+
+    return postgres.read(connections, (table,), as_="polars")
+
+
+@transport("read", frame="pandas", requires=["pandas", *_REQUIRES], lossy={"refused": "far_dates"}, **_READ)
+def read_pandas_tuned(connections, table):
+    """Read a slice of the table on every core and decode the rows, as they arrive, into Arrow's memory.
+
+    As `read_polars_tuned`. A date becomes datetime64[us], which ends in the year 294247; a later one is refused.
+    """
+    from arrow_wire import postgres
+
+    return postgres.read(connections, (table,), as_="pandas")
+
+
+@transport("unload", requires=["pyarrow.parquet", *_REQUIRES], **_READ)
+def unload_tuned(connections, table, destination):
+    """Read a slice of the table on every core and write the rows, as they arrive, as one Parquet file.
+
+    As `read_polars_tuned`, from which no more than a few batches of 65,536 rows are held at a time.
+    """
+    from arrow_wire import postgres
+
+    write_part(destination, "rows", postgres.stream(connections, (table,)))

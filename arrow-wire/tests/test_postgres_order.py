@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from harness.transports.postgres.psycopg.tuned_write import _slices
+from arrow_wire.postgres_write import _slices
 
 ROWS = 200_000
 RANDOM = np.random.default_rng(7)

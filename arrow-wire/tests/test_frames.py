@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-
-from harness.transports.frames import joined, of_objects, require_names
+from arrow_wire.frames import joined, of_objects, require_names
 
 
 def address(array):

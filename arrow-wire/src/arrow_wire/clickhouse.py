@@ -1,0 +1,180 @@
+"""Frames into and out of ClickHouse: `write`, `read`, `stream`. It takes nothing but Python's standard library and
+Arrow.
+
+Each takes an address, `http://user:password@host:8123/?database=sales` or `https://...`, whose certificate is verified
+by the certificates that this machine trusts, or a server that `connect` opened.
+
+A table is a text with or without a database ("orders", "sales.orders"; a name with a point in it between backticks or
+double quotes), or a tuple of names as they are. What goes wrong is raised as in `arrow_wire.errors`.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from arrow_wire import clickhouse_read, clickhouse_write, frames
+from arrow_wire.clickhouse_http import Server, Table, connected, named, number_of_connections
+from arrow_wire.errors import Conflict, UnsupportedType
+from arrow_wire.tally import Progress, Tally, Written
+
+__all__ = ["Server", "connect", "read", "stream", "write"]
+
+Where: TypeAlias = str | Server
+Settings: TypeAlias = Mapping[str, object]
+Mode: TypeAlias = Literal["append", "create", "replace"]
+
+
+@contextmanager
+def connect(uri: str, count: int | None = None) -> Iterator[Server]:
+    """Yield open connections that several calls can use, one after the other; a read takes 2, a write one for each
+    core."""
+    with connected(uri, count or number_of_connections()) as server:
+        yield server
+
+
+def write(
+    where: Where,
+    table: Table,
+    frame: Any,
+    *,
+    mode: Mode = "append",
+    progress: Progress | None = None,
+    settings: Settings | None = None,
+) -> Written:
+    """Write a frame into a table, all rows or none, and return how many rows, and how many bytes they were on the wire.
+
+    `frame` is one of polars, pandas or pyarrow, or anything with `__arrow_c_stream__`; a reader of record batches is
+    read piece by piece, 262,144 rows or 256 MB at most. The columns are found by their names; those of the table that
+    the frame does not have get their defaults. `progress` is called with the number of rows so far. `settings` are sent
+    with every statement.
+
+    `mode`: "append" to the table that is there; "create" it, as a MergeTree in the order in which rows come, from the
+    frame's types; "replace" all rows of the one that is there, or create it. A replaced table is exchanged with another
+    of the same definition (EXCHANGE TABLES), which materialized views take no notice of.
+
+    Native blocks of one partition each go over several connections. Values cross the wire as the server keeps them;
+    nothing is compressed. The server is asked for column types and the partition key. All or nothing: the rows go into
+    a table of their own, whose parts are then linked into the other at once (ATTACH PARTITION ALL FROM), for readers
+    too; that costs three statements and the links of the parts' files, about a tenth of the time of a million rows, and
+    needs the right to create a table. If this process dies before, that table is left, `<table>_staging_...`. Parts of
+    up to 64 MB become compact ones, of a few files, where by default those of 10 MB have two a column: written in less
+    time, they are the same bytes, but a query of one column takes up to a fifth longer until the server merges them. A
+    table with settings of its own for this keeps them.
+
+    Up to 150,000 rows of one partition go without it, as one block over one connection. A table of the MergeTree family
+    takes such a block as a whole or not at all; one that feeds materialized views is left out, and one whose partition
+    key is neither a date, its month nor its year, but for single rows. Should there be several partitions all the same,
+    the server refuses the block. Where a connection breaks before the answer (`Disconnected`) all rows are there or
+    none is, as after the link.
+
+    A NaN in a column of floats stays a NaN, in one of objects of pandas it is a null. Timestamps at midnight become
+    days where the column has days. A value that its column cannot hold is refused with its column and row
+    (`WrongValue`).
+    """
+    if mode not in ("append", "create", "replace"):
+        raise ValueError(f'mode: expected "append", "create" or "replace", found {mode!r}')
+    library, tally, parts = frames.library_of(frame), Tally(progress), named(table)
+    most = clickhouse_write.STREAM_ROWS if isinstance(frame, pa.RecordBatchReader) else clickhouse_write.SLICE_ROWS
+    if library == "arrow":
+        reader = frames.reader_of(frame)
+        frames.require_names(list(reader.schema.names))
+    else:
+        frames.names_of(frame)
+        made = frames.polars_for_clickhouse if library == "polars" else frames.pandas_for_clickhouse
+        reader = made(frame).to_reader()
+    with _server(where, settings) as server:
+        count = len(server.clients) or number_of_connections()
+        how = clickhouse_write.write
+        if mode != "append":
+            there = clickhouse_write.is_there(server, parts)
+            if there and mode == "create":
+                raise Conflict(f"expected no table {'.'.join(parts)}, found one; append to it, or replace its rows")
+            how = clickhouse_write.replace if there else clickhouse_write.make
+        how(server, count, parts, reader, most, tally)
+    return tally.written
+
+
+def read(where: Where, query: Table, *, as_: str = "arrow", settings: Settings | None = None) -> Any:
+    """Return the rows of a query, or of a whole table, as a frame: `as_` is "polars", "pandas" or "arrow".
+
+    `query` is a SELECT without FORMAT, or a table's name; values for its `{name:Type}` go into `settings` as
+    `param_name`. One SELECT, so all rows are of one moment; nothing is compressed. A column is one chunk.
+
+    UUID, IP addresses, enums, JSON and whole numbers beyond 64 bits become texts, times of day durations, which also
+    hold what is beyond a day. In pandas texts become str columns, dates and timestamps datetime64; numbers and booleans
+    with
+    nulls come in Arrow's dtypes (int32[pyarrow]), as numpy has no null and a NaN is a value of its own; so do decimals,
+    lists and the like, for which it has nothing.
+    """
+    if as_ not in ("polars", "pandas", "arrow"):
+        raise ValueError(f'as_: expected "polars", "pandas" or "arrow", found {as_!r}')
+    text = pa.string_view() if as_ == "polars" else pa.large_string()
+    with _server(where, settings) as server:
+        batches = clickhouse_read.blocks(server, clickhouse_read.query_of(query), text, sys.maxsize)
+        schema = next(batches)
+        if as_ == "polars":
+            return _polars(schema, batches)
+        if as_ == "pandas":
+            return _pandas(batches)
+        return pa.Table.from_batches(batches, schema)
+
+
+def stream(where: Where, query: Table, *, settings: Settings | None = None) -> pa.RecordBatchReader:
+    """Return the rows of a query, or of a whole table, as a reader of record batches, in memory that does not grow.
+
+    As `read`; a batch has 131,072 rows or a block of the server, and a few blocks are held at a time. Until the reader
+    is read to its end or closed, nothing else can be asked on its connections.
+    """
+    batches = _streamed(where, query, settings)
+    return pa.RecordBatchReader.from_batches(next(batches), batches)
+
+
+def _streamed(where: Where, query: Table, settings: Settings | None) -> Iterator[Any]:
+    with _server(where, settings) as server:
+        wanted = clickhouse_read.query_of(query)
+        yield from clickhouse_read.blocks(server, wanted, pa.large_string(), clickhouse_read.BATCH_ROWS)
+
+
+@contextmanager
+def _server(where: Where, settings: Settings | None) -> Iterator[Server]:
+    if isinstance(where, Server):
+        yield where.with_settings(settings or {})
+        return
+    with connected(where) as server:
+        yield server.with_settings(settings or {})
+
+
+def _polars(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
+    import polars as pl
+
+    for field in schema:
+        if pa.types.is_decimal256(field.type):
+            batches.close()  # type: ignore[attr-defined]
+            raise UnsupportedType(f'column "{field.name}": expected decimals of 38 digits at most, found {field.type}')
+    return pl.DataFrame({name: pl.from_arrow(array) for batch in batches for name, array in frames.columns_of(batch)})
+
+
+def _pandas(batches: Iterator[pa.RecordBatch]) -> Any:
+    import pandas as pd
+
+    series = {name: _series(array) for batch in batches for name, array in frames.columns_of(batch)}
+    return pd.DataFrame(series, copy=False)
+
+
+def _series(array: pa.Array) -> Any:
+    import pandas as pd
+
+    arrow_type = array.type
+    if pa.types.is_large_string(arrow_type):
+        return pd.Series(pd.array(pa.chunked_array([array]), dtype="str"), copy=False)
+    if pa.types.is_date32(arrow_type):
+        return pd.Series(array.to_numpy(zero_copy_only=False).astype("M8[us]"), copy=False)
+    if pa.types.is_temporal(arrow_type):
+        return array.to_pandas()
+    of_numpy = pa.types.is_boolean(arrow_type) or pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type)
+    if of_numpy and not array.null_count:
+        return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
+    return pd.Series(array, dtype=pd.ArrowDtype(arrow_type), copy=False)

@@ -1,0 +1,196 @@
+"""ClickHouse over HTTP by the standard library: https://clickhouse.com/docs/interfaces/http"""
+
+import json
+import os
+import re
+import select
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from typing import TypeAlias
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from arrow_wire.errors import Conflict, Disconnected, ServerError, WrongValue
+
+Table: TypeAlias = str | tuple[str, ...]  # "orders", "sales.orders", ("sales", "orders")
+Body: TypeAlias = memoryview | Iterable[bytes | memoryview]
+TIMEOUT_SECONDS = 300  # a socket that is silent for so long is broken; the native clients have the same default
+TAIL_BYTES = 4096  # of an answer, in which the server says what failed
+ON_ONE_LINE = {"print_pretty_type_names": "0"}  # the names of types, as they stand in blocks
+_CONFLICTS = re.compile(
+    r"Code: (57|218|252|341)\b"
+)  # TABLE_ALREADY_EXISTS, TABLE_IS_DROPPED, TOO_MANY_PARTS, UNFINISHED
+_NAME = r"\s*(?:`((?:[^`\\]|\\.)+)`|\"((?:[^\"\\]|\\.)+)\"|([^\W\d]\w*))\s*"
+_TABLE = re.compile(rf"{_NAME}(?:\.{_NAME})?")
+
+
+def identifier(name: str) -> str:
+    r"""Return the name of a table or column as SQL: between backticks, with \ before every backtick and backslash."""
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def identifiers(names: Iterable[str]) -> str:
+    """Return several names as SQL, with commas between them."""
+    return ", ".join(map(identifier, names))
+
+
+def literal(text: str) -> str:
+    r"""Return a text as SQL: between single quotes, with \ before every single quote and backslash."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def parts_of(table: Table) -> tuple[str, ...]:
+    """Return the names of a database, if it is given, and a table; nothing where a text is neither, such as a query."""
+    if isinstance(table, tuple):
+        return table
+    if (found := _TABLE.fullmatch(table)) is None:
+        return ()
+    groups = found.groups()
+    quoted = [re.sub(r"\\(.)", r"\1", groups[n] or groups[n + 1] or "") or groups[n + 2] for n in (0, 3)]
+    return tuple(name for name in quoted if name)
+
+
+def named(table: Table) -> tuple[str, ...]:
+    """Return the names of a database, if it is given, and a table. Raises WrongValue for a text that is no name."""
+    if not (parts := parts_of(table)):
+        raise WrongValue(
+            f"expected the name of a table, or of a database and a table, found {table!r}; a tuple takes any"
+        )
+    return parts
+
+
+@dataclass
+class Server:
+    """Open connections to a server, who asks, and the parameters of every request."""
+
+    opens: Callable[[], HTTPConnection]
+    user: dict[str, bytes]
+    parameters: dict[str, str]
+    clients: list[HTTPConnection] = field(default_factory=list)
+
+    def with_settings(self, settings: Mapping[str, object]) -> "Server":
+        """Return the same connections with more settings in each request."""
+        more = {name: str(int(value) if isinstance(value, bool) else value) for name, value in settings.items()}
+        return Server(self.opens, self.user, self.parameters | more, self.clients)
+
+    def client(self, number: int) -> HTTPConnection:
+        """Return a connection by its number; where there is none yet, it opens with its first request."""
+        while len(self.clients) <= number:
+            self.clients.append(self.opens())
+        return self.clients[number]
+
+    def ask(self, query: str, number: int = 0) -> str:
+        """Send a statement and return its answer as a text."""
+        return self.send(query, number=number).read().decode()
+
+    def send(
+        self, query: str, body: Body | None = None, number: int = 0, settings: Mapping[str, str] | None = None
+    ) -> HTTPResponse:
+        """Send a query, perhaps with a body, and return the answer, still to be read.
+
+        The body is memory, of which the request says how much it is, or chunks that are made on the way.
+        Raises ServerError with the server's text where it refuses, Disconnected where it is not in reach.
+        """
+        client = self.client(number)
+        chunked = body is not None and not isinstance(body, memoryview)
+        headers = self.user | {"Transfer-Encoding": "chunked"} if chunked else self.user
+        close_if_hung_up(client)
+        parameters = {**self.parameters, **(settings or {}), "query": query}
+        with told_as_ours(client):
+            with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
+                client.request("POST", "/?" + urlencode(parameters), body, headers)
+            response = client.getresponse()
+        if response.status != 200:
+            text = f"ClickHouse answered {response.status}: {response.read().decode(errors='replace')}"
+            raise (Conflict if _CONFLICTS.search(text) else ServerError)(text)
+        return response
+
+    def described(self, what: str, number: int = 0) -> list[list[str]]:
+        """Return name, type and `default_kind` of every column of a table or, between parentheses, a query."""
+        answer = self.send(f"DESCRIBE {what} FORMAT JSONCompact", number=number, settings=ON_ONE_LINE).read()
+        return [column[:3] for column in json.loads(answer)["data"]]
+
+
+def close_if_hung_up(client: HTTPConnection) -> None:
+    """Close a connection whose other end is closed: a server keeps an idle one only so long."""
+    if client.sock and select.select([client.sock], [], [], 0)[0]:
+        client.close()  # the request opens it again
+
+
+@contextmanager
+def told_as_ours(client: HTTPConnection) -> Iterator[None]:
+    """Raise what goes wrong with a connection as Disconnected, and close it."""
+    try:
+        yield
+    except (OSError, HTTPException) as error:
+        client.close()
+        if isinstance(error, Disconnected):
+            raise
+        raise Disconnected(f"the connection to ClickHouse broke: {type(error).__name__}: {error}") from error
+
+
+def server_at(uri: str) -> Server:
+    """Return what is known of a server by its address: http:// or https://, whose certificate is then verified.
+
+    User and password stand in it as usual; what stands behind the question mark, such as `database`, goes with every
+    request.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise WrongValue(
+            f"expected an address of the form http://user:password@host:8123, found one of {parts.scheme!r}"
+        )
+    name, password = unquote(parts.username or "default"), unquote(parts.password or "")
+    user = {"X-ClickHouse-User": name.encode(), "X-ClickHouse-Key": password.encode()}  # texts are sent as Latin-1
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        opens: Callable[[], HTTPConnection] = partial(
+            HTTPSConnection, parts.hostname, parts.port, timeout=TIMEOUT_SECONDS, context=context
+        )
+    else:
+        opens = partial(HTTPConnection, parts.hostname, parts.port, timeout=TIMEOUT_SECONDS)
+    return Server(opens, user, dict(parse_qsl(parts.query)))
+
+
+@contextmanager
+def connected(uri: str, count: int = 0) -> Iterator[Server]:
+    """Yield a server with so many connections open; in the end all that were opened are closed."""
+    server = server_at(uri)
+    try:
+        for number in range(count):
+            server.send("SELECT 1", number=number).read()
+        yield server
+    finally:
+        for client in server.clients:
+            client.close()
+
+
+def number_of_connections() -> int:
+    """Return how many connections are worth it: one for each core, at least 2 and at most 8."""
+    return min(max(os.cpu_count() or 2, 2), 8)
+
+
+class AnswerBytes:
+    """The bytes of an answer. The status was sent before them, so that what fails later is said at their end."""
+
+    def __init__(self, response: HTTPResponse) -> None:
+        self.response, self.tail = response, b""
+        self.tag = (response.headers.get("X-ClickHouse-Exception-Tag") or "").encode()
+
+    def readinto(self, room: memoryview) -> int:
+        """Fill memory and return how much of it; less only at the end. Raises ServerError where it was broken off."""
+        try:
+            size = self.response.readinto(room)
+            broken = bool(size < len(room) and self.response.length)
+        except IncompleteRead as error:
+            size, broken = len(error.partial), True
+        except (OSError, HTTPException) as error:
+            raise Disconnected(f"the connection to ClickHouse broke: {type(error).__name__}: {error}") from error
+        self.tail = (self.tail + bytes(room[max(size - TAIL_BYTES, 0) : size]))[-TAIL_BYTES:]
+        if broken or (size < len(room) and self.tag and self.tag in self.tail[-64:]):
+            said = self.tail.partition(b"__exception__")[2].decode(errors="replace")
+            raise ServerError(f"ClickHouse failed in the middle of its answer: {said or 'it broke off'}")
+        return size

@@ -1,0 +1,365 @@
+"""Rows into ClickHouse as Native blocks, all or none: https://clickhouse.com/docs/interfaces/formats/Native"""
+
+import json
+import re
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from arrow_wire.clickhouse_create import create, sql_type
+from arrow_wire.clickhouse_http import Server, identifier, identifiers, literal
+from arrow_wire.clickhouse_native import Columns, Room
+from arrow_wire.errors import ServerError, UnsupportedType
+from arrow_wire.frames import columns_of, joined
+from arrow_wire.tally import Tally
+
+# Blocks become parts as they come. By default the server first joins them to a million rows, and splits those again.
+PINNED = {"async_insert": "0", "min_insert_block_size_rows": "0", "min_insert_block_size_bytes": "0"}
+# Rows of one partition become one part, which is there or not. A block with rows of several is refused by this.
+ONE_PARTITION = {"max_partitions_per_insert_block": "1", "throw_on_max_partitions_per_insert_block": "1"}
+SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, so that it gets no more parts than usual
+STREAM_ROWS = 262_144  # of a file: more parts, less memory
+ONE_BLOCK_ROWS = 150_000  # more arrive as soon by way of a table of their own: docs/native.md
+SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
+COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, in place of two a column: docs/native.md
+MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
+KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
+
+
+def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
+    """Return an Arrow table as columns of these types, by name.
+
+    Raises UnsupportedType for one that has no way into its column's.
+    """
+    try:
+        return Columns([(name, array, types[name]) for name, array in columns_of(batch)])
+    except TypeError as error:
+        raise UnsupportedType(str(error)) from None
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A table that rows go into: its name as SQL, its engine, alone and with its clauses, its partition key, its types.
+
+    `views` is how many materialized views it feeds.
+    """
+
+    table: str
+    types: dict[str, str]
+    engine: str = "MergeTree"
+    storage: str = ""
+    partition_key: str = ""
+    views: int = 0
+
+
+class _Blocks:
+    """Hands out the blocks of slices to several threads, one after the other, until one of them fails."""
+
+    def __init__(self, slices: Iterable[pa.Table], types: dict[str, str], partition_key: str, parts: int) -> None:
+        self._lock = threading.Lock()
+        self.failure: BaseException | None = None
+        self._blocks = self._all(slices, types, partition_key, parts)
+
+    def next(self) -> tuple[Columns, Any] | None:
+        """Return columns and the rows of a block, or None at the end."""
+        with self._lock:
+            if self.failure:
+                raise RuntimeError("broken off, because another connection failed")
+            return next(self._blocks, None)
+
+    def _all(
+        self, slices: Iterable[pa.Table], types: dict[str, str], partition_key: str, parts: int
+    ) -> Iterator[tuple[Columns, Any]]:
+        for batch in slices:
+            columns = _columns(batch, types)
+            for rows in _blocks_of(batch, partition_key, parts):
+                yield columns, rows
+
+
+def _chunks(blocks: _Blocks, first: tuple[Columns, Any], tally: Tally) -> Iterator[bytes | memoryview]:
+    """Yield blocks as chunks of a request's body: each is encoded into the same memory when the one before is sent."""
+    block: tuple[Columns, Any] | None = first
+    room = Room()
+    while block is not None:
+        columns, rows = block
+        data = columns.block(room, rows)
+        yield b"%x\r\n" % len(data)
+        yield data
+        yield b"\r\n"
+        tally.add(len(rows), len(data))
+        block = blocks.next()
+    yield b"0\r\n\r\n"
+
+
+def _insertion(table: str, names: list[str]) -> tuple[dict[str, str], str]:
+    """Return the settings and the query of an INSERT.
+
+    The token is its own: a server that drops blocks it had before, as tables can ask it to, is to take this one.
+    """
+    query = f"INSERT INTO {table} ({identifiers(names)}) FORMAT Native"
+    return PINNED | {"insert_deduplication_token": uuid.uuid4().hex}, query
+
+
+def _insert(server: Server, count: int, table: str, names: list[str], blocks: _Blocks, tally: Tally) -> None:
+    """Insert blocks over so many connections, each with an INSERT of its own; a failure breaks all of them off."""
+
+    def insert(number: int) -> None:
+        try:
+            if (first := blocks.next()) is not None:
+                settings, query = _insertion(table, names)
+                server.send(query, _chunks(blocks, first, tally), number, settings).read()
+        except BaseException as error:
+            blocks.failure = blocks.failure or error
+            server.client(number).close()
+
+    server.client(count - 1)  # all are there before threads ask for them
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(insert, range(count)))
+    if blocks.failure:
+        raise blocks.failure
+
+
+def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.Table, tally: Tally) -> None:
+    """Insert rows of one partition as one block, which the server takes as a whole or not at all.
+
+    All of it is made before any of it is sent, and the request says how long it is: of a part nothing can be read.
+    """
+    settings, query = _insertion(target.table, names)
+    data = _columns(batch, target.types).block(Room(), range(len(batch)))
+    try:
+        server.send(query, data, 0, settings | ONE_PARTITION).read()
+    except BaseException:
+        server.client(0).close()
+        raise
+    tally.add(len(batch), len(data))
+
+
+def write(
+    server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
+) -> None:
+    """Insert all rows of a record batch reader, of which `most` are gathered at a time, over `count` connections.
+
+    Raises UnsupportedType for a column that the table does not have, or of a type that has no way into it, WrongValue
+    for a value that its column does not hold; column and row are named.
+    """
+    names = list(reader.schema.names)
+    target = _asked(server, parts)
+    sql_types = _types_of(names, target)
+    slices = _slices(reader, most)
+    held = list(islice(slices, 1))
+    if held and _goes_as_one_block(held[0], target):
+        held += islice(slices, 1)  # there is one where rows are wide
+        if len(held) == 1:
+            _insert_block(server, target, names, held[0], tally)
+            return
+    if held:
+        with _staged(server, parts, target, names) as staging:
+            blocks = _Blocks(_with(held, slices), sql_types, target.partition_key, count)
+            _insert(server, count, staging, names, blocks, tally)
+
+
+def replace(
+    server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
+) -> None:
+    """As `write`, in place of the rows that a table has: it is exchanged with one like it, which has them then."""
+    names, target = list(reader.schema.names), _asked(server, parts)
+    sql_types = _types_of(names, target)
+    with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {target.table}") as staging:
+        blocks = _Blocks(_slices(reader, most), sql_types, target.partition_key, count)
+        _insert(server, count, staging, names, blocks, tally)
+        server.ask(f"EXCHANGE TABLES {staging} AND {target.table}")
+    server.ask(f"DROP TABLE {staging} SYNC")
+
+
+def make(
+    server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
+) -> None:
+    """As `write`, into a table that there is none of: it gets its name once all rows are in it."""
+    names = list(reader.schema.names)
+    types = {field.name: sql_type(field) for field in reader.schema}
+    with _dropped_on_failure(server, parts, create("{}", reader.schema)) as staging:
+        _insert(server, count, staging, names, _Blocks(_slices(reader, most), types, "", count), tally)
+        server.ask(f"RENAME TABLE {staging} TO {_sql(parts)}")
+
+
+def is_there(server: Server, parts: tuple[str, ...]) -> bool:
+    """Return whether there is a table of this name."""
+    return server.ask(f"EXISTS TABLE {_sql(parts)}").strip() == "1"
+
+
+def _types_of(names: list[str], target: _Target) -> dict[str, str]:
+    for name in names:
+        if name not in target.types:
+            raise UnsupportedType(
+                f'column "{name}": expected a column of the table, found none of this name; rename or drop it'
+            )
+    return {name: target.types[name] for name in names}
+
+
+def _with(held: list[pa.Table], slices: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield what is held, which is let go of, and then the slices."""
+    while held:
+        yield held.pop(0)
+    yield from slices
+
+
+def _sql(parts: tuple[str, ...]) -> str:
+    return ".".join(map(identifier, parts))
+
+
+def _asked(server: Server, parts: tuple[str, ...]) -> _Target:
+    """Return what there is to know of a table: its columns, and what `system.tables` says; both are asked for at
+    once."""
+    server.client(1)  # both are there before two threads ask for them
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_of_system, server, parts)
+        columns = server.described(f"TABLE {_sql(parts)}")
+        return _Target(_sql(parts), {name: sql_type for name, sql_type, _ in columns}, *asked.result())
+
+
+def _of_system(server: Server, parts: tuple[str, ...]) -> tuple[str, str, str, int]:
+    """Return the table's engine, alone and with its clauses, the partition key and how many views it feeds."""
+    what = "engine, engine_full, partition_key, length(dependencies_table)"
+    database = literal(parts[0]) if len(parts) > 1 else "currentDatabase()"
+    where = f"database = {database} AND name = {literal(parts[-1])}"
+    answer = server.ask(f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact", 1)
+    engine, storage, partition_key, views = json.loads(answer)["data"][0]
+    return engine, storage, partition_key, int(views)
+
+
+def _goes_as_one_block(batch: pa.Table, target: _Target) -> bool:
+    """Whether the server surely takes these rows as a whole or not at all when they come as one block.
+
+    A table of the MergeTree family does so with those of one partition; views get theirs afterwards:
+    https://clickhouse.com/docs/concepts/features/operations/insert/transactions
+    """
+    if not target.engine.endswith("MergeTree") or target.views or len(batch) > ONE_BLOCK_ROWS:
+        return False
+    if not target.partition_key or len(batch) == 1:
+        return True
+    found = re.fullmatch(KNOWN_KEY, target.partition_key)
+    if not found or found[2] not in batch.schema.names or target.types.get(found[2]) not in ("Date", "Date32"):
+        return False
+    if getattr(batch[found[2]].type, "tz", None):
+        return False  # of an instant its zone decides, or the server's
+    groups = _partitions(batch, target.partition_key, 1)
+    return groups is not None and not groups.any()
+
+
+def _staging_engine(engine: str, storage: str) -> str:
+    """Return the ENGINE clause of a table like another; an empty one leaves it to AS.
+
+    Its parts are compact up to a larger size, unless the other says itself what its parts are to be like. Of a
+    replicated table the clause has the place in its keeper, which AS makes a new one of.
+    """
+    if not engine.endswith("MergeTree"):
+        return " ENGINE = Memory"
+    if engine.startswith(("Replicated", "Shared")) or "_for_wide_part" in storage or " SETTINGS " not in storage:
+        return ""
+    return f" ENGINE = {storage}, min_bytes_for_wide_part = {COMPACT_BYTES}"
+
+
+@contextmanager
+def _dropped_on_failure(server: Server, parts: tuple[str, ...], statement: str) -> Iterator[str]:
+    """Yield the name, as SQL, of a table that a statement creates next to another; drop it where anything fails."""
+    staging = _sql((*parts[:-1], f"{parts[-1]}_staging_{uuid.uuid4().hex}"))
+    server.ask(statement.replace("{}", staging, 1))
+    try:
+        yield staging
+    except BaseException:
+        with suppress(ServerError, OSError):  # what failed before says more
+            server.ask(f"DROP TABLE {staging} SYNC")
+        raise
+
+
+@contextmanager
+def _staged(server: Server, parts: tuple[str, ...], target: _Target, names: list[str]) -> Iterator[str]:
+    """Yield an empty table like another; what is in it then goes into the other at once.
+
+    The parts of a table of the MergeTree family are linked into it, which costs no copy; into any other, or one that
+    feeds materialized views, the rows go by one INSERT SELECT.
+    """
+    like = f"{target.table}{_staging_engine(target.engine, target.storage)}"
+    with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {like}") as staging:
+        yield staging
+        if target.engine.endswith("MergeTree") and not target.views:
+            server.ask(f"ALTER TABLE {target.table} ATTACH PARTITION ALL FROM {staging}")
+        else:
+            columns = identifiers(names)
+            server.ask(f"INSERT INTO {target.table} ({columns}) SELECT {columns} FROM {staging}")
+    server.ask(f"DROP TABLE {staging} SYNC")
+
+
+def _slices(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+    """Yield the rows of a record batch reader as tables of so many rows, or fewer where they are wide."""
+    held: list[pa.RecordBatch] = []
+    rows, size, counted, at_most = 0, 0, 0, 0
+    for batch in reader:
+        while len(batch):
+            piece = batch.slice(0, most - rows)
+            batch = batch.slice(len(piece))
+            held.append(piece)
+            rows, at_most = rows + len(piece), at_most + piece.get_total_buffer_size()
+            if at_most >= SLICE_BYTES:  # or not, where buffers are shared: to count takes time
+                size, counted = size + sum(map(_size, held[counted:])), len(held)
+                at_most = size
+            if rows == most or at_most >= SLICE_BYTES:
+                yield joined(pa.Table.from_batches(held))
+                held, rows, size, counted, at_most = [], 0, 0, 0, 0
+    if held:
+        yield joined(pa.Table.from_batches(held))
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    """Return about how many bytes the rows of a record batch are, though views refer to all texts of the frame."""
+    total = 0
+    for column in batch.columns:
+        if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):  # each begins with its length
+            views = np.frombuffer(column.buffers()[1], np.uint32)[4 * column.offset :: 4][: len(column)]
+            total += 16 * len(column) + int(views.sum(dtype=np.int64))
+        else:
+            total += column.nbytes
+    return total
+
+
+def _blocks_of(batch: pa.Table, partition_key: str, parts: int) -> list[Any]:
+    """Return the rows of each block: of one partition each, or equal parts that stand together."""
+    groups = _partitions(batch, partition_key, parts)
+    if groups is None:
+        cuts = [len(batch) * number // parts for number in range(parts + 1)]
+        return [range(low, high) for low, high in pairwise(cuts) if low < high]
+    order = np.argsort(groups, kind="stable").view(np.uint64)
+    ends = np.cumsum(np.bincount(groups))
+    return [rows for rows in np.split(order, ends[:-1]) if len(rows)]
+
+
+def _partitions(batch: pa.Table, partition_key: str, parts: int) -> Any:
+    """Return a number for every row, of its partition; None where these are too many, too few or not known.
+
+    This is about speed alone, the server splits and sorts what it gets. The keys known here are a date, its month and
+    its year.
+    """
+    found = re.fullmatch(KNOWN_KEY, partition_key)
+    if not found or found[2] not in batch.schema.names:
+        return None
+    column = batch[found[2]]
+    dated = pa.types.is_date(column.type) or (pa.types.is_timestamp(column.type) and found[1])
+    if not dated or column.null_count or not len(column):
+        return None
+    days = column.chunk(0).cast(pa.date32(), safe=False)
+    days = np.frombuffer(days.buffers()[1], np.int32)[days.offset :][: len(days)]  # to_numpy imports pandas
+    unit, first, last = {"toYYYYMM": "M", "toYear": "Y"}.get(found[1], "D"), int(days.min()), int(days.max())
+    if last - first > 366 * MOST_GROUPS:
+        return None
+    numbers = np.arange(first, last + 1).astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
+    if not parts <= numbers[-1] - numbers[0] + 1 <= MOST_GROUPS:
+        return None
+    return (numbers - numbers[0]).astype(np.uint8)[days - first]

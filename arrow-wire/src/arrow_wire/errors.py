@@ -1,0 +1,84 @@
+"""What arrow-wire raises: all is an `Error`, and each also of the class of Python or of the driver that it resembles.
+
+    Error
+    ├── UnsupportedType   (TypeError)        a type that has no way into its column, or out of it
+    ├── WrongValue        (ValueError)       a value, or a frame, that its table cannot hold: `column`, `row`
+    │   └── DamagedStream                    bytes of a server that are none of what was asked for
+    ├── ServerError       (RuntimeError)     what the server said; of Postgres also psycopg's own class, with its
+    `sqlstate` │   └── Conflict                         another row or another session was in the way
+    └── Disconnected      (ConnectionError)  the connection broke
+
+After any of them nothing was written. A connection of the caller can be used on, but after `Disconnected`; the caller's
+transaction is as it was before the call.
+"""
+
+from typing import Any
+
+__all__ = ["Conflict", "DamagedStream", "Disconnected", "Error", "ServerError", "UnsupportedType", "WrongValue"]
+
+# Serialization failure, deadlock, lock not available, unique and exclusion violation, a table that is there already.
+_CONFLICTS = frozenset(("40001", "40P01", "55P03", "23505", "23P01", "42P07"))
+
+
+class Error(Exception):
+    """All that arrow-wire raises, but for MemoryError and errors in how it is called."""
+
+
+class UnsupportedType(Error, TypeError):
+    """A type of a frame or of a column that nothing here converts; the text names the column and what fits."""
+
+
+class WrongValue(Error, ValueError):
+    """A value that its column cannot hold, or a frame that no table can.
+
+    `column` is its name and `row` its number in the frame (or in the order of arrival), both None where none is to
+    blame.
+    """
+
+    def __init__(self, text: str, column: str | None = None, row: int | None = None) -> None:
+        super().__init__(text)
+        self.column, self.row = column, row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.column, self.row)
+
+
+class DamagedStream(WrongValue):
+    """Bytes of a server that are not rows of the columns that were asked for, or that end too early."""
+
+
+class ServerError(Error, RuntimeError):
+    """What the server answered in place of doing what it was asked."""
+
+
+class Conflict(ServerError):
+    """Another row (a key that is there already) or another session (a lock, a deadlock) was in the way."""
+
+
+class Disconnected(Error, ConnectionError):
+    """The connection broke: all rows of a write into ClickHouse's one block may be there then, else none is."""
+
+
+def of_psycopg(error: Any) -> Error:
+    """Return an error of psycopg as one of ours that is of the same class of psycopg, too."""
+    if isinstance(error, Error):
+        return error
+    ours = Conflict if error.sqlstate in _CONFLICTS else ServerError
+    made: Error = _both(ours, type(error))(*error.args)
+    made.__dict__.update(error.__dict__)  # what the server said in full: `diag`
+    return made
+
+
+_MADE: dict[tuple[type, type], Any] = {}
+
+
+def _both(ours: type[Error], driver: type[Exception]) -> Any:
+    def reduced(self: Any) -> tuple[Any, ...]:
+        return _again, (ours, driver, self.args)
+
+    parts = {"__module__": ours.__module__, "__reduce__": reduced}
+    return _MADE.setdefault((ours, driver), type(ours.__name__, (ours, driver), parts))
+
+
+def _again(ours: type[Error], driver: type[Exception], given: tuple[Any, ...]) -> Any:
+    return _both(ours, driver)(*given)

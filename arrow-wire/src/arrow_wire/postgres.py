@@ -1,0 +1,211 @@
+"""Frames into and out of Postgres: `write`, `read`, `stream`.
+
+Each takes an address, connections that `connect` opened, or one connection of the caller's. With an address they open
+what helps: one connection for few rows, one for each core (2 to 8) for many. With a `psycopg.Connection` they stay
+inside the caller's transaction and open no other.
+
+A table is a text with or without a schema ("orders", "sales.orders"; a name with a point in it between double quotes),
+or a tuple of names as they are. What goes wrong is raised as in `arrow_wire.errors`; nothing was written then.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from arrow_wire import frames
+from arrow_wire.errors import of_psycopg
+from arrow_wire.tally import Progress, Tally, Written
+
+try:
+    import psycopg
+except ImportError:
+    raise ImportError("arrow_wire.postgres needs psycopg: pip install 'arrow-wire[postgres]'") from None
+
+from arrow_wire import postgres_read, postgres_write
+from arrow_wire.postgres_reader import LARGE, VIEWS, Style
+from arrow_wire.postgres_server import Connections, Table, opened, parts_of, quoted, require_utf_8
+
+__all__ = ["Connections", "connect", "read", "stream", "write"]
+
+Where: TypeAlias = str | Connections | psycopg.Connection[Any]
+Mode: TypeAlias = Literal["append", "create", "replace"]
+_POLARS = replace(VIEWS, digits=38)  # of a decimal of polars
+_PANDAS = replace(LARGE, date=pa.timestamp("us"))  # which has no dtype for days
+
+
+@contextmanager
+def connect(uri: str) -> Iterator[Connections]:
+    """Yield connections to a server that several calls can use, one after the other; as many as cores, but 2 to 8.
+
+    All are opened at once, in autocommit mode: each call is a transaction by itself.
+    """
+    with _as_ours(), opened(uri) as connections:
+        connections[:]
+        yield connections
+
+
+def write(
+    where: Where, table: Table, frame: Any, *, mode: Mode = "append", progress: Progress | None = None
+) -> Written:
+    """Write a frame into a table, all rows or none, and return how many rows, and how many bytes they were on the wire.
+
+    `frame` is one of polars, pandas or pyarrow, or anything with `__arrow_c_stream__`; a reader of record batches is
+    read piece by piece, 262,144 rows or 256 MB at most. The columns are found by their names; those of the table that
+    the frame does not have get their defaults. `progress` is called with the number of rows so far.
+
+    `mode`: "append" to the table that is there; "create" it, without a key, from the frame's types; "replace" all rows
+    of
+    the one that is there (TRUNCATE, in the same transaction), or create it.
+
+    From 20,000 rows on an empty table (new, or emptied by TRUNCATE) gets the index of its primary key once they are
+    there, all in one transaction: in two thirds to four fifths of the time, with half of the work for the server and an
+    index a quarter smaller. That takes the table's owner and a table that nobody uses at that moment, with no other
+    index and no foreign keys that refer to it; until the end nobody else can read it (ACCESS EXCLUSIVE).
+
+    Any other table gets its rows in the order of the primary key's first column, over a connection for each core: all
+    connections but the first prepare their transactions, the first one's commit decides, then the others commit
+    (two-phase commit). That takes a server with `max_prepared_transactions` of at least the number of connections less
+    one, and costs two more waits for the disk. Elsewhere one connection sends all rows, which takes 1.2 to 1.6 times as
+    long on two cores. For some milliseconds in between another connection may see a part of the rows. What a crash
+    leaves prepared, named `arrow-wire`, the next write ends as the first connection's transaction ended.
+
+    A table with triggers, foreign keys or a second unique index gets one connection: over several, rows could wait for
+    one another for ever. So could those of two parallel writers, who therefore take turns at a table: an advisory lock.
+    A lock of anybody else is waited for 10 seconds (lock_timeout), then `Conflict` is raised. A caller's connection
+    gets neither: its settings and its transaction are the caller's.
+
+    In a column of floats of pandas NaN stays NaN: pandas cannot tell it from a missing value. What a column cannot hold
+    is refused with its column and row (`WrongValue`): so are times of day for a date, decimals with more places, lists
+    that are no rectangle. An instant for a timestamp without a zone is another type (`UnsupportedType`).
+    """
+    if mode not in ("append", "create", "replace"):
+        raise ValueError(f'mode: expected "append", "create" or "replace", found {mode!r}')
+    target, tally, most = quoted(table), Tally(progress), postgres_write.PIECE_ROWS
+    library = frames.library_of(frame)
+    schema: pa.Schema | None = None
+    if library == "arrow":
+        reader = frames.reader_of(frame)
+        names, schema = list(reader.schema.names), reader.schema
+        frames.require_names(names)
+        if isinstance(frame, pa.RecordBatchReader):
+            most = postgres_write.STREAM_ROWS
+    else:
+        names = frames.names_of(frame)
+        if mode != "append":
+            schema = _table(frame, library, lambda _: True).schema
+
+    def batches(types: dict[str, Any]) -> Any:
+        if library == "arrow":
+            return reader
+        return _table(frame, library, lambda name: types[name].name in ("float4", "float8")).to_batches()
+
+    with _as_ours():
+        if isinstance(where, psycopg.Connection):
+            require_utf_8(where)
+            postgres_write.write_within(where, target, names, batches, tally, mode, schema, most)
+        else:
+            with _connections(where) as connections:
+                postgres_write.write(connections, target, names, batches, tally, mode, schema, most)
+    return tally.written
+
+
+def _table(frame: Any, library: str, is_float: Any) -> pa.Table:
+    if library == "polars":
+        return frames.polars_for_postgres(frame)
+    return frames.pandas_for_postgres(frame, is_float)
+
+
+def read(where: Where, query: Table, given: Sequence[Any] | None = None, *, as_: str = "arrow") -> Any:
+    """Return the rows of a query, or of a whole table, as a frame: `as_` is "polars", "pandas" or "arrow".
+
+    `query` is a SELECT, whose `%s` stand for the values in `given`, or a table's name. Of a table every core gets a
+    slice, a range of its blocks; one snapshot makes of them what one query would give. `jit` is off: it takes longer
+    than a slice saves by it. Of a connection of the caller's it is the caller's transaction that decides what is seen.
+
+    A uuid comes as a text, an interval as a duration of days of 24 hours, and as the server's text what Arrow has no
+    type for: JSON, network addresses, enums, a numeric without a limit or with more digits than the frame's library
+    has. Refused, with column and row, is what no frame can hold: an infinite date or time, a numeric NaN, an interval
+    with
+    months, 24:00 (`WrongValue`). A query with arrays is asked twice: first how many dimensions these have; where they
+    begin is lost.
+
+    Of polars texts are its own (views). In pandas texts alone (dtype str) stay in Arrow's memory; a date becomes
+    datetime64[us], and integers with nulls get the nullable dtypes of pandas.
+    """
+    styles = {"polars": _POLARS, "pandas": _PANDAS, "arrow": LARGE}
+    if as_ not in styles:
+        raise ValueError(f'as_: expected "polars", "pandas" or "arrow", found {as_!r}')
+    with _as_ours():
+        if isinstance(where, psycopg.Connection):
+            require_utf_8(where)
+            table = postgres_read.read_within(where, _source(where, query, given), styles[as_])
+        else:
+            with _connections(where) as connections:
+                table = postgres_read.read(connections, _source(connections, query, given), styles[as_])
+    if as_ == "polars":
+        import polars as pl
+
+        return pl.from_arrow(table, rechunk=False)
+    return _of_pandas(table) if as_ == "pandas" else table
+
+
+def _of_pandas(table: pa.Table) -> Any:
+    import pandas as pd
+
+    dtypes = {"bool": pd.BooleanDtype(), "int16": pd.Int16Dtype(), "int32": pd.Int32Dtype(), "int64": pd.Int64Dtype()}
+    made = [c.to_pandas(types_mapper=(lambda t: dtypes.get(str(t))) if c.null_count else None) for c in table.columns]
+    return pd.DataFrame(dict(zip(table.column_names, made, strict=True)), copy=False)
+
+
+def stream(where: Where, query: Table, given: Sequence[Any] | None = None) -> pa.RecordBatchReader:
+    """Return the rows of a query, or of a whole table, as a reader of record batches, in memory that does not grow.
+
+    As `read`; a batch has 65,536 rows or about 16 MB at most, and a few are held at a time. What comes over several
+    connections is in no order. Until the reader is read to its end or closed, nobody else can use its connections.
+    """
+    batches = _streamed(where, query, given, LARGE)
+    return pa.RecordBatchReader.from_batches(next(batches), batches)
+
+
+def _streamed(where: Where, query: Table, given: Sequence[Any] | None, style: Style) -> Iterator[Any]:
+    with _as_ours():
+        if isinstance(where, psycopg.Connection):
+            require_utf_8(where)
+            yield from postgres_read.stream_within(where, _source(where, query, given), style)
+        else:
+            with _connections(where) as connections:
+                yield from postgres_read.stream(connections, _source(connections, query, given), style)
+
+
+def _source(where: Connections | psycopg.Connection[Any], query: Table, given: Sequence[Any] | None) -> Any:
+    if isinstance(query, tuple) or parts_of(query):
+        return postgres_read.Source(f"SELECT * FROM {quoted(query)}", quoted(query))
+    text = query.strip().rstrip(";")
+    if given is not None:
+        connection = where[0] if isinstance(where, Connections) else where
+        text = psycopg.ClientCursor(connection).mogrify(text.encode(), given)
+    return postgres_read.Source(text)
+
+
+def _connections(where: str | Connections) -> AbstractContextManager[Connections]:
+    return opened(where) if isinstance(where, str) else _as_given(where)
+
+
+@contextmanager
+def _as_given(connections: Connections) -> Iterator[Connections]:
+    yield connections
+
+
+@contextmanager
+def _as_ours() -> Iterator[None]:
+    """Raise errors of psycopg as ours, too."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raised = of_psycopg(error)
+        if raised is error:
+            raise
+        raise raised from error

@@ -1,0 +1,361 @@
+"""Rows out of Postgres: of a table every core gets a slice, and what arrives is decoded at once.
+
+psycopg opens the connections and runs the transaction. The rows are asked for over its idle sockets, in the server's
+own messages (https://www.postgresql.org/docs/current/protocol-message-formats.html): only there can text columns be
+asked for as text and all others in binary, which costs the server a fifth less than COPY (FORMAT binary).
+"""
+
+import os
+import queue
+import select
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from threading import Event
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from psycopg import Connection, DatabaseError, Error, errors, sql
+
+from arrow_wire.errors import Disconnected
+from arrow_wire.postgres_reader import COPY, FULL, Decoder, Reading, Style, reading
+from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, ask, columns_of
+from arrow_wire.postgres_transactions import within
+from arrow_wire.postgres_types import ServerType
+
+Arrays: TypeAlias = list[pa.Array]
+_BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
+_WAKE_UP = 1 << 18  # the kernel wakes us for no less: waking up for every packet costs more than decoding it
+_ROWS, _BYTES = 1 << 19, 1 << 26  # of a chunk of a frame
+_STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
+_SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
+# For each binary value of a row the server takes 1 kB, and gives all of it back before the next row. Where that is more
+# than 128 kB, glibc in turn gives it back to the kernel, unless the process has once freed a larger piece (mallopt(3),
+# "dynamic mmap threshold"), which this statement sees to: a third of the time with 200 columns (docs/native.md).
+_WIDE = 64  # columns
+_FREE_A_LARGE_PIECE = "SELECT length(repeat('x', 1000000))"
+_HEADER_BYTES = 19  # of a binary COPY
+_SENT_AS_TEXT = frozenset(
+    ("text", "varchar", "bpchar", "json", "name", "enum")
+)  # types whose binary form is their text
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is read: a query, and the table that it is the whole of, if any, whose blocks can be divided."""
+
+    query: str
+    table: str = ""
+
+    @property
+    def within(self) -> str:
+        """What stands behind FROM where something is asked of the rows."""
+        return self.table or f"({self.query}\n) AS q"
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of an answer: their names, what they are on the server, and how they are read."""
+
+    names: list[str]
+    types: list[ServerType]
+    readings: list[Reading]
+
+
+def _request(statement: str, readings: Sequence[Reading]) -> bytes:
+    """Return the messages Parse, Bind, Execute and Sync; Bind says of each column whether it comes in binary."""
+    formats = [not one.as_text for one in readings]
+    bind = struct.pack(f"!xxhhh{len(formats)}h", 0, 0, len(formats), *formats)
+    messages = (b"P", b"\0%b\0\0\0" % statement.encode()), (b"B", bind), (b"E", bytes(5)), (b"S", b"")
+    return b"".join(tag + struct.pack("!i", 4 + len(content)) + content for tag, content in messages)
+
+
+def _fetch(connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int) -> Iterator[Arrays]:
+    """Ask for a slice; yield its rows, as they arrive, as lists of arrays.
+
+    Where TLS encrypts the socket, or the system cannot share it, psycopg reads it: COPY, a fifth more for the server.
+    """
+    if connection.pgconn.ssl_in_use or sys.platform == "win32":
+        return _fetch_by_copy(connection, statement, columns, rows, size)
+    return _fetch_off_socket(connection, statement, columns, rows, size)
+
+
+def _fetch_off_socket(
+    connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int
+) -> Iterator[Arrays]:
+    """Ask over an idle connection's socket and read it."""
+    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_UP)
+        received = _Received(wire)
+        try:
+            wire.sendall(_request(statement, columns.readings))
+            yield from _chunks(received, Decoder(columns.names, columns.readings), rows, size)
+        except DatabaseError:  # of the server, which then was ready for the next query
+            raise
+        except (ValueError, GeneratorExit):  # of a value, or of whoever wants no more: the rest is dropped
+            connection.cancel_safe()
+            received.skip()
+            raise
+        except BaseException:  # the rest of the slice may still be on its way, which nobody else can read
+            connection.close()
+            raise
+        finally:
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # the option is the connection's too
+
+
+def _fetch_by_copy(
+    connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int
+) -> Iterator[Arrays]:
+    """Ask for a binary COPY of the statement's rows, in which a type that has no form in Arrow is cast to text."""
+    aliases = [f"c{number}" for number in range(len(columns.names))]
+    wanted = [
+        f"{alias}::text" if one.as_text and of.name not in _SENT_AS_TEXT else alias
+        for alias, one, of in zip(aliases, columns.readings, columns.types, strict=True)
+    ]
+    query = (
+        f"COPY (SELECT {', '.join(wanted)} FROM ({statement}\n) AS q ({', '.join(aliases)})) TO STDOUT (FORMAT binary)"
+    )
+    decoder, taken, data = Decoder(columns.names, columns.readings, COPY), 0, bytearray()
+    with connection.cursor().copy(query.encode()) as copy:
+        skip = _HEADER_BYTES
+        for piece in chain(copy, [b""]):
+            data += memoryview(piece)[skip:]
+            skip = 0 if len(piece) else skip
+            if piece and len(data) < _WAKE_UP:
+                continue
+            place = 0
+            while True:
+                before, place = place, decoder.feed(memoryview(data), place, rows)
+                taken += place - before
+                if not (decoder.end == FULL or (taken >= size and decoder.rows)):
+                    break
+                yield decoder.take()
+                taken = 0
+            data = data[place:]
+    yield decoder.take()
+
+
+def _chunks(received: "_Received", decoder: Decoder, rows: int, size: int) -> Iterator[Arrays]:
+    """Decode what arrives until the server is ready for the next query; yield lists of arrays, one a column.
+
+    A list has so many rows, or fewer where they come to so many bytes. Raises DatabaseError with what the server says.
+    """
+    failure, taken = None, 0
+    while True:
+        before, received.begin = received.begin, decoder.feed(received.arrived, received.begin, rows)
+        taken += received.begin - before
+        if decoder.end == FULL or (taken >= size and decoder.rows):
+            yield decoder.take()
+            taken = 0
+            continue
+        tag, content = received.message()
+        if tag == b"E":
+            failure = _error(content)
+        if tag == b"Z":  # ReadyForQuery
+            if failure:
+                raise failure
+            yield decoder.take()
+            return
+
+
+class _Received:
+    """What has arrived of a connection and was not used yet: `arrived`, from `begin` on."""
+
+    def __init__(self, wire: socket.socket) -> None:
+        self._wire, self._buffer, self._end, self.begin = wire, memoryview(bytearray(_BUFFER)), 0, 0
+
+    @property
+    def arrived(self) -> memoryview:
+        return self._buffer[: self._end]
+
+    def message(self) -> tuple[bytes | None, bytes]:
+        """Return tag and content of the next message, if it is no row; else see to it that more of it arrives."""
+        rest = self._buffer[self.begin : self._end]
+        size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
+        if size < 5 or size > _LONGEST:
+            raise Disconnected(f"expected a message of Postgres' protocol, found one of {size - 1} bytes")
+        if len(rest) < max(size, 6):
+            self._receive(rest, size)
+        elif rest[0] != ord("D"):
+            self.begin += size
+            return bytes(rest[:1]), bytes(rest[5:size])
+        return None, b""
+
+    def skip(self) -> None:
+        """Read on until the server is ready for the next query."""
+        tag = None
+        while tag != b"Z":
+            rest = self._buffer[self.begin : self._end]
+            size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
+            if rest[:1] == b"D" and len(rest) >= size:
+                self.begin += size
+            else:
+                tag, _ = self.message()
+
+    def _receive(self, rest: memoryview, size: int) -> None:
+        """Move what is left to the beginning, with room for a message of this size, and receive more behind it."""
+        if max(size, 2 * len(rest)) > len(self._buffer):  # one long message
+            self._buffer = memoryview(bytearray(_BUFFER + max(size, 2 * len(rest))))
+        self._buffer[: len(rest)] = rest
+        self.begin, self._end = 0, len(rest)
+        while True:
+            select.select([self._wire], [], [], 0.002)  # after which less is fetched too: the end of a slice
+            with suppress(BlockingIOError):  # nothing came
+                if (size := self._wire.recv_into(self._buffer[self._end :])) == 0:
+                    raise Disconnected("the server closed the connection")
+                self._end += size
+                return
+
+
+_LONGEST = (1 << 30) + (1 << 20)  # bytes of a message: a value of the server has 1 GB at most
+
+
+def _error(content: bytes) -> DatabaseError:
+    """Return an ErrorResponse as an exception."""
+    fields = {field[:1]: field[1:].decode(errors="replace") for field in content.split(b"\0")}
+    state, text = fields.get(b"C", ""), fields.get(b"M", "")  # SQLSTATE, message
+    try:
+        found: Any = errors.lookup(state)
+        return found(f"{state}: {text}")
+    except KeyError:
+        return DatabaseError(f"{state}: {text}")
+
+
+@contextmanager
+def _slices(
+    connections: Connections, source: Source, style: Style
+) -> Iterator[tuple[Sequence[Connection[Any]], list[str], _Columns]]:
+    """Begin a transaction on as many connections as are worth it, all looking at one snapshot.
+
+    Yield them, a query for each, and the columns.
+    """
+    first = connections[0]
+    opened = [first]
+    limit = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+    begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; {limit}"
+    try:
+        first.execute(begin.encode())
+        names, types = columns_of(first, f"SELECT * FROM {source.within}")
+        blocks, snapshot = 0, ""
+        if source.table:
+            asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int, pg_export_snapshot()"
+            [(blocks, snapshot)] = ask(first, asked, [source.table])
+        used = opened = connections[: max(1, blocks // _SLICE_BLOCKS)]
+        if len(names) >= _WIDE:
+            for connection in used:
+                ask(connection, _FREE_A_LARGE_PIECE)
+        for other in used[1:]:
+            other.execute(f"{begin}; SET TRANSACTION SNAPSHOT '{snapshot}'".encode())
+        cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]  # no table has more blocks
+        ranges = [f" WHERE ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
+        ranges = ranges if len(used) > 1 else [""]  # a view has no ctid
+        yield used, [f"{source.query}{rows}" for rows in ranges], _columns(first, source, names, types, style)
+        for connection in used:
+            connection.execute("COMMIT")
+    except BaseException:
+        for connection in opened:
+            with suppress(Error):  # a broken connection has no transaction left
+                connection.execute("ROLLBACK")
+        raise
+
+
+def _columns(
+    connection: Connection[Any], source: Source, names: list[str], types: list[ServerType], style: Style
+) -> _Columns:
+    depths = _depths(connection, source, names, types)
+    return _Columns(names, types, [reading(one, style, depth) for one, depth in zip(types, depths, strict=True)])
+
+
+def _depths(connection: Connection[Any], source: Source, names: list[str], types: list[ServerType]) -> list[int]:
+    """Return how many dimensions the arrays of each column have: the most that the rows have now."""
+    lists = [name for name, one in zip(names, types, strict=True) if one.item is not None]
+    if not lists:
+        return [1] * len(names)
+    asked = ", ".join(f"max(array_ndims({sql.Identifier(name).as_string()}))" for name in lists)
+    found = dict(zip(lists, ask(connection, f"SELECT {asked} FROM {source.within}")[0], strict=True))
+    return [found.get(name) or 1 for name in names]
+
+
+def read(connections: Connections, source: Source, style: Style) -> pa.Table:
+    """Return rows as Arrow, in columns of this style; those of a table in the order in which it holds them."""
+    with _slices(connections, source, style) as (used, statements, columns):
+
+        def fetch(connection: Connection[Any], statement: str) -> list[Arrays]:
+            return list(_fetch(connection, statement, columns, _ROWS, _BYTES))
+
+        with ThreadPoolExecutor(len(used)) as pool:
+            slices = list(pool.map(fetch, used, statements))
+    return _table(chain(*slices), columns.names)
+
+
+def _table(parts: Any, names: list[str]) -> pa.Table:
+    arrays = [pa.chunked_array(pieces) for pieces in zip(*parts, strict=True)]
+    return pa.table(arrays, names)
+
+
+def read_within(connection: Connection[Any], source: Source, style: Style) -> pa.Table:
+    """As `read`, over a connection of the caller's and in the caller's transaction alone."""
+    with within(connection):
+        names, types = columns_of(connection, f"SELECT * FROM {source.within}")
+        columns = _columns(connection, source, names, types, style)
+        return _table(list(_fetch(connection, source.query, columns, _ROWS, _BYTES)), names)
+
+
+def stream_within(connection: Connection[Any], source: Source, style: Style) -> Iterator[Any]:
+    """As `stream`, over a connection of the caller's, which is busy until the last record batch was taken."""
+    with within(connection):
+        names, types = columns_of(connection, f"SELECT * FROM {source.within}")
+        columns = _columns(connection, source, names, types, style)
+        yield _schema(columns)
+        for arrays in _fetch(connection, source.query, columns, _STREAM_ROWS, _STREAM_BYTES):
+            yield pa.record_batch(arrays, names)
+
+
+def _schema(columns: _Columns) -> pa.Schema:
+    arrow_types = [one.arrow_type for one in columns.readings]
+    return pa.schema([pa.field(*pair) for pair in zip(columns.names, arrow_types, strict=True)])
+
+
+def stream(connections: Connections, source: Source, style: Style) -> Iterator[Any]:
+    """Yield the schema, then the rows as record batches, in the order in which they come over the connections.
+
+    Each connection is at most two batches ahead of whoever takes them.
+    """
+    with _slices(connections, source, style) as (used, statements, columns), ExitStack() as stack:
+        yield _schema(columns)
+        arrived: queue.Queue[Any] = queue.Queue(len(used))
+        stopped = Event()
+
+        def put(item: Any) -> None:
+            while not stopped.is_set():
+                with suppress(queue.Full):
+                    return arrived.put(item, timeout=0.1)
+
+        def fetch(connection: Connection[Any], statement: str) -> None:
+            try:
+                for arrays in _fetch(connection, statement, columns, _STREAM_ROWS, _STREAM_BYTES):
+                    put(pa.record_batch(arrays, columns.names))
+                    if stopped.is_set():
+                        return
+                put(None)
+            except BaseException as error:
+                put(error)
+
+        pool = stack.enter_context(ThreadPoolExecutor(len(used)))
+        stack.callback(stopped.set)
+        for connection, statement in zip(used, statements, strict=True):
+            pool.submit(fetch, connection, statement)
+        running = len(used)
+        while running:
+            item = arrived.get()
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                running -= 1
+            else:
+                yield item

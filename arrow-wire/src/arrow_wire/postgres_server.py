@@ -1,0 +1,159 @@
+"""What is asked of Postgres by SQL: connections, names and types of columns, the key of a table, its index left out."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import Connection, sql
+from psycopg.errors import DependentObjectsStillExist, InsufficientPrivilege, LockNotAvailable
+from psycopg.rows import tuple_row
+
+from arrow_wire import postgres_types
+from arrow_wire.errors import WrongValue
+from arrow_wire.postgres_types import ServerType
+
+# Several connections could wait for one another in a circle that the server does not see: a slice that waits for a row
+# of another slice, which commits only when all are done. So nobody waits for a lock longer than this.
+LOCK_TIMEOUT = "10s"
+# So writers over several connections take turns at a table: an advisory lock of its oid behind a class id, "lab ".
+TURN = 0x6C616220 << 32
+Table: TypeAlias = str | tuple[str, ...]  # "orders", "sales.orders", ("sales", "orders")
+_NAME = r'\s*(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*'
+_TABLE = re.compile(rf"{_NAME}(?:\.{_NAME})?")
+# The name and definition of a primary key that can be left out and made again just as it was: of a table that has no
+# page yet, no other index and no relatives, and an index that nobody chose anything for.
+_PRIMARY_KEY = """
+SELECT quote_ident(c.conname), pg_get_constraintdef(c.oid)
+FROM pg_class t JOIN pg_constraint c ON c.conrelid = t.oid AND c.contype = 'p'
+JOIN pg_index i ON i.indexrelid = c.conindid JOIN pg_class x ON x.oid = c.conindid
+WHERE t.oid = %s::regclass AND t.relkind = 'r' AND NOT t.relispartition AND NOT t.relhassubclass
+    AND pg_relation_size(t.oid) = 0 AND (SELECT count(*) FROM pg_index o WHERE o.indrelid = t.oid) = 1
+    AND x.reloptions IS NULL AND x.reltablespace = 0 AND i.indisvalid AND NOT i.indisclustered AND NOT i.indisreplident
+    AND NOT EXISTS (SELECT FROM pg_description d WHERE d.objoid IN (c.oid, x.oid))"""
+
+
+def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+    """Send a statement and return its rows, if it has any; nothing is prepared, whatever the connection is set to."""
+    cursor = connection.cursor(row_factory=tuple_row)
+    cursor.execute(query.encode(), given, prepare=False)
+    return cursor.fetchall() if cursor.description else []
+
+
+def quoted(table: Table) -> str:
+    """Return a table's name as SQL. A text may have a schema before a point; a part between double quotes is taken as
+    it is.
+
+    Other than in SQL, upper case stays. Raises WrongValue for a text that is no name; a tuple may have any.
+    """
+    parts = table if isinstance(table, tuple) else parts_of(table)
+    if not parts:
+        raise WrongValue(
+            f"expected the name of a table, or of a schema and a table, found {table!r}; a tuple takes any"
+        )
+    return sql.Identifier(*parts).as_string()
+
+
+def parts_of(text: str) -> tuple[str, ...]:
+    """Return the names of a schema, if it is given, and a table; nothing where a text is neither, such as a query."""
+    found = _TABLE.fullmatch(text)
+    if found is None:
+        return ()
+    names = [(found[1] or "").replace('""', '"') or found[2], (found[3] or "").replace('""', '"') or found[4]]
+    return tuple(name for name in names if name)
+
+
+def number_of_connections() -> int:
+    """Return how many connections are worth it: as many as this process may use cores, at least 2 and at most 8."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(cores, 2), 8)
+
+
+class Connections(Sequence[Connection[Any]]):
+    """Connections to one server in autocommit mode, each opened when it is first used."""
+
+    def __init__(self, uri: str, stack: ExitStack) -> None:
+        self._uri, self._stack, self._count = uri, stack, number_of_connections()
+        self._open: list[Connection[Any]] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(self._count))]
+        number = range(self._count)[place]
+        while len(self._open) <= number:
+            self._open.append(self._stack.enter_context(psycopg.connect(self._uri, **_SETTINGS)))
+        return self._open[number]
+
+
+# Texts come and go as UTF-8 from any database: the server converts them, or in one of SQL_ASCII checks them. Said here
+# it is stronger than PGCLIENTENCODING, and than what a role or a database has set.
+# Nothing is prepared: a table may change, and what was prepared would then be refused.
+_SETTINGS: dict[str, Any] = {"autocommit": True, "client_encoding": "utf8", "prepare_threshold": None}
+
+
+@contextmanager
+def opened(uri: str) -> Iterator[Connections]:
+    """Yield connections, none of them open yet; in the end close those that are."""
+    with ExitStack() as stack:
+        yield Connections(uri, stack)
+
+
+def require_utf_8(connection: Connection[Any]) -> None:
+    """Raise WrongValue where a connection of the caller's converts texts to anything else."""
+    if connection.info.encoding != "utf-8":
+        raise WrongValue(
+            f"expected a connection whose client_encoding is UTF8, found {connection.info.encoding}; "
+            "connect with client_encoding='utf8'"
+        )
+
+
+def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list[ServerType]]:
+    """Return the names and the types of a query's columns; types that not every server has are asked for."""
+    cursor = connection.cursor(row_factory=tuple_row)
+    cursor.execute(f"{query} LIMIT 0".encode(), prepare=False)
+    result = cursor.pgresult
+    assert result is not None
+    found = [(result.ftype(number), result.fmod(number)) for number in range(result.nfields)]
+    unknown = [oid for oid, _ in found if not postgres_types.known(oid)]
+    answer = ask(connection, postgres_types.question(unknown)) if unknown else []
+    return [column.name for column in cursor.description or ()], postgres_types.types(found, answer)
+
+
+@contextmanager
+def index_afterwards(connection: Connection[Any], table: str) -> Iterator[bool]:
+    """In a transaction: drop an empty table's primary key, and add it again at the end; yield whether that was done.
+
+    An index that is made in one go is sorted once, and its pages are full; one that grows row by row is searched for
+    each of them: https://www.postgresql.org/docs/current/populate.html
+
+    It is not where others use the table, or refer to its key, or where it belongs to somebody else. From here to the
+    end of the transaction nobody else can read or write the table (ACCESS EXCLUSIVE).
+    """
+    key = _left_out(connection, table)
+    yield key is not None
+    if key is not None:
+        name, definition = key
+        ask(connection, "SET LOCAL default_tablespace = ''")
+        ask(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
+
+
+def _left_out(connection: Connection[Any], table: str) -> tuple[str, str] | None:
+    """Return the name and definition of the key that was dropped, or None."""
+    if not ask(connection, _PRIMARY_KEY, [table]):
+        return None
+    try:
+        with connection.transaction():  # a savepoint
+            ask(connection, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE NOWAIT")
+            found = ask(connection, _PRIMARY_KEY, [table])
+            if not found:
+                return None
+            name, definition = found[0]
+            ask(connection, f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+            return name, definition
+    except (DependentObjectsStillExist, InsufficientPrivilege, LockNotAvailable):
+        return None

@@ -1,0 +1,120 @@
+"""Transactions of several connections that end together, and a part of the caller's that ends alone.
+
+Of several transactions all but the first are prepared, then the first one commits, which decides, then the prepared
+ones do: https://www.postgresql.org/docs/current/two-phase.html. Each is named after the first one, so that
+whoever finds one later can ask the server what became of that, and do the same.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from psycopg import Connection, Error
+from psycopg.errors import ObjectNotInPrerequisiteState, UndefinedObject
+from psycopg.pq import TransactionStatus
+
+from arrow_wire.postgres_server import ask
+
+PREFIX = "arrow-wire"  # of the names of prepared transactions: prefix, transaction id of the first one, number
+
+
+def most_together(connection: Connection[Any]) -> int:
+    """Return on how many connections transactions can end together: on this server, one and what it may prepare."""
+    return 1 + int(ask(connection, "SELECT current_setting('max_prepared_transactions')")[0][0])
+
+
+@contextmanager
+def together(first: Connection[Any]) -> Iterator[Callable[[Connection[Any]], None]]:
+    """Begin a transaction on a connection in autocommit mode; yield what does so on another: `join(connection)`.
+
+    In the end all of them commit, or none: an error rolls all of them back. Should the process, a connection or the
+    server die once all are prepared, prepared ones stay, and hold their locks, until `settle` ends them as the first
+    one ended; every later write does so first.
+    """
+    others: list[Connection[Any]] = []
+    prepared: list[str] = []
+
+    def join(connection: Connection[Any]) -> None:
+        ask(connection, "BEGIN")
+        others.append(connection)
+
+    try:
+        ask(first, "BEGIN")
+        yield join
+        if others:
+            _prepare(first, others, prepared)
+        ask(first, "COMMIT")
+    except BaseException:
+        _undo([first, *others], prepared)
+        raise
+    if others:
+        _each(others, prepared, lambda connection, name: _end(connection, name, "COMMIT"))
+
+
+def _each(
+    connections: Sequence[Connection[Any]], names: Sequence[str], do: Callable[[Connection[Any], str], object]
+) -> None:
+    with ThreadPoolExecutor(len(connections)) as pool:
+        list(pool.map(do, connections, names))
+
+
+def _prepare(first: Connection[Any], others: list[Connection[Any]], prepared: list[str]) -> None:
+    """Prepare the other transactions and add their names, all of them before the first may be there."""
+    [(number,)] = ask(first, "SELECT pg_current_xact_id()::text")
+    prepared += [f"{PREFIX} {number} {place}" for place in range(1, len(others) + 1)]
+    _each(others, prepared, lambda connection, name: ask(connection, f"PREPARE TRANSACTION '{name}'"))
+
+
+def _undo(connections: Sequence[Connection[Any]], prepared: list[str]) -> None:
+    """Roll back what was begun and what was prepared, as far as a connection lives."""
+    for connection in connections:
+        with suppress(Error):  # a broken connection has no transaction left
+            ask(connection, "ROLLBACK")
+    for connection in connections if prepared else []:
+        with suppress(Error):
+            settle(connection)
+            return
+
+
+def settle(connection: Connection[Any]) -> None:
+    """End the prepared transactions that a writer left behind, as the server says that its first one ended.
+
+    `connection` is in autocommit mode and outside of a transaction. One of a writer that is still at it stays.
+    """
+    left = ask(
+        connection,
+        "SELECT gid, pg_xact_status(split_part(gid, ' ', 2)::xid8) FROM pg_prepared_xacts "
+        f"WHERE gid ~ '^{PREFIX} [0-9]+ [0-9]+$' AND database = current_database() AND owner = current_user",
+    )
+    for name, status in left:
+        if status in ("committed", "aborted"):
+            _end(connection, name, "COMMIT" if status == "committed" else "ROLLBACK")
+
+
+def _end(connection: Connection[Any], name: str, how: str) -> None:
+    """Commit a prepared transaction or roll it back, if nobody else has done so or is about to."""
+    with suppress(ObjectNotInPrerequisiteState, UndefinedObject):
+        ask(connection, f"{how} PREPARED '{name}'")
+
+
+@contextmanager
+def within(connection: Connection[Any]) -> Iterator[None]:
+    """A part of the caller's transaction, which an error undoes alone; outside of any in autocommit mode, one by
+    itself.
+
+    What the caller does with the transaction afterwards is not our business: it is neither committed nor rolled back.
+    """
+    if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
+        with connection.transaction():
+            yield
+        return
+    ask(connection, "SAVEPOINT arrow_wire")  # psycopg begins a transaction before that, where there is none
+    try:
+        yield
+    except BaseException:
+        with suppress(Error):  # a broken connection has no transaction left
+            ask(connection, "ROLLBACK TO SAVEPOINT arrow_wire")
+            ask(connection, "RELEASE SAVEPOINT arrow_wire")
+        raise
+    ask(connection, "RELEASE SAVEPOINT arrow_wire")
