@@ -100,6 +100,8 @@ class Server:
         close_if_hung_up(client)
         parameters = {**self.parameters, **(settings or {}), "query": query}
         with told_as_ours(client):
+            if client.sock is None:
+                client.connect()
             with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
                 client.request("POST", "/?" + urlencode(parameters), body, headers)
             response = client.getresponse()
