@@ -16,7 +16,7 @@ from harness.registry import connect_of, one, select
 from harness.transports.postgres.psycopg import copy_csv
 from tests.waiting import until
 
-HAVE_THEIR_OWN_TESTS = (".parallel", ".tuned_read", ".tuned_write")
+HAVE_THEIR_OWN_TESTS = (".parallel", ".tuned")
 OURS = [
     entry
     for entry in select("postgres.adbc.*,postgres.psycopg.*,postgres.sqlalchemy.*")

@@ -1,4 +1,5 @@
-"""Our own best way into and out of ClickHouse: arrow-wire (arrow-wire/), a library over http.client and Native blocks.
+"""Our own best transports into and out of ClickHouse: arrow-wire (arrow-wire/), a library over http.client and Native
+blocks.
 
 When rows go by a table of their own, and which values are refused: `help(arrow_wire.clickhouse.write)`.
 """

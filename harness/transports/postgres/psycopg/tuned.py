@@ -1,5 +1,5 @@
-"""Our own best way into and out of Postgres: arrow-wire (arrow-wire/), a library over psycopg that is used without the
-lab.
+"""Our own best transports into and out of Postgres: arrow-wire (arrow-wire/), a library over psycopg that is used
+without the lab.
 
 Where rows go in two-phase commit, what is locked, and which values are refused: `help(arrow_wire.postgres.write)`.
 """
