@@ -1,9 +1,11 @@
 """Compile `zig/` into `src/arrow_wire/`: by hatchling for a wheel, or by hand: python arrow-wire/compile.py
 
-Zig is the compiler because PyPI has it as a wheel, so that a machine needs nothing but Python; and because its mode
-ReleaseSafe checks each index, cast and sum while the library runs.
+Zig is the compiler because PyPI has it as a wheel, so that a machine needs nothing but Python; because its mode
+ReleaseSafe checks each index, cast and sum while the library runs; and because it compiles for other systems as well:
+ARROW_WIRE_TARGET is the platform tag of one of these (`make wheels` compiles for each).
 """
 
+import os
 import platform
 import subprocess
 import sys
@@ -14,27 +16,41 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = Path(__file__).parent
+LIBRARY = "src/arrow_wire/libarrow_wire.so"  # on every system: Python loads it by its path
 # Of 2009 on: Python's own wheels ask for no more. Others: what the compiler takes for the least of an architecture.
 PROCESSOR = {"x86_64": "x86_64_v2", "AMD64": "x86_64_v2"}
+# By the tag of a wheel: what the compiler calls that system.
+TARGETS = {
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "musllinux_1_1_x86_64": "x86_64-linux-musl",
+    "musllinux_1_1_aarch64": "aarch64-linux-musl",
+    "macosx_11_0_x86_64": "x86_64-macos.11.0",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
+    "win_amd64": "x86_64-windows-gnu",
+}
 
 
-def compile_library() -> Path:
-    """Compile the library for this machine's system and return its path. Raises CalledProcessError where it fails."""
-    target = HERE / "src" / "arrow_wire" / "libarrow_wire.so"
+def compile_library(target: str = "") -> Path:
+    """Compile the library, for this machine where no platform tag is given. Raises CalledProcessError."""
     command = [sys.executable, "-m", "ziglang", "build-lib", "-dynamic", "-O", "ReleaseSafe", "-fstrip"]
-    command += [f"-mcpu={PROCESSOR.get(platform.machine(), 'baseline')}", f"-femit-bin={target}"]
+    architecture = TARGETS[target].partition("-")[0] if target else platform.machine()
+    command += [f"-mcpu={PROCESSOR.get(architecture, 'baseline')}", f"-femit-bin={HERE / LIBRARY}"]
+    command += ["-target", TARGETS[target]] if target else []
+    command += ["-fno-emit-implib"] if target.startswith("win") else []
     subprocess.run([*command, "zig/library.zig"], cwd=HERE, check=True)
-    return target
+    return HERE / LIBRARY
 
 
 class CompileHook(BuildHookInterface[Any]):
-    """Tells hatchling of the compiled library, and that the wheel is for this system."""
+    """Tells hatchling of the compiled library, and which system the wheel is for."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before the wheel is put together, be it an editable one."""
-        compile_library()
-        build_data["artifacts"].append("src/arrow_wire/libarrow_wire.so")
-        system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        target = os.environ.get("ARROW_WIRE_TARGET", "")
+        compile_library(target)
+        build_data["artifacts"].append(LIBRARY)
+        system = target or sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"], build_data["tag"] = False, f"py3-none-{system}"
 
 

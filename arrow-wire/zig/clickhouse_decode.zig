@@ -5,6 +5,7 @@
 //! a stream is believed: memory is taken as values arrive, not as they are announced.
 
 const std = @import("std");
+const guard = @import("guard.zig");
 const arrow = @import("arrow.zig");
 const builders = @import("builders.zig");
 const states = @import("clickhouse_states.zig");
@@ -141,13 +142,17 @@ pub const Decoder = struct {
     }
 };
 
-/// Return what decodes into columns, which both stay alive longer; null where there is no memory, or they do not fit.
-export fn arrow_wire_clickhouse_decoder_new(columns: [*]const Column, count: usize, targets: *Columns) ?*Decoder {
-    return Decoder.init(columns[0..count], targets) catch null;
+/// Make what decodes into columns, which both stay alive longer; null where there is no memory, or they do not fit.
+export fn arrow_wire_clickhouse_decoder_new(columns: [*]const Column, count: usize, targets: *Columns, made: *?*Decoder) bool {
+    return guard.call(new, .{ columns[0..count], targets, made });
 }
 
-export fn arrow_wire_clickhouse_decoder_free(decoder: *Decoder) void {
-    decoder.deinit();
+fn new(columns: []const Column, targets: *Columns, made: *?*Decoder) void {
+    made.* = Decoder.init(columns, targets) catch null;
+}
+
+export fn arrow_wire_clickhouse_decoder_free(decoder: *Decoder) bool {
+    return guard.call(Decoder.deinit, .{decoder});
 }
 
 export fn arrow_wire_clickhouse_decode(
@@ -156,8 +161,8 @@ export fn arrow_wire_clickhouse_decode(
     size: usize,
     enough: usize,
     result: *Result,
-) void {
-    decoder.feed(if (piece) |bytes| bytes[0..size] else &.{}, enough, result);
+) bool {
+    return guard.call(Decoder.feed, .{ decoder, if (piece) |bytes| bytes[0..size] else &.{}, enough, result });
 }
 
 /// Say that the rows were taken out of the columns.

@@ -5,6 +5,7 @@
 //! for a client that names no revision of the protocol.
 
 const std = @import("std");
+const guard = @import("guard.zig");
 const arrow = @import("arrow.zig");
 const builders = @import("builders.zig");
 const forms = @import("clickhouse_forms.zig");
@@ -35,20 +36,60 @@ const Nested = enum { list, fields, dictionary, low_cardinality, document };
 
 const Encode = *const fn (*const Node, Rows, *Out) Error!void;
 
-/// The encoders by their numbers, which `arrow_wire/clickhouse_plan.py` knows.
-const encoders = [_]Encode{
-    numbers.copy(1).put,        numbers.copy(2).put,        numbers.copy(4).put,
-    numbers.copy(8).put,        numbers.copy(16).put,       numbers.copy(32).put,
-    numbers.zeros,              numbers.bits,               numbers.floats,
-    numbers.integers(i64).put,  numbers.integers(i128).put, numbers.integers(i256).put,
+/// An encoder by its name, for which `arrow_wire/clickhouse_plan.py` asks.
+const Named = struct { name: []const u8, put: Encode };
+
+const named = [_]Named{
+    .{ .name = "copy1", .put = numbers.copy(1).put },
+    .{ .name = "copy2", .put = numbers.copy(2).put },
+    .{ .name = "copy4", .put = numbers.copy(4).put },
+    .{ .name = "copy8", .put = numbers.copy(8).put },
+    .{ .name = "copy16", .put = numbers.copy(16).put },
+    .{ .name = "copy32", .put = numbers.copy(32).put },
+    .{ .name = "zeros", .put = numbers.zeros },
+    .{ .name = "bits", .put = numbers.bits },
+    .{ .name = "floats", .put = numbers.floats },
+    .{ .name = "integers64", .put = numbers.integers(i64).put },
+    .{ .name = "integers128", .put = numbers.integers(i128).put },
+    .{ .name = "integers256", .put = numbers.integers(i256).put },
+} ++ inLayouts("string", .{
     texts.strings(.text32).put, texts.strings(.text64).put, texts.strings(.view).put,
     texts.strings(.fixed).put,  texts.strings(.pieces).put,
-} ++ texts.inLayouts(forms.Padded) ++ texts.inLayouts(forms.Uuid) ++ texts.inLayouts(forms.Ip4) ++
-    texts.inLayouts(forms.Ip6) ++ texts.inLayouts(forms.Whole) ++ [_]Encode{
-    texts.enums(.text32).put, texts.enums(.text64).put, texts.enums(.view).put, texts.enums(.fixed).put,
-    texts.enums(.pieces).put, list,                     fields,                 dictionary,
-    lowCardinality,           document,
+}) ++ inLayouts("fixed_string", texts.inLayouts(forms.Padded)) ++ inLayouts("uuid", texts.inLayouts(forms.Uuid)) ++
+    inLayouts("ipv4", texts.inLayouts(forms.Ip4)) ++ inLayouts("ipv6", texts.inLayouts(forms.Ip6)) ++
+    inLayouts("digits", texts.inLayouts(forms.Whole)) ++ inLayouts("enum", .{
+    texts.enums(.text32).put, texts.enums(.text64).put, texts.enums(.view).put,
+    texts.enums(.fixed).put,  texts.enums(.pieces).put,
+}) ++ [_]Named{
+    .{ .name = "list", .put = list },
+    .{ .name = "fields", .put = fields },
+    .{ .name = "dictionary", .put = dictionary },
+    .{ .name = "low_cardinality", .put = lowCardinality },
+    .{ .name = "document", .put = document },
 };
+
+/// Name encoders of texts by the layouts that they are for.
+fn inLayouts(comptime name: []const u8, comptime all: [5]Encode) [5]Named {
+    var made: [5]Named = undefined;
+    for (.{ "text32", "text64", "view", "fixed", "pieces" }, all, &made) |layout, put, *one| {
+        one.* = .{ .name = name ++ "_" ++ layout, .put = put };
+    }
+    return made;
+}
+
+const encoders = blk: {
+    var made: [named.len]Encode = undefined;
+    for (named, &made) |one, *put| put.* = one.put;
+    break :blk made;
+};
+
+/// The number of an encoder by its name, or -1.
+pub fn numberOf(name: []const u8) i32 {
+    for (named, 0..) |one, i| {
+        if (std.mem.eql(u8, one.name, name)) return @intCast(i);
+    }
+    return -1;
+}
 
 const first_nested = encoders.len - std.enums.values(Nested).len;
 
@@ -279,7 +320,11 @@ export fn arrow_wire_clickhouse_encoder_new() ?*Out {
     return out;
 }
 
-export fn arrow_wire_clickhouse_encoder_free(out: *Out) void {
+export fn arrow_wire_clickhouse_encoder_free(out: *Out) bool {
+    return guard.call(free, .{out});
+}
+
+fn free(out: *Out) void {
     out.deinit();
     builders.objects.destroy(out);
 }
@@ -293,7 +338,8 @@ export fn arrow_wire_clickhouse_encode(
     first: usize,
     count: usize,
     result: *Result,
-) void {
+) bool {
     const taken = if (list_of_rows) |given| given[0..count] else null;
-    encode(columns[0..column_count], .{ .first = first, .count = count, .list = taken }, out, result);
+    const rows: Rows = .{ .first = first, .count = count, .list = taken };
+    return guard.call(encode, .{ columns[0..column_count], rows, out, result });
 }

@@ -3,6 +3,7 @@
 const std = @import("std");
 const builders = @import("builders.zig");
 const exported = @import("exported.zig");
+const guard = @import("guard.zig");
 
 pub const Columns = struct {
     all: []builders.Column,
@@ -26,17 +27,26 @@ pub const Columns = struct {
     }
 };
 
-/// Return columns without rows of these shapes, or null where there is no memory.
-export fn arrow_wire_columns_new(shapes: [*]const builders.Shape, count: usize) ?*Columns {
-    return Columns.init(shapes[0..count]) catch null;
+/// Make columns without rows of these shapes, or null where there is no memory.
+export fn arrow_wire_columns_new(shapes: [*]const builders.Shape, count: usize, made: *?*Columns) bool {
+    return guard.call(new, .{ shapes[0..count], made });
 }
 
-/// Hand over what a column holds, which is empty from then on; false where there is no memory.
-export fn arrow_wire_columns_take(columns: *Columns, number: usize, out: *exported.ArrowArray) bool {
-    exported.exported(&columns.all[number], out) catch return false;
-    return true;
+fn new(shapes: []const builders.Shape, made: *?*Columns) void {
+    made.* = Columns.init(shapes) catch null;
 }
 
-export fn arrow_wire_columns_free(columns: *Columns) void {
-    columns.deinit();
+/// Hand over what a column holds, which is empty from then on; `taken` is 0 where there is no memory.
+export fn arrow_wire_columns_take(columns: *Columns, number: usize, out: *exported.ArrowArray, taken: *u32) bool {
+    return guard.call(take, .{ columns, number, out, taken });
+}
+
+fn take(columns: *Columns, number: usize, out: *exported.ArrowArray, taken: *u32) void {
+    taken.* = 0;
+    exported.exported(&columns.all[number], out) catch return;
+    taken.* = 1;
+}
+
+export fn arrow_wire_columns_free(columns: *Columns) bool {
+    return guard.call(Columns.deinit, .{columns});
 }

@@ -52,7 +52,7 @@ pub fn exported(column: *Column, out: *ArrowArray) Error!void {
     const owned = try objects.create(Owned);
     owned.* = .{};
     errdefer owned.deinit();
-    try owned.memory.ensureTotalCapacity(objects, 2 + column.blocks.items.len);
+    try owned.memory.ensureTotalCapacity(objects, 3 + column.blocks.items.len);
     try owned.buffers.ensureTotalCapacity(objects, 4 + column.blocks.items.len);
     owned.children = try objects.alloc(ArrowArray, column.children.len);
     owned.addresses = try objects.alloc(*ArrowArray, column.children.len);

@@ -1,9 +1,19 @@
 """Frames into and out of Postgres and ClickHouse, by way of Arrow: `from arrow_wire import postgres, clickhouse`."""
 
-from arrow_wire.errors import Conflict, DamagedStream, Disconnected, Error, ServerError, UnsupportedType, WrongValue
+from arrow_wire.errors import (
+    CheckFailed,
+    Conflict,
+    DamagedStream,
+    Disconnected,
+    Error,
+    ServerError,
+    UnsupportedType,
+    WrongValue,
+)
 from arrow_wire.tally import Written
 
 __all__ = [
+    "CheckFailed",
     "Conflict",
     "DamagedStream",
     "Disconnected",

@@ -4,7 +4,7 @@ import ctypes
 from ctypes import POINTER, Structure, c_int64, c_size_t, c_uint8, c_uint32, c_void_p
 from functools import cache
 
-from arrow_wire.library import Array, Buffer, library
+from arrow_wire.library import Array, Buffer, declare, library, require_size
 
 WIDE = c_uint8 * 32
 
@@ -81,19 +81,17 @@ class Fed(Structure):
 def functions() -> ctypes.CDLL:
     """Return the library, with the functions for ClickHouse declared. Raises ImportError where it was not compiled."""
     loaded = library()
+    for structure in (Node, Column, Result, Shape, ResultColumn, Fed):
+        require_size(loaded, f"clickhouse.{structure.__name__}", structure)
     loaded.arrow_wire_clickhouse_encoder_new.restype = c_void_p
     loaded.arrow_wire_clickhouse_encoder_new.argtypes = []
-    loaded.arrow_wire_clickhouse_encoder_free.restype = None
-    loaded.arrow_wire_clickhouse_encoder_free.argtypes = [c_void_p]
-    loaded.arrow_wire_clickhouse_encode.restype = None
-    loaded.arrow_wire_clickhouse_encode.argtypes = [
+    declare(loaded, "clickhouse_encoder_free", [c_void_p])
+    declare(loaded, "clickhouse_encode", [
         c_void_p, POINTER(Column), c_size_t, c_void_p, c_size_t, c_size_t, POINTER(Result),
-    ]  # fmt: skip
-    loaded.arrow_wire_clickhouse_decoder_new.restype = c_void_p
-    loaded.arrow_wire_clickhouse_decoder_new.argtypes = [POINTER(ResultColumn), c_size_t, c_void_p]
-    for name in ("free", "taken"):
-        function = getattr(loaded, f"arrow_wire_clickhouse_decoder_{name}")
-        function.restype, function.argtypes = None, [c_void_p]
-    loaded.arrow_wire_clickhouse_decode.restype = None
-    loaded.arrow_wire_clickhouse_decode.argtypes = [c_void_p, c_void_p, c_size_t, c_size_t, POINTER(Fed)]
+    ])  # fmt: skip
+    declare(loaded, "clickhouse_decoder_new", [POINTER(ResultColumn), c_size_t, c_void_p, POINTER(c_void_p)])
+    declare(loaded, "clickhouse_decoder_free", [c_void_p])
+    loaded.arrow_wire_clickhouse_decoder_taken.restype = None
+    loaded.arrow_wire_clickhouse_decoder_taken.argtypes = [c_void_p]
+    declare(loaded, "clickhouse_decode", [c_void_p, c_void_p, c_size_t, c_size_t, POINTER(Fed)])
     return loaded

@@ -1,7 +1,7 @@
 """Which encoder takes the values of an Arrow type into a type of ClickHouse, and with which sizes and limits.
 
-Every array of the tree that Arrow made gets a node that says how it is encoded. The numbers of the encoders are their
-places in the table of `zig/clickhouse_encode.zig`.
+Every array of the tree that Arrow made gets a node that says how it is encoded. The encoders and their names are in
+`zig/clickhouse_encode.zig`.
 """
 
 from ctypes import POINTER, cast, pointer
@@ -14,17 +14,18 @@ from pyarrow import types
 from arrow_wire import arrays, clickhouse_numbers
 from arrow_wire.clickhouse_library import WIDE, Node
 from arrow_wire.clickhouse_types import Type, innermost, quoted
-from arrow_wire.library import Array, Buffer
+from arrow_wire.library import Array, Buffer, number_of
 
-COPY = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4, 32: 5}
-ZEROS, BOOLEANS, FLOATS = 6, 7, 8
-INTEGERS = {64: 9, 128: 10, 256: 11}
-STRING, FIXED_STRING, UUID, IPV4, IPV6, DIGITS, ENUM = range(12, 47, 5)
-LIST, FIELDS, DICTIONARY, LOW_CARDINALITY, DOCUMENT = range(47, 52)
-_TEXTS = {arrays.TEXT32: 0, arrays.TEXT64: 1, arrays.VIEW: 2, arrays.FIXED: 3, arrays.PIECES: 4}
-_TEXT_TYPES = {"String": STRING, "FixedString": FIXED_STRING, "UUID": UUID, "IPv4": IPV4, "IPv6": IPV6}
-_TEXT_TYPES |= {"Enum8": ENUM, "Enum16": ENUM, "Enum": ENUM}
-_TEXT_TYPES |= {f"{sign}Int{bits}": DIGITS for sign in ("", "U") for bits in (8, 16, 32, 64, 128, 256)}
+_TEXTS = {
+    arrays.TEXT32: "text32",
+    arrays.TEXT64: "text64",
+    arrays.VIEW: "view",
+    arrays.FIXED: "fixed",
+    arrays.PIECES: "pieces",
+}
+_TEXT_TYPES = {"String": "string", "FixedString": "fixed_string", "UUID": "uuid", "IPv4": "ipv4", "IPv6": "ipv6"}
+_TEXT_TYPES |= {"Enum8": "enum", "Enum16": "enum", "Enum": "enum"}
+_TEXT_TYPES |= {f"{sign}Int{bits}": "digits" for sign in ("", "U") for bits in (8, 16, 32, 64, 128, 256)}
 _WIDTHS = {"UUID": 16, "IPv4": 4, "IPv6": 16, "Enum8": 1, "Enum": 1, "Enum16": 2, "String": 1}
 
 
@@ -87,16 +88,16 @@ def _plain(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
         return _nullable(target.inner[-1], arrow_type, array)
     if types.is_dictionary(arrow_type):
         child = _plain(target, _storage(arrow_type.value_type), array.children[0])
-        return _above(DICTIONARY, array, [child], child.wire)
+        return _above("dictionary", array, [child], child.wire)
     if target.family in ("Array", "Map", "Nested"):
         return _list(target, arrow_type, array)
     if target.family == "Tuple" and types.is_struct(arrow_type):
         return _tuple(target, arrow_type, array)
     if target.family in ("JSON", "Object") and arrays.is_text(arrow_type):
         child = _plain(Type("String", "String"), arrow_type, array)
-        return _above(DOCUMENT, array, [child], target.text)
+        return _above("document", array, [child], target.text)
     if arrow_type == pa.null() and target.family not in ("Tuple", "JSON", "Object"):
-        return _leaf(array, ZEROS, target.text, width=width_of(target))
+        return _leaf(array, "zeros", target.text, width=width_of(target))
     if number := clickhouse_numbers.number(target, arrow_type):
         return _leaf(array, _number_encoder(number, target, arrow_type), target.text, number)
     if target.family in _TEXT_TYPES and (made := _of_text(target, arrow_type, array)):
@@ -104,12 +105,12 @@ def _plain(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     raise TypeError(f"expected values for {target.text}, found {arrow_type}; cast it first")
 
 
-def _number_encoder(number: clickhouse_numbers.Number, target: Type, arrow_type: pa.DataType) -> int:
+def _number_encoder(number: clickhouse_numbers.Number, target: Type, arrow_type: pa.DataType) -> str:
     if number.same:
-        return COPY[number.width]
+        return f"copy{number.width}"
     if target.family == "Bool" and types.is_boolean(arrow_type):
-        return BOOLEANS
-    return FLOATS if number.floating else INTEGERS[number.bits]
+        return "bits"
+    return "floats" if number.floating else f"integers{number.bits}"
 
 
 def width_of(target: Type) -> int:
@@ -123,13 +124,13 @@ def _of_text(target: Type, arrow_type: pa.DataType, array: Array) -> Plan | None
     if not (arrays.is_text(arrow_type) or types.is_fixed_size_binary(arrow_type)):
         return None
     if target.family == "IPv6" and types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16:
-        return _leaf(array, COPY[16], target.text)
-    encoder = _TEXT_TYPES[target.family] + _TEXTS[array.layout]
-    if encoder in range(DIGITS, ENUM) and not (
+        return _leaf(array, "copy16", target.text)
+    family = _TEXT_TYPES[target.family]
+    if family == "digits" and not (
         types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
     ):
         return None
-    made = _leaf(array, encoder, target.text, width=width_of(target))
+    made = _leaf(array, f"{family}_{_TEXTS[array.layout]}", target.text, width=width_of(target))
     made.node.source = int(target.family.startswith("Int"))
     if target.labels:
         labels = arrays.described(pa.array([label for label, _ in target.labels], pa.string()))
@@ -150,12 +151,12 @@ def _list(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     if target.family == "Array":
         child = _nullable(target.inner[0], items, array.children[0])
         wire = target.text if child.wire == target.inner[0].text else f"Array({child.wire})"
-        return _above(LIST, array, [child], wire)
+        return _above("list", array, [child], wire)
     pairs = Type("", "Tuple", target.inner, target.names if target.family == "Nested" else ())
     if not types.is_struct(_storage(items)):
         raise TypeError(f"expected lists of structs for {target.text}, found {arrow_type}")
     child = _tuple(pairs, _storage(items), array.children[0])
-    return _above(LIST, array, [child], f"{target.family}({child.wire.removeprefix('Tuple(')}")
+    return _above("list", array, [child], f"{target.family}({child.wire.removeprefix('Tuple(')}")
 
 
 def _tuple(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
@@ -172,19 +173,19 @@ def _tuple(target: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     ]
     prefixes = [f"{quoted(name)} " if name else "" for name in names or [""] * len(children)]
     inside = ", ".join(prefix + child.wire for prefix, child in zip(prefixes, children, strict=True))
-    return _above(FIELDS, array, children, f"Tuple({inside})")
+    return _above("fields", array, children, f"Tuple({inside})")
 
 
 def _low_cardinality(target: Type, inner: Type, arrow_type: pa.DataType, array: Array) -> Plan:
     nullable = inner.family == "Nullable"
     child = _plain(inner.inner[0] if nullable else inner, _storage(arrow_type.value_type), array.children[0])
-    made = _above(LOW_CARDINALITY, array, [child], target.text)
+    made = _above("low_cardinality", array, [child], target.text)
     made.node.width = int(nullable)
     return made
 
 
-def _leaf(array: Array, encoder: int, wire: str, number: clickhouse_numbers.Number | None = None, width: int = 0):
-    node = Node(array=pointer(array), encoder=encoder, width=width)
+def _leaf(array: Array, encoder: str, wire: str, number: clickhouse_numbers.Number | None = None, width: int = 0):
+    node = Node(array=pointer(array), encoder=number_of("clickhouse_encoder", encoder), width=width)
     if number:
         node.source, node.width = number.source, number.width
         node.factor, node.divisor = _wide(number.factor), _wide(number.divisor)
@@ -192,9 +193,10 @@ def _leaf(array: Array, encoder: int, wire: str, number: clickhouse_numbers.Numb
     return Plan(node, wire, [array])
 
 
-def _above(encoder: int, array: Array, children: list[Plan], wire: str) -> Plan:
+def _above(encoder: str, array: Array, children: list[Plan], wire: str) -> Plan:
     below = (Node * len(children))(*(child.node for child in children))
-    node = Node(array=pointer(array), encoder=encoder, child_count=len(children))
+    found = number_of("clickhouse_encoder", encoder)
+    node = Node(array=pointer(array), encoder=found, child_count=len(children))
     node.children = cast(below, POINTER(Node))
     return Plan(node, wire, [array, below, *children])
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from ctypes import byref, pointer
+from ctypes import byref, c_void_p, pointer
 
 import numpy as np
 import pyarrow as pa
@@ -46,9 +46,11 @@ class Result:
             )
         )
         self._free = functions().arrow_wire_clickhouse_decoder_free  # at the interpreter's end globals are gone
-        self._address = functions().arrow_wire_clickhouse_decoder_new(
-            self._columns, len(arrow_types), self._targets.address
+        made = c_void_p()
+        functions().arrow_wire_clickhouse_decoder_new(
+            self._columns, len(arrow_types), self._targets.address, byref(made)
         )
+        self._address = made.value
         if not self._address:
             raise MemoryError(f"no memory for {len(arrow_types)} columns")
         self._open = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from ctypes import addressof, byref
+from ctypes import addressof, byref, c_uint32, c_void_p
 
 import pyarrow as pa
 
@@ -16,7 +16,9 @@ class Columns:
     def __init__(self, types: Iterable[pa.DataType]) -> None:
         self._types = list(types)
         self._shapes = (Shape * len(self._types))(*map(_shape, self._types))
-        self.address = library().arrow_wire_columns_new(self._shapes, len(self._types))
+        made = c_void_p()
+        library().arrow_wire_columns_new(self._shapes, len(self._types), byref(made))
+        self.address = made.value
         if not self.address:
             raise MemoryError(f"no memory for {len(self._types)} columns")
         self._free = library().arrow_wire_columns_free  # kept, as at the interpreter's end globals are gone
@@ -51,8 +53,9 @@ class Columns:
     def _taken(self) -> list[pa.Array]:
         arrays = []
         for number, arrow_type in enumerate(self._types):
-            made = ArrowArray()
-            if not library().arrow_wire_columns_take(self.address, number, byref(made)):
+            made, taken = ArrowArray(), c_uint32()
+            library().arrow_wire_columns_take(self.address, number, byref(made), byref(taken))
+            if not taken.value:
                 raise MemoryError(f"no memory for an array of {arrow_type}")
             arrays.append(pa.Array._import_from_c(addressof(made), arrow_type))
         return arrays

@@ -6,7 +6,8 @@
     │   └── DamagedStream                    bytes of a server that are none of what was asked for
     ├── ServerError       (RuntimeError)     what the server said; of Postgres also psycopg's own class, with its
     `sqlstate` │   └── Conflict                         another row or another session was in the way
-    └── Disconnected      (ConnectionError)  the connection broke
+    ├── Disconnected      (ConnectionError)  the connection broke
+    └── CheckFailed       (RuntimeError)     a check of the compiled code itself: a fault of arrow-wire
 
 After any of them nothing was written. A connection of the caller can be used on, but after `Disconnected`; the caller's
 transaction is as it was before the call.
@@ -14,7 +15,16 @@ transaction is as it was before the call.
 
 from typing import Any
 
-__all__ = ["Conflict", "DamagedStream", "Disconnected", "Error", "ServerError", "UnsupportedType", "WrongValue"]
+__all__ = [
+    "CheckFailed",
+    "Conflict",
+    "DamagedStream",
+    "Disconnected",
+    "Error",
+    "ServerError",
+    "UnsupportedType",
+    "WrongValue",
+]
 
 # Serialization failure, deadlock, lock not available, unique and exclusion violation, a table that is there already.
 _CONFLICTS = frozenset(("40001", "40P01", "55P03", "23505", "23P01", "42P07"))
@@ -53,6 +63,10 @@ class ServerError(Error, RuntimeError):
 
 class Conflict(ServerError):
     """Another row (a key that is there already) or another session (a lock, a deadlock) was in the way."""
+
+
+class CheckFailed(Error, RuntimeError):
+    """A check of the compiled code failed, of an index or a cast: its input should have been refused. Report it."""
 
 
 class Disconnected(Error, ConnectionError):

@@ -4,8 +4,12 @@ import ctypes
 from ctypes import POINTER, Structure, c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from arrow_wire.errors import CheckFailed
 
 NAME = "libarrow_wire.so"  # on every system: Python loads it by its path
+VERSION = 2  # of the interface between the two: `version` in `zig/library.zig`
 
 
 class Buffer(Structure):
@@ -113,32 +117,69 @@ class ReadProgress(Structure):
     ]
 
 
+_SHARED = (Buffer, Array, Shape, ArrowArray, Column, Progress, ReadColumn, ReadProgress)
+
+
 @cache
 def library() -> ctypes.CDLL:
-    """Return the library. Raises ImportError where it was not compiled."""
+    """Return the library. Raises ImportError where it was not compiled, or from other sources than these."""
     path = Path(__file__).parent / NAME
     try:
         loaded = ctypes.CDLL(str(path))  # which lets go of the interpreter's lock during a call
-    except OSError as error:
+        version = int(loaded.arrow_wire_version())
+    except (OSError, AttributeError) as error:
         raise ImportError(f"expected a compiled library, found: {error}; install the package again") from None
-    loaded.arrow_wire_postgres_encode.restype = None
-    loaded.arrow_wire_postgres_encode.argtypes = [
+    if version != VERSION:
+        raise ImportError(f"expected a library of version {VERSION}, found {version}; install the package again")
+    loaded.arrow_wire_size.restype = c_size_t
+    loaded.arrow_wire_size.argtypes = [c_char_p, c_size_t]
+    for structure in _SHARED:
+        require_size(loaded, structure.__name__, structure)
+    declare(loaded, "postgres_encode", [
         POINTER(Column), c_size_t, c_void_p, c_size_t, c_size_t, c_void_p, c_size_t, POINTER(Progress),
-    ]  # fmt: skip
-    loaded.arrow_wire_postgres_encoder.restype = c_int32
-    loaded.arrow_wire_postgres_encoder.argtypes = [c_char_p, c_size_t]
-    loaded.arrow_wire_postgres_keys.restype = c_bool
-    loaded.arrow_wire_postgres_keys.argtypes = [POINTER(Column), c_void_p, c_size_t]
-    loaded.arrow_wire_postgres_decoder.restype = c_int32
-    loaded.arrow_wire_postgres_decoder.argtypes = [c_char_p, c_size_t]
-    loaded.arrow_wire_postgres_decode.restype = None
-    loaded.arrow_wire_postgres_decode.argtypes = [
+    ])  # fmt: skip
+    declare(loaded, "postgres_keys", [POINTER(Column), c_void_p, c_size_t, POINTER(c_uint32)])
+    declare(loaded, "postgres_decode", [
         POINTER(ReadColumn), c_size_t, c_void_p, c_uint32, c_void_p, c_size_t, c_size_t, POINTER(ReadProgress),
-    ]  # fmt: skip
-    loaded.arrow_wire_columns_new.restype = c_void_p
-    loaded.arrow_wire_columns_new.argtypes = [POINTER(Shape), c_size_t]
-    loaded.arrow_wire_columns_take.restype = c_bool
-    loaded.arrow_wire_columns_take.argtypes = [c_void_p, c_size_t, POINTER(ArrowArray)]
-    loaded.arrow_wire_columns_free.restype = None
-    loaded.arrow_wire_columns_free.argtypes = [c_void_p]
+    ])  # fmt: skip
+    declare(loaded, "columns_new", [POINTER(Shape), c_size_t, POINTER(c_void_p)])
+    declare(loaded, "columns_take", [c_void_p, c_size_t, POINTER(ArrowArray), POINTER(c_uint32)])
+    declare(loaded, "columns_free", [c_void_p])
+    declare(loaded, "fail", [c_char_p, c_size_t])
+    for name in ("postgres_encoder", "postgres_decoder", "clickhouse_encoder", "clickhouse_decoding"):
+        function = getattr(loaded, f"arrow_wire_{name}")
+        function.restype, function.argtypes = c_int32, [c_char_p, c_size_t]
+    loaded.arrow_wire_failure.restype = c_size_t
+    loaded.arrow_wire_failure.argtypes = [c_char_p, c_size_t]
     return loaded
+
+
+def require_size(loaded: ctypes.CDLL, name: str, structure: type[Structure]) -> None:
+    """Raise ImportError where the library has a structure of another size under this name."""
+    found, size = loaded.arrow_wire_size(name.encode(), len(name)), ctypes.sizeof(structure)
+    if found != size:
+        raise ImportError(f"expected {name} to have {size} bytes in the library, found {found}; install it again")
+
+
+def declare(loaded: ctypes.CDLL, name: str, arguments: list[Any]) -> None:
+    """Declare a function that returns whether all checks in it went well; where one fails, calling it raises."""
+    function = getattr(loaded, f"arrow_wire_{name}")
+    function.restype, function.argtypes, function.errcheck = c_bool, arguments, _require
+
+
+def _require(done: bool, function: Any, arguments: Any) -> bool:
+    if not done:
+        said = ctypes.create_string_buffer(200)
+        size = library().arrow_wire_failure(said, len(said))
+        raise CheckFailed(f"a check inside failed: {said.raw[:size].decode(errors='replace')}; nothing was written")
+    return done
+
+
+@cache
+def number_of(what: str, name: str) -> int:
+    """Return the number of an encoder or decoder by its name. Raises LookupError where the library has none."""
+    text = name.encode()
+    found = int(getattr(library(), f"arrow_wire_{what}")(text, len(text)))
+    if found < 0:
+        raise LookupError(f"expected {what} {name}, found none")
+    return found

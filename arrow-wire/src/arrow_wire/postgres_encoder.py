@@ -1,8 +1,7 @@
 """Rows of Arrow arrays as Postgres' binary COPY: https://www.postgresql.org/docs/current/sql-copy.html"""
 
 from collections.abc import Iterator, Sequence
-from ctypes import byref, pointer
-from functools import cache
+from ctypes import byref, c_uint32, pointer
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,7 @@ class Encoder:
             self._keeps.append(item)
         low, high = found.limits
         return library.Column(
-            pointer(structure), item, _number(_for(structure, found.encoder)), found.oid,
+            pointer(structure), item, library.number_of("postgres_encoder", _for(structure, found.encoder)), found.oid,
             found.multiply, found.divide, found.shift, low, high, found.digits, found.scale, found.array_scale,
         )  # fmt: skip
 
@@ -92,7 +91,11 @@ class Encoder:
     def keys(self, column: int) -> "np.ndarray[Any, Any]":
         """Return a number for every row by which the rows are in the server's order of a column, or nearly."""
         keys = np.empty(len(self._arrays[column]), np.int64)
-        if not library.library().arrow_wire_postgres_keys(byref(self._columns[column]), keys.ctypes.data, len(keys)):
+        damaged = c_uint32()
+        library.library().arrow_wire_postgres_keys(
+            byref(self._columns[column]), keys.ctypes.data, len(keys), byref(damaged)
+        )
+        if damaged.value:
             name = self._names[column]
             raise WrongValue(f'column "{name}": expected {_REASONS[-1]}', name)
         return keys
@@ -105,16 +108,6 @@ class Encoder:
 def _for(structure: library.Array, encoder: str) -> str:
     """Return the encoder's name; the name of one for texts ends with their layout, which pieces change."""
     return f"{encoder.rpartition('_')[0]}_pieces" if structure.layout == arrays.PIECES else encoder
-
-
-@cache
-def _number(name: str) -> int:
-    """Return the number of an encoder."""
-    text = name.encode()
-    found: int = library.library().arrow_wire_postgres_encoder(text, len(text))
-    if found < 0:
-        raise UnsupportedType(f"expected an encoder {name}, found none")
-    return found
 
 
 def _complaint(name: str, row: int, array: arrays.Values, into: ServerType, reason: int) -> WrongValue:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from ctypes import byref, c_char, pointer
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -137,7 +136,9 @@ class Decoder:
         item = pointer(self._line(found.item)) if found.item is not None else None
         self._keeps.append(item)
         digits = found.arrow_type.precision if pa.types.is_decimal(found.arrow_type) else 0
-        return library.ReadColumn(item, _number(found.decoder), digits, found.scale, found.multiply, found.shift)
+        return library.ReadColumn(
+            item, library.number_of("postgres_decoder", found.decoder), digits, found.scale, found.multiply, found.shift
+        )
 
     def feed(self, buffer: memoryview, position: int, limit: int) -> int:
         """Decode whole rows of a writable buffer from a position on, up to `limit` rows in the columns.
@@ -175,13 +176,3 @@ class Decoder:
         if progress.reason == 7:
             return MemoryError(text)
         return {1: DamagedStream, 5: WrongDepth}.get(progress.reason, WrongValue)(text, name, row)
-
-
-@cache
-def _number(name: str) -> int:
-    """Return the number of a decoder."""
-    text = name.encode()
-    found: int = library.library().arrow_wire_postgres_decoder(text, len(text))
-    if found < 0:
-        raise LookupError(f"expected a decoder {name}, found none")
-    return found

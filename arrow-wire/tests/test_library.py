@@ -1,0 +1,59 @@
+"""The compiled library: it is the one these sources are of, and a check that fails ends nothing but its call."""
+
+import ctypes
+import pickle
+import threading
+
+import pytest
+from arrow_wire import CheckFailed, Conflict, Error, WrongValue, clickhouse_library, errors, library
+from psycopg import errors as of_psycopg
+
+
+def test_a_check_that_fails_is_an_exception_and_the_next_call_is_as_before() -> None:
+    failed = []
+
+    def fail() -> None:
+        for _ in range(200):
+            with pytest.raises(CheckFailed, match="index out of bounds"):
+                library.library().arrow_wire_fail(b"abc", 3)
+            failed.append(1)
+
+    threads = [threading.Thread(target=fail) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(failed) == 800
+
+
+def test_a_library_of_other_sources_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    library.library.cache_clear()
+    monkeypatch.setattr(library, "VERSION", 999)
+    with pytest.raises(ImportError, match="expected a library of version 999"):
+        library.library()
+    monkeypatch.undo()
+
+    class Longer(ctypes.Structure):
+        _fields_ = [("address", ctypes.c_void_p), ("size", ctypes.c_size_t), ("more", ctypes.c_size_t)]
+
+    with pytest.raises(ImportError, match="expected Buffer to have 24 bytes in the library, found 16"):
+        library.require_size(library.library(), "Buffer", Longer)
+    with pytest.raises(ImportError, match="found 0"):
+        library.require_size(library.library(), "Unknown", Longer)
+    assert clickhouse_library.functions()
+
+
+def test_encoders_are_known_by_their_names() -> None:
+    assert library.number_of("clickhouse_encoder", "copy1") == 0
+    with pytest.raises(LookupError, match="clickhouse_encoder nothing"):
+        library.number_of("clickhouse_encoder", "nothing")
+
+
+def test_errors_can_be_sent_to_another_process() -> None:
+    wrong = pickle.loads(pickle.dumps(WrongValue("text", "column", 3)))
+    assert (str(wrong), wrong.column, wrong.row) == ("text", "column", 3)
+    unique = pickle.loads(pickle.dumps(errors.of_psycopg(of_psycopg.UniqueViolation("a key"))))
+    assert isinstance(unique, Conflict)
+    assert isinstance(unique, of_psycopg.UniqueViolation)
+    assert isinstance(unique, Error)
+    assert unique.sqlstate == "23505"

@@ -1,0 +1,101 @@
+"""Write the table of types into README.md, from the code: python arrow-wire/types_table.py [--check]
+
+An Arrow type goes into a type of a server where the library has a way; a type that it makes of it when it creates a
+table comes first. What it refuses of a type's values (`WrongValue`) is what the type of the server has no place for.
+"""
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from arrow_wire import clickhouse_create, postgres_create, postgres_reader, postgres_types
+from arrow_wire.clickhouse_native import Columns, Result
+from arrow_wire.errors import UnsupportedType
+from arrow_wire.postgres_recipes import recipe
+
+README = Path(__file__).parent / "README.md"
+BEGIN, END = "<!-- types: made by types_table.py -->", "<!-- end of types -->"
+ARROW = (
+    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+    pa.float32(), pa.float64(), pa.decimal128(18, 4), pa.decimal256(60, 4), pa.string(), pa.large_string(),
+    pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.binary(), pa.binary(16), pa.uuid(), pa.date32(),
+    pa.time64("us"), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.duration("us"),
+    pa.list_(pa.int32()), pa.list_(pa.string()), pa.struct([("a", pa.int32())]), pa.map_(pa.string(), pa.int32()),
+)  # fmt: skip
+CLICKHOUSE = (
+    "Bool", "Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64",
+    "BFloat16", "Decimal(18, 4)", "Decimal(60, 4)", "String", "FixedString(16)", "LowCardinality(String)", "UUID",
+    "IPv4", "IPv6", "Date", "Date32", "DateTime", "DateTime64(6)", "DateTime64(9)", "Time64(6)", "Enum8('a' = 1)",
+    "JSON", "Array(Int32)", "Array(String)", "Tuple(a Int32)", "Map(String, Int32)",
+)  # fmt: skip
+
+
+def postgres(arrow_type: pa.DataType) -> tuple[str, list[str]]:
+    """Return the type that a table is made with, and all that take the Arrow type as it is."""
+    try:
+        made = postgres_create.sql_type(pa.field("c", arrow_type))
+    except UnsupportedType:
+        made = ""
+    known = [(oid, -1) for _, *oids in postgres_types._BUILT_IN for oid in oids if oid]
+    takes = [
+        one.shown
+        for one in postgres_types.types(known)
+        if (found := recipe(arrow_type, one)) is not None and found.cast is None
+    ]
+    return made, takes
+
+
+def clickhouse(arrow_type: pa.DataType) -> tuple[str, list[str]]:
+    """As `postgres`."""
+    made = clickhouse_create._type(arrow_type, False) or ""
+    takes = []
+    empty = pa.array([], arrow_type.storage_type if arrow_type == pa.uuid() else arrow_type)
+    array = pa.ExtensionArray.from_storage(arrow_type, empty) if arrow_type == pa.uuid() else empty
+    for sql_type in CLICKHOUSE:
+        try:
+            Columns([("c", array, sql_type)])
+            takes.append(sql_type)
+        except (TypeError, NotImplementedError):
+            continue
+    return made, takes
+
+
+def table() -> str:
+    """Return both tables: what goes in, and what comes out."""
+    lines = ["| Arrow | Postgres makes | Postgres also takes it in | ClickHouse makes | ClickHouse also takes it in |"]
+    lines += ["|---|---|---|---|---|"]
+    for arrow_type in ARROW:
+        cells = [f"`{arrow_type}`"]
+        for made, takes in (postgres(arrow_type), clickhouse(arrow_type)):
+            others = [f"`{name}`" for name in takes if name != made]
+            cells += [f"`{made}`" if made else "refused", ", ".join(others) or "-"]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", 'What a read makes of the types of the servers, as Arrow (`as_="arrow"`):', ""]
+    lines += ["| Postgres | Arrow | ClickHouse | Arrow |", "|---|---|---|---|"]
+    oids = [(oid, -1) for _, oid, _ in postgres_types._BUILT_IN]
+    left = [
+        (one.shown, str(postgres_reader.reading(one, postgres_reader.LARGE).arrow_type))
+        for one in postgres_types.types(oids)
+    ]
+    right = [(name, str(Result([("c", name)], pa.large_string()).schema.field(0).type)) for name in CLICKHOUSE]
+    for number in range(max(len(left), len(right))):
+        cells = []
+        for side in (left, right):
+            cells += [f"`{part}`" for part in side[number]] if number < len(side) else ["", ""]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the table, or fail where README.md has another one."""
+    text = README.read_text("utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    made = f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+    if "--check" in sys.argv:
+        sys.exit(0 if made == text else "README.md: its table of types is not what the code says; run types_table.py")
+    README.write_text(made, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
