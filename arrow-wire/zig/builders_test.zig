@@ -67,3 +67,14 @@ test "lists of lists, whose child may be taken before" {
     array.release.?(&array);
     child.release.?(&child);
 }
+
+test "texts of no row have all their buffers, for which there is room" {
+    inline for (.{ .text32, .text64, .view }) |layout| {
+        var column = try columnOf(layout, 0, &.{});
+        defer column.deinit();
+        var array: exported.ArrowArray = undefined;
+        try exported.exported(&column, &array);
+        try expectEqual(3, array.n_buffers);
+        array.release.?(&array);
+    }
+}

@@ -52,8 +52,8 @@ pub fn exported(column: *Column, out: *ArrowArray) Error!void {
     const owned = try objects.create(Owned);
     owned.* = .{};
     errdefer owned.deinit();
-    try owned.memory.ensureTotalCapacity(objects, 3 + column.blocks.items.len);
-    try owned.buffers.ensureTotalCapacity(objects, 4 + column.blocks.items.len);
+    try owned.memory.ensureTotalCapacityPrecise(objects, 3 + column.blocks.items.len);
+    try owned.buffers.ensureTotalCapacityPrecise(objects, 4 + column.blocks.items.len);
     owned.children = try objects.alloc(ArrowArray, column.children.len);
     owned.addresses = try objects.alloc(*ArrowArray, column.children.len);
     for (owned.children, owned.addresses, column.children, 0..) |*child, *address, *from, i| {

@@ -61,7 +61,6 @@ def test_who_is_not_shown_to_be_slower_is_a_tie() -> None:
 
 def test_the_simplest_is_the_one_of_least_effort_within_1_3_times_the_fastest() -> None:
     assert SIMPLE_WITHIN == 1.3
-    assert judging.lines(TEXT) < judging.lines(TUNED)
     assert told(tuned=1.0, text=1.29).simplest.transport == TEXT
     assert told(tuned=1.0, text=1.31).simplest.transport == TUNED
 

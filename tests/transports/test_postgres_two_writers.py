@@ -55,7 +55,8 @@ def write_whenever_told(uri: str, way: str, writer: int, start: Any, outcomes: A
                 entry.function(connection, frame, TABLE)
                 outcomes.put((writer, "wrote"))
             except psycopg.Error as error:
-                outcomes.put((writer, type(error).__name__))
+                is_unique = isinstance(error, psycopg.errors.UniqueViolation)  # arrow-wire's own class is of it, too
+                outcomes.put((writer, "UniqueViolation" if is_unique else type(error).__name__))
 
 
 @contextmanager
