@@ -1,9 +1,8 @@
 """Fuzz the encoders and decoders: python arrow-wire/fuzz.py [SECONDS] [SEED]
 
-Structure-aware: it makes arrays and streams that are right, then damages buffers, lengths, offsets, types and wire bytes,
-and hands them to the compiled code. Allowed are an answer and an `Error`, TypeError or MemoryError; anything else is
-printed with its seed, and kept in `.fuzz/`. Each round has a seed of its own: `python arrow-wire/fuzz.py 0 SEED` repeats
-one. A check of the compiled code that fails (`CheckFailed`) counts as a fault, though it ends no process.
+Structure-aware: it makes arrays and streams that are right, then damages buffers, lengths, offsets, types and wire
+bytes, and hands them to the compiled code. Allowed are an answer and an `Error`, TypeError or MemoryError; what else
+comes of an execution is kept in `.fuzz/` with its seed: `python arrow-wire/fuzz.py 0 SEED` repeats it. A check of the compiled code that fails (`CheckFailed`) counts as a fault, though it ends no process.
 """
 
 import random
@@ -25,8 +24,8 @@ KEPT = Path(__file__).parent / ".fuzz"
 OIDS = [oid for _, *oids in postgres_types._BUILT_IN for oid in oids]
 TYPES = (
     "Bool", "Int8", "Int64", "UInt32", "Int128", "UInt256", "Float32", "Float64", "BFloat16", "Decimal(9, 2)",
-    "Decimal(38, 5)", "Decimal(76, 5)", "String", "FixedString(5)", "UUID", "IPv4", "IPv6", "Date", "Date32", "DateTime",
-    "DateTime64(6)", "DateTime64(9)", "Time64(6)", "Enum8('a' = 1, 'b' = -2)", "LowCardinality(String)", "JSON",
+    "Decimal(38, 5)", "Decimal(76, 5)", "String", "FixedString(5)", "UUID", "IPv4", "IPv6", "Date", "Date32",
+    "DateTime", "DateTime64(6)", "DateTime64(9)", "Time64(6)", "Enum8('a' = 1, 'b' = -2)", "LowCardinality(String)", "JSON",
     "Nullable(String)", "Nullable(Int32)", "Nullable(UUID)", "LowCardinality(Nullable(String))", "Array(String)",
     "Array(Nullable(Int16))", "Map(String, Int32)", "Tuple(a Int32, b String)", "Array(Array(UInt8))",
     "Nullable(Decimal(18, 4))", "Array(LowCardinality(String))",
@@ -40,8 +39,8 @@ ARROW = (
     pa.struct([("a", pa.int32()), ("b", pa.string())]), pa.map_(pa.string(), pa.int32()), pa.null(),
     pa.list_(pa.list_(pa.int8())),
 )  # fmt: skip
-TEXTS = ("", "a", "b", "12", "-1", "nan", "7d7c4f3e-0000-0000-0000-000000000001", "10.0.0.1", "::1", "{}", "é" * 9, "\0",
-         "2026-01-01", "x" * 40, "99999999999999999999", "1e400", "true")  # fmt: skip
+TEXTS = ("", "a", "b", "12", "-1", "nan", "7d7c4f3e-0000-0000-0000-000000000001", "10.0.0.1", "::1", "{}", "é" * 9,
+         "\0",         "2026-01-01", "x" * 40, "99999999999999999999", "1e400", "true")  # fmt: skip
 
 
 def values(draw: random.Random, arrow_type: pa.DataType, size: int) -> pa.Array:
