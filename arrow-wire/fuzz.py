@@ -1,8 +1,9 @@
 """Fuzz the encoders and decoders: python arrow-wire/fuzz.py [SECONDS] [SEED]
 
-Structure-aware: it makes arrays and streams that are right, then damages buffers, lengths, offsets, types and wire
-bytes, and hands them to the compiled code. Allowed are an answer and an `Error`, TypeError or MemoryError; what else
-comes of an execution is kept in `.fuzz/` with its seed: `python arrow-wire/fuzz.py 0 SEED` repeats it. A check of the compiled code that fails (`CheckFailed`) counts as a fault, though it ends no process.
+Structure-aware: it makes arrays and streams that are right, then damages buffers, lengths, offsets, types and bytes on
+the wire, and hands them to the compiled code. Allowed are an answer and an `Error`, TypeError or MemoryError; what else
+comes of an execution is kept in `.fuzz/` with its seed: `python arrow-wire/fuzz.py 0 SEED` repeats it. A check of the
+compiled code that fails (`CheckFailed`) counts as a fault, though it ends no process.
 """
 
 import random
@@ -25,8 +26,9 @@ OIDS = [oid for _, *oids in postgres_types._BUILT_IN for oid in oids]
 TYPES = (
     "Bool", "Int8", "Int64", "UInt32", "Int128", "UInt256", "Float32", "Float64", "BFloat16", "Decimal(9, 2)",
     "Decimal(38, 5)", "Decimal(76, 5)", "String", "FixedString(5)", "UUID", "IPv4", "IPv6", "Date", "Date32",
-    "DateTime", "DateTime64(6)", "DateTime64(9)", "Time64(6)", "Enum8('a' = 1, 'b' = -2)", "LowCardinality(String)", "JSON",
-    "Nullable(String)", "Nullable(Int32)", "Nullable(UUID)", "LowCardinality(Nullable(String))", "Array(String)",
+    "DateTime", "DateTime64(6)", "DateTime64(9)", "Time64(6)", "Enum8('a' = 1, 'b' = -2)", "LowCardinality(String)",
+    "JSON", "Nullable(String)", "Nullable(Int32)", "Nullable(UUID)", "LowCardinality(Nullable(String))",
+    "Array(String)",
     "Array(Nullable(Int16))", "Map(String, Int32)", "Tuple(a Int32, b String)", "Array(Array(UInt8))",
     "Nullable(Decimal(18, 4))", "Array(LowCardinality(String))",
 )  # fmt: skip

@@ -54,11 +54,14 @@ def script(entry: Transport) -> str:
     return "\n\n\n".join([_docstring(entry), body(entry), _main(entry)]) + "\n"
 
 
-def body(entry: Transport, *more: tuple[str, str]) -> str:
-    """Return all that a transport and its `connect` refer to, after the imports, with `more` of these."""
+def body(entry: Transport, *more: tuple[str, str], called_with: bool = True) -> str:
+    """Return all that a transport and its `connect` refer to, after the imports, with `more` of these.
+
+    `called_with` says that the script is called with arguments, which `sys` has.
+    """
     needed = definitions(entry)
     used = {name for definition in needed for name in definition.used}
-    imported = [("", "sys"), *more]
+    imported = [*([("", "sys")] if called_with or "phase" in used else []), *more]
     if entry.style == "async":
         imported.append(("", "asyncio"))
     if "phase" in used:

@@ -237,3 +237,8 @@ def test_a_transport_that_raises_unsupported_still_makes_a_script_that_stands_al
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "refused.py").write_text(script(made_up["write_polars_refused"]))
     assert faults(tmp_path / "scripts") == ""
+
+
+@every([entry for entry in registry.catalogue().values() if entry.id.endswith("_tuned") and entry.frame])
+def test_what_is_over_arrow_wire_is_shown_on_less_than_40_lines(entry):
+    assert len(script(entry).splitlines()) < 40

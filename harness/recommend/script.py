@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from harness.recommend.loading import Source, load
 from harness.report.recommendation import Recommendation
 from harness.systems import SYSTEMS
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WITH_BINARIES = {"psycopg": "psycopg[binary]"}  # without which it looks for libpq on the machine
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
@@ -51,7 +53,10 @@ def program(found: Recommendation, data: OwnData, source: Source, table: str = "
         raise LabError(f"{entry.id} needs {more}: lab show {entry.id} prints it with its arguments")
     table = table or re.sub(r"\W+", "_", source.table).lower()
     packages = _packages(entry, found, source)
-    parts = [f"{_header(packages)}\n{_docstring(entry, found, source, table, packages)}", show.body(entry, ("", "os"))]
+    parts = [
+        f"{_header(packages)}\n{_docstring(entry, found, source, table)}",
+        _brief(show.body(entry, ("", "os"), called_with=False)),
+    ]
     parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
@@ -72,12 +77,21 @@ def _packages(entry: Transport, found: Recommendation, source: Source) -> set[st
 def _header(packages: set[str]) -> str:
     """Return what tells `uv run` and the like what to install first: https://peps.python.org/pep-0723"""
     named = sorted({package_of(package) for package in packages})
-    names = [_WITH_BINARIES.get(name, name) for name in named]
-    listed = [f'#     "{name}",' for name in names]
-    return "\n".join(["# /// script", '# requires-python = ">=3.11"', "# dependencies = [", *listed, "# ]", "# ///"])
+    listed = ", ".join(f'"{_WITH_BINARIES.get(name, name)}"' for name in named)
+    return "\n".join(["# /// script", '# requires-python = ">=3.11"', f"# dependencies = [{listed}]", "# ///"])
 
 
-def _docstring(entry: Transport, found: Recommendation, source: Source, table: str, packages: set[str]) -> str:
+def _brief(source: str) -> str:
+    """Return source whose functions have the first line of their docstrings alone: `lab show` prints all of it."""
+    lines = source.splitlines()
+    for node in reversed([one for one in ast.walk(ast.parse(source)) if isinstance(one, _FUNCTIONS)]):
+        first = node.body[0]
+        if ast.get_docstring(node) and first.end_lineno != first.lineno:
+            lines[first.lineno - 1 : first.end_lineno] = [lines[first.lineno - 1].rstrip() + '"""']
+    return "\n".join(lines)
+
+
+def _docstring(entry: Transport, found: Recommendation, source: Source, table: str) -> str:
     variables = {show.variable(entry)}
     if entry.operation is Operation.WRITE:
         variables.add(SYSTEMS[entry.system].script.VARIABLE)
@@ -86,9 +100,7 @@ def _docstring(entry: Transport, found: Recommendation, source: Source, table: s
         f"Move {what}.",
         "",
         f"As {entry.id} does: the fastest exact transport of {found.rows:,} such rows.",
-        "",
         f"The address stands in the environment: {' and '.join(sorted(variables))}.",
-        f"Needs: {', '.join(sorted(packages))}.",
     )
     shown = "\n".join(printable(line) for part in lines for line in part.split("\n")).replace("\\", "\\\\")
     text = re.sub(r'"(?=")|(?<=")"', r'\\"', shown)  # a name or query may have as many in a row as it likes

@@ -2,12 +2,15 @@
 
 import ast
 import datetime as dt
+import re
+import tomllib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import polars as pl
 import pytest
+from packaging.requirements import Requirement
 
 from harness.datasets.own import data
 from harness.model import Fate, LabError, Operation
@@ -122,7 +125,12 @@ def test_there_is_a_program_of_everybody_who_may_win_then(wish: Wish) -> None:
     for entry in eligible.divided(wish, PLAIN)[0]:
         won = SimpleNamespace(transport=entry.id, packages=())
         found = cast(Recommendation, SimpleNamespace(fastest=won, rows=3))
-        ast.parse(script.program(found, PLAIN, Source(query="SELECT 1"), "a_table"))
+        program = script.program(found, PLAIN, Source(query="SELECT 1"), "a_table")
+        ast.parse(program)
+        header = re.match(r"# /// script\n((?:# .*\n)+)# ///\n", program)  # https://peps.python.org/pep-0723
+        asked = tomllib.loads(re.sub(r"^# ", "", header[1], flags=re.MULTILINE))
+        assert asked["requires-python"] == ">=3.11"
+        assert all(Requirement(one) for one in asked["dependencies"])
 
 
 def test_bounds_are_of_the_same_database_and_direction_and_need_nothing_shared() -> None:

@@ -44,10 +44,7 @@ def write_polars_tuned(server, frame, table):
 
 @transport("write", frame="pandas", requires=["pandas", *_REQUIRES], **_WRITE)
 def write_pandas_tuned(server, frame, table):
-    """Take over the columns of the frame as Arrow, then do as write_polars_tuned.
-
-    A NaN in a column of floats stays a NaN, in one of objects it is a null.
-    """
+    """Send the rows as `write_polars_tuned` does; a NaN in a column of floats stays one, among objects it is a null."""
     from arrow_wire import clickhouse
 
     clickhouse.write(server, (table,), frame)  # a tuple takes any name

@@ -34,10 +34,7 @@ def write_polars_tuned(connections, frame, table):
 
 @transport("write", frame="pandas", requires=["pandas", "pyarrow.compute", *_REQUIRES], **_WRITE)
 def write_pandas_tuned(connections, frame, table):
-    """Send the rows as binary COPY, encoded by compiled code (`arrow_wire`), over one connection or one for each core.
-
-    As `write_polars_tuned`. In a column of floats NaN stays NaN: pandas cannot tell it from a missing value.
-    """
+    """Send the rows as `write_polars_tuned` does; NaN in a column of floats stays NaN, as pandas has no other null."""
     from arrow_wire import postgres
 
     postgres.write(connections, (table,), frame)  # a tuple takes any name
