@@ -19,6 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.labs import Lab
+from tests import fuzzing
 from tests.commands import Command, addresses_of, environment_below, in_own_process, in_process
 from tests.scripts import Scripts
 from tests.scripts import opened as running_scripts
@@ -31,8 +32,7 @@ for number in (signal.SIGQUIT, signal.SIGHUP):
     signal.signal(number, signal.SIG_DFL)
 
 # Machines are busy with other tests: how long an example takes says nothing. At night there are as many as ever.
-_AT_NIGHT = int(os.environ.get("LAB_FUZZ_TIMES", "1")) > 1
-settings.register_profile("lab", deadline=None, max_examples=100 if _AT_NIGHT else 40)
+settings.register_profile("lab", deadline=None, max_examples=100 if fuzzing.TIMES > 1 else 40)
 settings.load_profile("lab")
 
 # Processes of tests share the servers of one lab; in them each has a namespace of its own.

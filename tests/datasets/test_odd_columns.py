@@ -15,7 +15,7 @@ from pyarrow import ipc, parquet
 from harness.datasets.own import data, reading
 from harness.model import LabError
 from tests.datasets.odd_columns import A_DAY, NANOSECONDS, PLAIN, array, changed, types, values
-from tests.native.fuzzing import examples
+from tests.fuzzing import examples
 
 Drawn = dict[str, tuple[Any, list[Any]]]
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.datasets.own import data, options, reading
 from harness.model import LabError
 from tests.datasets.odd_cells import SORTS, STRINGS, kept
-from tests.native.fuzzing import examples
+from tests.fuzzing import examples
 
 SEPARATORS = (",", ";", "\t", "|")
 _ENCODINGS = ("utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1")
