@@ -14,7 +14,7 @@ PASSES ?=
 ONLY   ?=
 EXPERIMENT ?=
 ORIGIN ?=
-# make up BASE=debian: where no image registry can be reached; S3=1: with MinIO; CLUSTER=dask: with a scheduler and two workers
+# make up BASE=debian: where no image registry can be reached; S3=1: with an S3 server; CLUSTER=dask: with a scheduler and two workers
 export BASE S3 CLUSTER
 # Many images set it; each of the processes that a lab consists of would then compile the lab anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -14,6 +14,7 @@ from pathlib import Path
 from harness import registry, settings
 from harness.lab import cluster, go_programs, wire
 from harness.lab.packages import not_installed
+from harness.lab.s3_servers import SERVERS
 from harness.model import Case
 from harness.results import runs_csv
 from harness.run import plan
@@ -24,7 +25,7 @@ ASKED = {"kill", "change"}  # parameters
 smoke = plan.of_size(suite_files.load(Path("suites"), name), "smoke", "*", seed=1)
 cases = plan.cases(smoke, registry.select)
 chosen = settings.load()
-programs = (go_programs.MINIO, go_programs.TOXIPROXY)
+programs = (SERVERS[chosen.s3_server].program, go_programs.TOXIPROXY)
 _, no_links = without = [not go_programs.place(program, chosen.cache_dir).is_file() for program in programs]
 no_s3 = any(without)
 

@@ -37,7 +37,12 @@ class _Settings(BaseSettings):
         description="The one schema or database of a server that the lab works in; with another one, a second lab "
         "shares a server",
     )
-    s3_endpoint: str | None = Field(None, description="Any S3 server: http://host:port; the Compose lab's is MinIO")
+    s3_server: Literal["versitygw", "minio"] = Field(
+        "versitygw",
+        description="S3 server of the embedded lab and of make up S3=1, unless LAB_S3_ENDPOINT names one: versitygw, "
+        "or minio, which nobody maintains any more",
+    )
+    s3_endpoint: str | None = Field(None, description="Any S3 server: http://host:port")
     s3_region: str = Field("us-east-1", description="Region that requests to the S3 server are signed for")
     s3_access_key: str | None = Field(None, description="Access key of the S3 server")
     s3_secret_key: str | None = Field(None, description="Secret key of the S3 server")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness import address, registry
 from harness.embedded.keeper import ServiceError
-from harness.lab import cluster, extras, labs, object_stores, s3
+from harness.lab import cluster, extras, labs, object_stores
 from harness.lab.availability import reason_unavailable
 from harness.lab.cluster import Cluster
 from harness.lab.labs import Lab
@@ -91,7 +91,7 @@ def _s3(settings: Settings) -> Diagnosis:
         return Diagnosis("s3", False, reason)
     try:
         keys = settings.s3_region, settings.s3_access_key, settings.s3_secret_key
-        server = s3.check(ObjectStore(settings.s3_endpoint, *keys))
+        server = object_stores.check(settings, ObjectStore(settings.s3_endpoint, *keys))
     except LabError as error:
         return Diagnosis("s3", False, str(error))
     return Diagnosis("s3", True, f"{server.version}; the keys are accepted")

@@ -87,7 +87,7 @@ class EmbeddedLab:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Addresses by name, passwords included: those of the systems; "s3" of MinIO."""
+        """Addresses by name, passwords included: those of the systems; "s3" of the S3 server."""
         found = [
             self._services[name].endpoints(running.ports, self._password) for name, running in self._running.items()
         ]

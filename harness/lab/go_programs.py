@@ -38,6 +38,7 @@ class GoProgram:
     version: str
 
 
+VERSITYGW = GoProgram("versitygw", "github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
 # The public images and binaries of MinIO are gone; the module is the last commit before the repository was archived.
 MINIO = GoProgram("minio", "github.com/minio/minio", "v0.0.0-20260212201848-7aac2a2c5b7c")
 TOXIPROXY = GoProgram("toxiproxy", "github.com/Shopify/toxiproxy/v2/cmd/server", "v2.12.0")

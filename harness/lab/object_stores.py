@@ -1,4 +1,4 @@
-"""The S3 server a run uses: the one named in the environment, or a MinIO of its own; and slower links to it."""
+"""The S3 server a run uses: the one named in the environment, or one that the lab starts; and slower links to it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from harness.embedded.keeper import ServiceError
-from harness.lab import go_programs, minio, s3, toxiproxy
+from harness.embedded.service import Service
+from harness.lab import go_programs, s3, s3_servers, toxiproxy
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.go_programs import NotThere
 from harness.lab.packages import not_installed
 from harness.lab.reference import GREETING_SECONDS, NoAnswer, within
+from harness.lab.s3_servers import S3Server
 from harness.machine.stopping import on_signals
 from harness.model import LabError, ObjectStore, Server
 from harness.settings import Settings
@@ -27,7 +29,7 @@ _Answer = TypeVar("_Answer")
 class Objects:
     """An object store, what it is, and the API that makes links to it (or why there is none).
 
-    `lab` has the services that are ours: MinIO unless the environment names a store, and what makes links. Every call
+    `lab` has the services that are ours: a server unless the environment names one, and what makes links. Every call
     through `ask` ends; what hung is brought back by `revive`, where it is ours.
     """
 
@@ -112,6 +114,7 @@ class Objects:
         )
 
 
+_OF_COMPOSE = "s3"  # the host name of the Compose lab's own server
 _NOT_STARTED = "this lab was started without S3; make up S3=1 adds it"
 
 
@@ -121,7 +124,7 @@ def opened(
 ) -> Iterator[Objects | str]:
     """Yield the object store, or the reason why there is none, or no client to reach it with.
 
-    One that is named in the environment must answer: LabError. A MinIO of our own is compiled where Go is there, and
+    One that is named in the environment must answer: LabError. One of our own is compiled where Go is there, and
     gone at the end with all that is in it. `users` are the ids of the transports that need it.
     """
     named, compiled = _named(settings), partial(go_programs.program, cache=settings.cache_dir, say=say, users=users)
@@ -131,8 +134,11 @@ def opened(
     if not named and settings.name == "compose":
         yield _NOT_STARTED
         return
+    services: dict[str, Service] = {}
     try:
-        services = {} if named else {"minio": minio.service(compiled(go_programs.MINIO))}
+        if not named:
+            chosen = _chosen(settings)
+            services[settings.s3_server] = s3_servers.service(chosen, compiled(chosen.program))
     except NotThere as error:
         yield f"{error}; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another S3 server"
         return
@@ -145,21 +151,28 @@ def opened(
     try:
         with on_signals(), EmbeddedLab(settings.state_dir, (), services) as lab:
             store = named or _own(lab.endpoints["s3"])
-            server, lab_name = s3.check(store), _lab_name(settings) if named else "embedded"
-            if not named:  # the server itself does not tell
-                server = replace(server, version=f"{server.version} {go_programs.MINIO.version}")
-            yield Objects(store, server, lab_name, lab.endpoints.get("toxiproxy"), no_links, lab)
+            lab_name = _lab_name(settings) if named else "embedded"
+            yield Objects(store, check(settings, store), lab_name, lab.endpoints.get("toxiproxy"), no_links, lab)
     except ServiceError as error:
         raise LabError(str(error)) from None
+
+
+def check(settings: Settings, store: ObjectStore) -> Server:
+    """Return what a store is: one of ours, or what it calls itself. Raises LabError, see `s3.check`."""
+    server = s3.check(store)
+    of_compose = settings.name == "compose" and urlsplit(store.endpoint).hostname == _OF_COMPOSE
+    ours = of_compose or not settings.s3_endpoint
+    return replace(server, version=_chosen(settings).version) if ours else server
 
 
 def without_a_name(settings: Settings) -> str:
     """Say which S3 server a run uses when the environment names none."""
     if reason := none_here(settings):
         return f"none: {reason}"
-    if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file():
-        return f"a MinIO of its own ({go_programs.MINIO.version})"
-    return "a MinIO of its own, which the first run that needs it compiles (some minutes)"
+    chosen = _chosen(settings)
+    if go_programs.place(chosen.program, settings.cache_dir).is_file():
+        return f"{chosen.version}, started for a run"
+    return f"{chosen.version}, which the first run that needs it compiles (some minutes)"
 
 
 def none_here(settings: Settings) -> str | None:
@@ -170,9 +183,17 @@ def none_here(settings: Settings) -> str | None:
         return None
     if settings.name == "compose":
         return _NOT_STARTED
-    if go_programs.place(go_programs.MINIO, settings.cache_dir).is_file() or go_programs.toolchain():
+    chosen = _chosen(settings)
+    if go_programs.place(chosen.program, settings.cache_dir).is_file() or go_programs.toolchain():
         return None
-    return "no Go to compile a MinIO with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another"
+    return (
+        f"no Go to compile {chosen.title} with; LAB_S3_ENDPOINT, LAB_S3_ACCESS_KEY and LAB_S3_SECRET_KEY name another "
+        "S3 server"
+    )
+
+
+def _chosen(settings: Settings) -> S3Server:
+    return s3_servers.SERVERS[settings.s3_server]
 
 
 def _lab_name(settings: Settings) -> str:

@@ -8,8 +8,8 @@ from lab_scripts import run, settings
 
 from harness.docs.tables import compose_settings
 
-PASSWORDS = ("LAB_POSTGRES_PASSWORD", "LAB_CLICKHOUSE_PASSWORD", "LAB_MINIO_PASSWORD", "LAB_RAY_TOKEN")
-SECRETS = (*PASSWORDS, "LAB_MINIO_USER")
+PASSWORDS = ("LAB_POSTGRES_PASSWORD", "LAB_CLICKHOUSE_PASSWORD", "LAB_S3_PASSWORD", "LAB_RAY_TOKEN")
+SECRETS = (*PASSWORDS, "LAB_S3_USER")
 
 
 def test_env_is_written_readable_for_its_owner_only(checkout):
@@ -45,12 +45,12 @@ def test_env_gives_roots_services_a_uid_that_is_not_root(checkout):
     assert settings(checkout)["LAB_SERVICE_UID"] == "65532"
 
 
-def test_the_access_key_of_minio_is_random_and_no_longer_than_s3_allows(checkout):
+def test_the_access_key_of_s3_is_random_and_no_longer_than_s3_allows(checkout):
     seen = set()
     for _ in range(2):
         (checkout / ".env").unlink(missing_ok=True)
         run(checkout, "compose/write-env")
-        seen.add(settings(checkout)["LAB_MINIO_USER"])
+        seen.add(settings(checkout)["LAB_S3_USER"])
     assert len(seen) == 2
     assert all(re.fullmatch("[0-9a-f]{20}", user) for user in seen)
 

@@ -31,13 +31,14 @@ def smoke(folder: Path, state: str = "running, healthy", of_run: int = 0) -> tup
 def test_each_image_is_started_asked_and_gone_afterwards(tmp_path: Path) -> None:
     status, asked, said = smoke(tmp_path)
     assert status == 0, said
-    for image in ("postgres", "clickhouse", "minio", "harness"):
+    for image in ("postgres", "clickhouse", "versitygw", "minio", "harness"):
         assert any(call.startswith("run ") and f"registry.example/lab/{image}:v1-amd64" in call for call in asked)
     assert not any(" --publish" in call or " -p " in call for call in asked)
     measured = next(call for call in asked if "lab run matrix" in call)
     for transport in (f"{of}.{do}_" for of in ("postgres.psycopg", "clickhouse.httpx") for do in ("write", "read")):
         assert transport in measured
-    assert any("lab doctor --external" in call for call in asked)
+    for server in ("versitygw", "minio"):
+        assert any(f"//{server}:9000" in call and "lab doctor --external" in call for call in asked)
     assert [call.split()[0] for call in asked[-2:]] == ["rm", "network"]
 
 

@@ -78,13 +78,21 @@ def test_the_words_of_a_failed_step_are_told_also_when_its_instruction_is_long(c
 
 
 @pytest.mark.long
-def test_minio_is_built_only_when_it_is_asked_for(checkout, tmp_path):
+def test_an_s3_server_is_built_only_when_it_is_asked_for(checkout, tmp_path):
     path = with_docker(tmp_path)
     run(checkout, "compose/lab", "up", PATH=path)
     run(checkout, "compose/lab", "up", PATH=path, S3="1")
     without, with_it = (tmp_path / "built").read_text().splitlines()
     assert without.endswith("build postgres clickhouse harness")
-    assert with_it.endswith("--profile s3 build postgres clickhouse minio harness")
+    assert with_it.endswith("--profile s3 build postgres clickhouse s3 harness")
+
+
+def test_an_unknown_s3_server_is_refused_in_one_line_before_anything_is_built(checkout, tmp_path):
+    run(checkout, "compose/write-env")
+    done = run(checkout, "compose/lab", "up", PATH=with_docker(tmp_path), S3="1", LAB_S3_SERVER="garage")
+    assert done.returncode == 2
+    assert done.stderr == "lab: LAB_S3_SERVER: expected versitygw or minio, found garage\n"
+    assert not (tmp_path / "built").exists()
 
 
 @pytest.mark.long

@@ -1,29 +1,38 @@
-"""The S3 server of a run: a MinIO of its own or one in the environment; buckets that are gone afterwards; links."""
+"""The S3 server of a run: its own or one in the environment; buckets that are gone afterwards; links."""
 
 import os
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar, cast, get_args
 from urllib.parse import urlsplit
 
 import pytest
 
 from harness.lab import embedded as lab_module
-from harness.lab import go_programs, minio, object_stores, s3
+from harness.lab import go_programs, object_stores, s3, s3_servers
 from harness.lab.embedded import EmbeddedLab
 from harness.lab.object_stores import Objects
 from harness.lab.reference import NoAnswer
+from harness.lab.s3_servers import SERVERS
 from harness.model import LabError, Server
-from harness.settings import Settings
+from harness.settings import Settings, load
 from tests import object_store
 from tests.waiting import until
 
+UNKNOWN_KEY = {"versitygw": "XAdminUserNotFound", "minio": "InvalidAccessKeyId"}  # what each says of one
+OTHERS = [pytest.param(name, marks=pytest.mark.long) for name in SERVERS if name != object_store.DEFAULT]
+
+
+@pytest.fixture(scope="module", params=[object_store.DEFAULT, *OTHERS])
+def server(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Objects]:
-    yield from object_store.opened(tmp_path_factory.mktemp("lab"))
+def objects(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Objects]:
+    yield from object_store.opened(tmp_path_factory.mktemp("lab"), server)
 
 
 @pytest.fixture
@@ -40,13 +49,15 @@ def buckets(objects: Objects) -> list[str]:
 
 
 @pytest.mark.long
-def test_it_is_minio_with_keys_that_nobody_else_has_and_no_text_shows(objects: Objects) -> None:
-    assert objects.server.version == f"MinIO {go_programs.MINIO.version}"
+def test_it_is_the_one_that_is_set_with_keys_that_nobody_else_has_and_no_text_shows(
+    objects: Objects, server: str
+) -> None:
+    assert objects.server.version == SERVERS[server].version
     assert objects.lab_name == "embedded"
     assert set(objects.store.secrets) == {objects.store.access_key, objects.store.secret_key}
     assert not [secret for secret in objects.store.secrets if secret in f"{objects!r} {objects}"]
     assert objects.store.access_key not in ("lab", objects.store.secret_key)
-    for access_key, said in (("lab", "InvalidAccessKeyId"), (objects.store.access_key, "SignatureDoesNotMatch")):
+    for access_key, said in (("lab", UNKNOWN_KEY[server]), (objects.store.access_key, "SignatureDoesNotMatch")):
         with pytest.raises(LabError, match=said):
             s3.check(s3.ObjectStore(objects.store.endpoint, "us-east-1", access_key, "lab-secret"))
 
@@ -112,16 +123,16 @@ def test_a_link_adds_latency_and_limits_the_bandwidth_of_a_connection(objects: O
 
 
 @pytest.mark.long
-def test_a_port_that_somebody_takes_while_minio_starts_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: Objects
+def test_a_port_that_somebody_takes_while_a_server_starts_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: Objects, server: str
 ) -> None:
     """MinIO says that it cannot listen, and may live on."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         choices = iter([[taken], lab_module.free_ports(1)])
         monkeypatch.setattr(lab_module, "free_ports", lambda count: next(choices))
-        program = go_programs.program(go_programs.MINIO, Settings().cache_dir, print)
-        with EmbeddedLab(tmp_path / "lab", (), {"minio": minio.service(program)}) as lab:
+        program = go_programs.program(SERVERS[server].program, Settings().cache_dir, print)
+        with EmbeddedLab(tmp_path / "lab", (), {server: s3_servers.service(SERVERS[server], program)}) as lab:
             assert urlsplit(lab.endpoints["s3"]).port != taken
 
 
@@ -130,7 +141,7 @@ def test_without_go_and_without_a_program_there_is_a_reason(tmp_path: Path, monk
     settings = Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state")
     with object_stores.opened(settings, with_links=False, say=print) as found:
         assert isinstance(found, str)
-        assert "no minio: expected a Go toolchain to compile it with, found none" in found
+        assert "no versitygw: expected a Go toolchain to compile it with, found none" in found
         assert "LAB_S3_ENDPOINT" in found
 
 
@@ -140,10 +151,36 @@ def test_the_doctor_knows_which_server_a_run_would_use(tmp_path: Path, monkeypat
     assert object_stores.without_a_name(settings).startswith("none: no Go")
     (tmp_path / "go").touch(mode=0o755)
     assert "compiles" in object_stores.without_a_name(settings)
-    program = go_programs.place(go_programs.MINIO, settings.cache_dir)
+    program = go_programs.place(go_programs.VERSITYGW, settings.cache_dir)
     program.parent.mkdir()
     program.touch()
-    assert object_stores.without_a_name(settings) == f"a MinIO of its own ({go_programs.MINIO.version})"
+    assert object_stores.without_a_name(settings) == f"versitygw {go_programs.VERSITYGW.version}, started for a run"
+    other = settings.model_copy(update={"s3_server": "minio"})
+    assert object_stores.without_a_name(other).startswith(f"MinIO {go_programs.MINIO.version}, which the first run")
+
+
+def test_what_the_compose_lab_starts_has_its_version_and_what_a_person_names_what_it_calls_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(s3, "check", lambda store: Server("itself", frozenset({"s3"}), {}))
+
+    def version(**settings: str) -> str:
+        store = s3.ObjectStore(settings["s3_endpoint"], "us-east-1", "key", "secret")
+        return object_stores.check(Settings(**settings), store).version
+
+    own = "http://s3:9000"
+    assert version(name="compose", s3_endpoint=own, s3_server="minio") == SERVERS["minio"].version
+    assert version(name="compose", s3_endpoint="https://s3.example.org") == "itself"
+    assert version(name="external", s3_endpoint=own) == "itself"
+
+
+def test_a_server_that_the_lab_does_not_know_is_refused_with_those_that_it_knows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAB_S3_SERVER", "garage")
+    with pytest.raises(LabError, match=r"LAB_S3_SERVER: .*'versitygw' or 'minio'"):
+        load()
+    assert get_args(Settings.model_fields["s3_server"].annotation) == tuple(SERVERS)
 
 
 def test_a_module_that_cannot_be_compiled_is_a_reason_in_one_line(
@@ -197,7 +234,7 @@ def test_an_endpoint_that_does_not_answer_is_refused(tmp_path: Path) -> None:
 class Services:
     """Services that live, of which a test wants to know which were ended."""
 
-    pids: ClassVar[dict[str, int]] = {"minio": 1, "toxiproxy": 2}
+    pids: ClassVar[dict[str, int]] = {"versitygw": 1, "toxiproxy": 2}
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -231,19 +268,20 @@ def test_after_a_call_that_hung_our_services_are_ended_once_and_after_one_that_f
         one.ask(hangs)
     one.revive()
     one.revive()
-    assert sorted(services.ended) == ["minio", "toxiproxy"]
+    assert sorted(services.ended) == ["toxiproxy", "versitygw"]
 
 
 @pytest.mark.long
-def test_the_access_key_of_our_minio_is_made_anew_and_does_not_tell_the_secret_key(tmp_path: Path) -> None:
-    of_minio, seen = minio.service(Path("minio")), set()
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_access_key_of_our_server_is_made_anew_and_does_not_tell_the_secret_key(tmp_path: Path, name: str) -> None:
+    service, seen = s3_servers.service(SERVERS[name], Path("program")), set()
     for password in ("one", "other"):
         folder = tmp_path / password
         folder.mkdir()
-        parts = urlsplit(of_minio.endpoints([9000], password)["s3"])
-        task = of_minio.prepare(folder, [9000], password)
-        given = {name: task.environment[f"MINIO_ROOT_{name}"] for name in ("USER", "PASSWORD")}
-        assert given == {"USER": parts.username, "PASSWORD": parts.password}
+        parts = urlsplit(service.endpoints([9000], password)["s3"])
+        task = service.prepare(folder, [9000], password)
+        assert [task.environment[key] for key in SERVERS[name].keys] == [parts.username, parts.password]
+        assert not {parts.username, parts.password} & set(task.service.arguments)
         assert len(parts.username) == 20
         assert parts.username.removeprefix("lab") not in parts.password
         seen |= {parts.username, parts.password}

@@ -28,7 +28,7 @@ def case(storage: str, network: str = "direct", rows: int = 20_000) -> Case:
     return orders.case("elt.duckdb.transform", "raw_csv", rows=rows, storage=storage, network=network)
 
 
-def service(objects: Objects, name: str = "minio") -> psutil.Process:
+def service(objects: Objects, name: str = "versitygw") -> psutil.Process:
     assert objects.lab is not None
     return psutil.Process(objects.lab.pids[name])
 
@@ -42,9 +42,14 @@ def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
     """Perform cases; `then(objects)` is called before the first, or in its worker's time, which `limit` ends."""
 
     def call(
-        *cases: Case, then: Callable[[Objects], object], in_the_run: bool = False, limit: float = PATIENCE
+        *cases: Case,
+        then: Callable[[Objects], object],
+        in_the_run: bool = False,
+        limit: float = PATIENCE,
+        server: str = "versitygw",
     ) -> list[dict[str, Any]]:
-        settings = Settings(datasets_dir=dataset_folder, state_dir=tmp_path / "state")
+        object_store.require(server)
+        settings = Settings(datasets_dir=dataset_folder, state_dir=tmp_path / "state", s3_server=server)
         folder, rows = tmp_path / "run", []
         folder.mkdir()
 
@@ -70,7 +75,7 @@ def perform(tmp_path: Path, dataset_folder: Path) -> Perform:
     return call
 
 
-@pytest.mark.parametrize("name", ["minio", "toxiproxy"])
+@pytest.mark.parametrize("name", ["versitygw", "toxiproxy"])
 def test_one_that_hangs_before_a_run_is_brought_back_and_the_run_is_done_again(perform: Perform, name: str) -> None:
     over = case("s3 to s3", "link")
     first, second = perform(over, over, then=lambda objects: service(objects, name).suspend())
@@ -80,10 +85,10 @@ def test_one_that_hangs_before_a_run_is_brought_back_and_the_run_is_done_again(p
 
 
 HANGS = "after the run the s3 server did not answer", "and was restarted; ended after the time limit of 10 s"
-DIES = "the minio server died during this run and was restarted", ""
+DIES = "the {server} server died during this run and was restarted", ""
 
 
-@pytest.mark.parametrize("network", ["direct", "link"])
+@pytest.mark.parametrize(("server", "network"), [("versitygw", "direct"), ("versitygw", "link"), ("minio", "direct")])
 @pytest.mark.parametrize(
     ("injure", "status", "said"),
     [
@@ -92,13 +97,19 @@ DIES = "the minio server died during this run and was restarted", ""
     ],
 )
 def test_one_that_fails_in_a_run_costs_that_run_alone(
-    perform: Perform, injure: Callable[[psutil.Process], None], status: Status, said: tuple[str, str], network: str
+    perform: Perform,
+    injure: Callable[[psutil.Process], None],
+    status: Status,
+    said: tuple[str, str],
+    server: str,
+    network: str,
 ) -> None:
     both = case("s3 to s3", network, rows=300_000)  # which take most of a second
     limit = 10.0 if status is Status.TIMEOUT else PATIENCE  # of a hang all of it is waited for
-    first, second = perform(both, both, then=lambda objects: injure(service(objects)), in_the_run=True, limit=limit)
+    told = {"in_the_run": True, "limit": limit, "server": server}
+    first, second = perform(both, both, then=lambda objects: injure(service(objects, server)), **told)
     assert first.status is status
-    assert first.error.startswith(said[0])
+    assert first.error.startswith(said[0].format(server=server))
     assert said[1] in first.error
     assert (second.status, second.error) == (Status.OK, "")
 

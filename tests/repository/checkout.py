@@ -21,8 +21,8 @@ REQUIRED = {
     "LAB_GID": "1235",
     "LAB_POSTGRES_PASSWORD": "for-tests-only-1",
     "LAB_CLICKHOUSE_PASSWORD": "for-tests-only-2",
-    "LAB_MINIO_USER": "for-tests-only-5",
-    "LAB_MINIO_PASSWORD": "for-tests-only-3",
+    "LAB_S3_USER": "for-tests-only-5",
+    "LAB_S3_PASSWORD": "for-tests-only-3",
     "LAB_RAY_TOKEN": "for-tests-only-6",
 }
 

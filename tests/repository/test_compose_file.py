@@ -3,10 +3,12 @@ import re
 import pytest
 
 from harness.docs.tables import compose_settings
+from harness.lab.s3_servers import SERVERS
+from harness.settings import Settings
 from tests.repository.checkout import FLAVOURS, REQUIRED, ROOT, compose, configuration
 
 WORKING = {"cluster-scheduler", "cluster-worker"}  # of an engine
-SERVICES = {"postgres", "clickhouse", "minio", "harness"} | WORKING
+SERVICES = {"postgres", "clickhouse", "s3", "harness"} | WORKING
 ENVIRONMENTS = {
     "only what is required": REQUIRED,
     "everything empty, as in .env.example": dict.fromkeys(compose_settings(), "") | REQUIRED,
@@ -29,6 +31,7 @@ ENVIRONMENTS = {
         "LAB_PIP_INDEX_URL": "https://packages.example.org/simple",
         "LAB_GOPROXY": "https://go.example.org",
     },
+    "MinIO": REQUIRED | {"LAB_S3": "1", "LAB_S3_SERVER": "minio"},
     "published images": REQUIRED | {"LAB_IMAGES": "registry.example/lab", "LAB_TAG": "v1"},
 }
 every_combination = pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_roots_services_run_as_somebody_else_and_what_reads_and_writes_their_fol
     assert {name: service["user"] for name, service in services.items()} == {
         "postgres": "65532:0",
         "clickhouse": "65532:0",
-        "minio": "65532:0",
+        "s3": "65532:0",
         **dict.fromkeys({"harness"} | WORKING, "0:0"),
     }
 
@@ -126,28 +129,39 @@ def test_folders_are_mounted_in_the_form_that_carries_the_label_of_selinux(flavo
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_without_s3_there_is_no_minio_and_nothing_compiled_from_go(flavour):
+def test_without_s3_there_is_no_server_of_it_and_nothing_compiled_from_go(flavour):
     services = configuration(flavour, REQUIRED)["services"]
-    assert services["minio"]["profiles"] == ["s3"]
-    assert services["harness"]["depends_on"]["minio"]["required"] is False
+    assert services["s3"]["profiles"] == ["s3"]
+    assert services["harness"]["depends_on"]["s3"]["required"] is False
     assert services["harness"]["build"]["target"] == "harness"
     assert not any(services["harness"]["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY"))
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_with_s3_the_harness_knows_minio_and_has_the_program_that_makes_links(flavour):
-    harness = configuration(flavour, REQUIRED | {"LAB_S3": "1"})["services"]["harness"]
-    assert harness["build"]["target"] == "harness-s3"
-    found = {name: harness["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY", "SECRET_KEY")}
-    keys = {"ACCESS_KEY": REQUIRED["LAB_MINIO_USER"], "SECRET_KEY": REQUIRED["LAB_MINIO_PASSWORD"]}
-    assert found == {"ENDPOINT": "http://minio:9000", **keys}
+def test_another_s3_server_is_another_image_and_the_harness_knows_which_it_is(flavour):
+    for told, name in (({}, "versitygw"), ({"LAB_S3_SERVER": "minio"}, "minio")):
+        services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
+        assert services["s3"]["image"].partition(":")[0] == f"localhost/dataframe-io-lab/{name}"
+        assert services["s3"]["build"]["dockerfile"] == f"images/{name}/Dockerfile"
+        assert services["harness"]["environment"]["LAB_S3_SERVER"] == name
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_the_access_key_of_minio_and_the_token_of_ray_are_secrets_of_their_own(flavour):
+def test_with_s3_the_harness_knows_the_server_and_has_the_program_that_makes_links(flavour):
+    harness = configuration(flavour, REQUIRED | {"LAB_S3": "1"})["services"]["harness"]
+    assert harness["build"]["target"] == "harness-s3"
+    found = {name: harness["environment"][f"LAB_S3_{name}"] for name in ("ENDPOINT", "ACCESS_KEY", "SECRET_KEY")}
+    keys = {"ACCESS_KEY": REQUIRED["LAB_S3_USER"], "SECRET_KEY": REQUIRED["LAB_S3_PASSWORD"]}
+    assert found == {"ENDPOINT": "http://s3:9000", **keys}
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_the_access_key_of_s3_and_the_token_of_ray_are_secrets_of_their_own(flavour):
     services = configuration(flavour, REQUIRED | {"LAB_CLUSTER": "ray"})["services"]
-    minio, postgres = services["minio"]["environment"], services["postgres"]["environment"]
-    assert minio["MINIO_ROOT_USER"] == postgres["AWS_ACCESS_KEY_ID"] == REQUIRED["LAB_MINIO_USER"]
+    s3, postgres = services["s3"]["environment"], services["postgres"]["environment"]
+    assert postgres["AWS_ACCESS_KEY_ID"] == REQUIRED["LAB_S3_USER"]
+    for server in SERVERS.values():
+        assert [s3[key] for key in server.keys] == [REQUIRED["LAB_S3_USER"], REQUIRED["LAB_S3_PASSWORD"]]
     for name in ("harness", *WORKING):
         assert services[name]["environment"]["RAY_AUTH_TOKEN"] == REQUIRED["LAB_RAY_TOKEN"]
     assert len(set(REQUIRED.values())) == len(REQUIRED)
@@ -175,7 +189,7 @@ def test_data_lie_on_named_volumes(flavour):
     assert targets == {
         "postgres": {"/var/lib/postgresql"},
         "clickhouse": {"/var/lib/clickhouse"},
-        "minio": {"/data"},
+        "s3": {"/data"},
         **{name: {"/lab/.lab"} for name in {"harness"} | WORKING},
     }
 
@@ -206,9 +220,9 @@ def test_the_harness_waits_until_every_service_is_healthy(flavour):
     assert harness["read_only"] is True
 
 
-def test_harness_and_minio_are_built_from_the_very_same_dockerfiles_in_both_flavours():
+def test_harness_and_the_s3_server_are_built_from_the_very_same_dockerfiles_in_both_flavours():
     official, debian = (configuration(flavour, REQUIRED)["services"] for flavour in FLAVOURS)
-    for name in ("harness", "minio"):
+    for name in ("harness", "s3"):
         assert official[name]["build"]["dockerfile"] == debian[name]["build"]["dockerfile"]
         assert official[name]["build"].get("target") == debian[name]["build"].get("target")
 
@@ -267,9 +281,8 @@ def test_every_variable_of_the_compose_files_has_its_line_in_the_settings_with_t
     text = "".join((ROOT / name).read_text() for name in FLAVOURS["debian"])
     used = dict(re.findall(r"\$\{(LAB_[A-Z0-9_]+)(?::[-?]([^}$]*))?", text))
     settings = compose_settings()
-    of_harness = {"LAB_SEED", "LAB_TIME_LIMIT", "LAB_COMMIT", "LAB_CLUSTER_ADDRESS", "LAB_EMULATED"} | {
-        name for name in used if name.startswith("LAB_S3_")
-    }
+    of_harness = {f"LAB_{name.upper()}" for name in Settings.model_fields}
+    assert used["LAB_S3_SERVER"] == Settings.model_fields["s3_server"].default
     assert used.keys() - of_harness <= settings.keys()
     for name in used.keys() - of_harness - REQUIRED.keys() - {"LAB_SERVICE_UID", "LAB_SERVICE_GID"}:
         assert settings[name] == used[name], name

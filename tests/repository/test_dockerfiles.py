@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from harness.lab import go_programs
+from harness.lab.s3_servers import SERVERS
 from tests.repository.checkout import ROOT, instructions
 
 DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
@@ -45,7 +47,7 @@ def allowed_in_the_context(source):
 
 
 def test_there_is_a_dockerfile_for_every_service():
-    assert {name(path) for path in SERVICES} == {"postgres", "clickhouse", "minio", "harness"}
+    assert {name(path) for path in SERVICES} == {"postgres", "clickhouse", "versitygw", "minio", "harness"}
 
 
 @every_dockerfile
@@ -163,7 +165,7 @@ def test_clickhouse_is_asked_with_its_password_and_not_over_loopback():
     assert "env -u http_proxy wget" in check, "wget would ask the proxy that Docker gave the container"
 
 
-@pytest.mark.parametrize("image", ["minio", "harness"])
+@pytest.mark.parametrize("image", ["versitygw", "minio", "harness"])
 def test_go_programs_are_pinned_and_verified_by_the_checksum_database(image):
     text = (ROOT / "images" / image / "Dockerfile").read_text()
     assert re.search(r"ARG \w+_VERSION=v\d+\.\d+\.\d+(-\d{14}-[0-9a-f]{12})?\n", text)
@@ -172,7 +174,11 @@ def test_go_programs_are_pinned_and_verified_by_the_checksum_database(image):
 
 @pytest.mark.parametrize(
     ("image", "argument", "program"),
-    [("minio", "MINIO_VERSION", go_programs.MINIO), ("harness", "TOXIPROXY_VERSION", go_programs.TOXIPROXY)],
+    [
+        ("versitygw", "VERSITYGW_VERSION", go_programs.VERSITYGW),
+        ("minio", "MINIO_VERSION", go_programs.MINIO),
+        ("harness", "TOXIPROXY_VERSION", go_programs.TOXIPROXY),
+    ],
 )
 def test_an_image_has_the_version_that_the_lab_without_docker_compiles(image, argument, program):
     text = (ROOT / "images" / image / "Dockerfile").read_text()
@@ -197,11 +203,26 @@ def test_an_unknown_engine_is_refused_in_one_line(script):
     assert done.stderr.count("\n") == 1
 
 
-def test_the_image_of_minio_names_the_licence_and_the_source_of_its_binary():
-    text = (ROOT / "images/minio/Dockerfile").read_text()
-    version = re.search(r"^ARG MINIO_VERSION=\S+-([0-9a-f]{12})$", text, re.MULTILINE)[1]
-    assert "org.opencontainers.image.licenses=AGPL-3.0-only" in text
-    assert f"https://github.com/minio/minio/tree/{version}" in text
+@pytest.mark.parametrize(
+    ("image", "licence", "repository"),
+    [("versitygw", "Apache-2.0", "versity/versitygw"), ("minio", "AGPL-3.0-only", "minio/minio")],
+)
+def test_the_image_of_an_s3_server_names_the_licence_and_the_source_of_its_binary(image, licence, repository):
+    text = (ROOT / "images" / image / "Dockerfile").read_text()
+    tag = SERVERS[image].program.version.rpartition("-")[2]  # of a version without one, its commit
+    assert f"org.opencontainers.image.licenses={licence} " in text
+    assert f"https://github.com/{repository}/tree/{tag}\n" in text
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_image_of_an_s3_server_starts_it_as_the_lab_without_docker_does(name, tmp_path):
+    data = tmp_path / "data"
+    told = [word.replace(str(tmp_path), f"/data/{name}") for word in SERVERS[name].arguments(":9000", data)]
+    stage = final_stage(ROOT / "images" / name / "Dockerfile")
+    (command,) = [json.loads(entry.text) for entry in stage if entry.word == "CMD"]
+    assert command == told
+    variables = dict(word.split("=") for entry in stage if entry.word == "ENV" for word in entry.text.split())
+    assert variables == SERVERS[name].environment
 
 
 def test_an_engine_is_installed_from_a_lock_with_hashes():

@@ -1,4 +1,4 @@
-"""GitHub's workflows and the one that docs/ci.md shows: who gets in, what is pinned, what is published."""
+"""Workflows of GitHub and of examples: who gets in, what is pinned, what is published."""
 
 import re
 import subprocess
@@ -16,6 +16,8 @@ FOLDER = ROOT / ".github" / "workflows"
 PAGE = (ROOT / "docs/ci.md").read_text()
 (SHOWN,) = [block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if block.startswith("name:")]
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in FOLDER.glob("*.yml")}
+SECRET = re.compile("PASSWORD|SECRET|TOKEN")  # in the name of a variable
+EXAMPLES = [*ROOT.glob("docs/*.*"), *ROOT.glob("*.md"), ROOT / "action.yml"]
 WITH_SERVICES = {"services.yml": WORKFLOWS["services.yml"], "docs/ci.md": yaml.safe_load(SHOWN)}
 
 
@@ -35,9 +37,39 @@ def test_services_listen_on_loopback_under_a_secret(workflow: str) -> None:
     assert found.keys() >= {"postgres", "clickhouse"}
     for service in found.values():
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
-        passwords = [value for name, value in service["env"].items() if name.endswith("_PASSWORD")]
+        passwords = [value for name, value in service["env"].items() if SECRET.search(name)]
         assert passwords == ["${{ secrets.LAB_PASSWORD }}"]
     assert found["postgres"]["options"] == "--shm-size 1g"
+
+
+def passwords_in(text: str) -> list[str]:
+    """Return the passwords of addresses, and the values of variables that are named like a secret."""
+    of_addresses = re.findall(r"://[^\s/:@]+:((?:\$\{\{.*?\}\}|[^\s/@])+)@", text)
+    of_variables = re.findall(r"\b([A-Z_]{3,})[\"']?(?:: |=)[\"']?(\$\{\{.*?\}\}|[^\s,}\"'`]+\}?)", text)
+    return of_addresses + [value for name, value in of_variables if SECRET.search(name)]
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.name)
+def test_no_example_shows_a_password_that_could_be_guessed(page: Path) -> None:
+    """A server on an open port is anybody's who knows it: an example takes it from a secret, or has a mark for it."""
+    for found in passwords_in(page.read_text()):
+        variable = re.fullmatch(r"\\?\$(\{\{ secrets\.(\w+) \}\}|\{(\w+)\}|(\w+))", found)
+        named = next((name for name in variable.groups()[1:] if name), "") if variable else ""
+        assert found in ("password", "…") or SECRET.search(named), found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("POSTGRES_PASSWORD: job-${CI_JOB_ID}", ["job-${CI_JOB_ID}"]),
+        ('env: {A_PASSWORD: "lab", OTHER: x}', ["lab"]),
+        ("LAB_POSTGRES_URI: postgresql://lab:lab@127.0.0.1:5432/lab", ["lab"]),
+        ("uri: http://lab:${{ secrets.LAB_PASSWORD }}@host", ["${{ secrets.LAB_PASSWORD }}"]),
+        ("--env ROOT_SECRET_ACCESS_KEY=minioadmin image", ["minioadmin"]),
+    ],
+)
+def test_a_password_of_an_example_is_found(line: str, found: list[str]) -> None:
+    assert passwords_in(line) == found
 
 
 def test_the_workflow_of_the_page_is_a_valid_one() -> None:

@@ -77,15 +77,15 @@ def made_up(tmp_path, monkeypatch):
 
 
 def no_go(monkeypatch, settings, tmp_path):
-    """Settings under which no MinIO can be had."""
+    """Settings under which no S3 server can be had."""
     monkeypatch.setenv("PATH", str(tmp_path))
     return settings.model_copy(update={"cache_dir": tmp_path / "no-programs"})
 
 
 @pytest.fixture(scope="session")
-def has_minio():
-    """Skip, with the reason, where there is no MinIO and none can be compiled."""
-    for program in (go_programs.MINIO, go_programs.TOXIPROXY):
+def has_s3():
+    """Skip, with the reason, where there is no S3 server and none can be compiled."""
+    for program in (go_programs.VERSITYGW, go_programs.TOXIPROXY):
         try:
             go_programs.program(program, Settings().cache_dir, print)
         except go_programs.NotThere as error:
@@ -103,7 +103,7 @@ def test_every_engine_on_local_disk_is_ok_with_the_bytes_that_came_out(perform):
     assert [row.fidelity for row in rows] == ["exact", "exact", "converted: occurred_at (timestamp[ms, tz=UTC])"]
 
 
-@pytest.mark.usefixtures("has_minio")
+@pytest.mark.usefixtures("has_s3")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.long
 def test_every_way_between_local_disk_and_s3_is_ok_also_over_a_link(perform, engine):
@@ -119,7 +119,7 @@ def test_without_a_server_s3_is_unavailable_with_the_reason_and_local_runs(perfo
     cases = [case(ENGINES[0]), case(ENGINES[0], "s3 to local"), case(ENGINES[0], "local to s3")]
     rows = perform(*cases, settings=less)
     assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
-    assert "no minio: expected a Go toolchain" in rows[1].error
+    assert "no versitygw: expected a Go toolchain" in rows[1].error
 
 
 def test_no_server_is_compiled_or_started_for_cases_on_s3_that_cannot_run_here(without_programs, monkeypatch):

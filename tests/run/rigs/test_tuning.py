@@ -74,11 +74,11 @@ def test_a_triad_is_ok_and_its_extent_are_its_arrays(perform, name):
 
 
 @pytest.fixture(scope="session")
-def has_minio(tmp_path_factory):
-    """Skip, with the reason, where there is no MinIO and none can be compiled."""
+def has_s3(tmp_path_factory):
+    """Skip, with the reason, where there is no S3 server and none can be compiled."""
     from tests import object_store
 
-    next(object_store.opened(tmp_path_factory.mktemp("minio")), None)
+    next(object_store.opened(tmp_path_factory.mktemp("s3")), None)
 
 
 S3_WAYS = [
@@ -91,7 +91,7 @@ S3_WAYS = [
 ]
 
 
-@pytest.mark.usefixtures("has_minio")
+@pytest.mark.usefixtures("has_s3")
 def test_every_way_to_and_from_s3_is_ok(perform):
     rows = perform(*(case(name, **S3, source=source) for name, source in S3_WAYS))
     missing = {name: text for name, _ in S3_WAYS if (text := tuning.missing_package(registry.one(name)))}
@@ -118,7 +118,7 @@ def test_without_a_server_s3_is_unavailable_with_the_reason_and_the_rest_runs(pe
     ]
     rows = perform(*cases, settings=less)
     assert [row.status for row in rows] == [Status.OK, Status.UNAVAILABLE, Status.UNAVAILABLE]
-    assert "no minio: expected a Go toolchain" in rows[1].error
+    assert "no versitygw: expected a Go toolchain" in rows[1].error
 
 
 def test_no_server_is_compiled_or_started_for_cases_on_s3_that_cannot_run_here(without_programs, monkeypatch):
