@@ -147,6 +147,14 @@ def test_another_s3_server_is_another_image_and_the_harness_knows_which_it_is(fl
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
+def test_requests_are_signed_for_the_region_of_the_s3_server(flavour):
+    for told, region in (({}, "us-east-1"), ({"LAB_S3_REGION": "eu-west-1"}, "eu-west-1")):
+        services = configuration(flavour, REQUIRED | {"LAB_S3": "1"} | told)["services"]
+        asked = services["harness"]["environment"]["LAB_S3_REGION"], services["postgres"]["environment"]["AWS_REGION"]
+        assert {services["s3"]["environment"]["VGW_REGION"], *asked} == {region}
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
 def test_with_s3_the_harness_knows_the_server_and_has_the_program_that_makes_links(flavour):
     harness = configuration(flavour, REQUIRED | {"LAB_S3": "1"})["services"]["harness"]
     assert harness["build"]["target"] == "harness-s3"
