@@ -1,8 +1,9 @@
 """Frames into and out of ClickHouse: `write`, `read`, `stream`. It takes nothing but Python's standard library and
 Arrow.
 
-Each takes an address, `http://user:password@host:8123/?database=sales` or `https://...`, whose certificate is verified
-by the certificates that this machine trusts, or a server that `connect` opened.
+Each takes an address, `http://user:password@host:8123/?database=sales` or `https://...`, or a server that `connect`
+opened. The certificate of `https://` is verified by those that this machine trusts, or by the file that the environment
+variable `SSL_CERT_FILE` names; one that fails is `Disconnected`.
 
 A table is a text with or without a database ("orders", "sales.orders"; a name with a point in it between backticks or
 double quotes), or a tuple of names as they are. What goes wrong is raised as in `arrow_wire.errors`.
