@@ -1,12 +1,17 @@
 """What transports that take Arrow do with the pieces of a frame."""
 
+import mmap
+import resource
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from arrow_wire import WrongValue, clickhouse_write
 from arrow_wire.frames import joined, of_objects, require_names
+from arrow_wire.postgres_encoder import Encoder
+from arrow_wire.postgres_types import types
 
 
 def address(array):
@@ -86,3 +91,33 @@ def test_objects_of_two_types_are_refused_as_arrow_refuses_them(values):
         pa.array(pd.Series(values, dtype=object), from_pandas=True)
     with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError)):
         of_objects(pd.Series(values, dtype=object))
+
+
+@pytest.mark.parametrize("arrow_type", [pa.large_binary(), pa.large_list(pa.int8())], ids=str)
+def test_a_row_beyond_4_gb_is_said_and_not_copied(arrow_type):
+    size = 5 << 30
+    data = pa.py_buffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))  # pages that nobody touches
+    offsets = pa.py_buffer(np.array([0, 1, size], np.int64))
+    if pa.types.is_large_list(arrow_type):
+        items = pa.Array.from_buffers(pa.int8(), size, [None, data])
+        large = pa.Array.from_buffers(arrow_type, 2, [None, offsets], children=[items])
+    else:
+        large = pa.Array.from_buffers(arrow_type, 2, [None, offsets, data])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    batch = pa.record_batch({"small": pa.array([1, 2]), "large": large})
+    with pytest.raises(WrongValue, match='column "large": row 1: expected rows of 4 GB at most') as caught:
+        list(clickhouse_write._slices([batch], 10))
+    assert (caught.value.column, caught.value.row) == ("large", 1)
+    if pa.types.is_binary(arrow_type):
+        with pytest.raises(WrongValue, match=r"row 1: expected at most 1 GB .* found one of 5,368,709,119"):
+            list(Encoder(["large"], [large], types([(17, -1)])).blocks(None, 0, 2))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+
+
+def test_wide_rows_are_cut_into_slices_of_256_mb_and_stay_in_order(monkeypatch):
+    monkeypatch.setattr(clickhouse_write, "SLICE_BYTES", 10_000)
+    column = pa.array([str(number) * (number % 200) for number in range(2000)])
+    slices = list(clickhouse_write._slices([pa.record_batch({"c": column})], 1000))
+    assert pa.concat_tables(slices)["c"].combine_chunks().equals(column)
+    assert all(one.nbytes < 25_000 for one in slices)
+    assert len(slices) > 40

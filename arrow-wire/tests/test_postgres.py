@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 import pandas as pd
 import polars as pl
@@ -247,3 +248,25 @@ def test_rows_by_copy_are_those_off_the_socket(how: str, uri: str, monkeypatch: 
         rows, others = (frame.rows() if how == "polars" else frame.to_pylist() for frame in (by_copy, off_the_socket))
         assert repr(rows) == repr(others)  # a NaN is not equal to itself
     assert len(by_copy) == 3000
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_strings_of_a_database_of_another_encoding_are_utf_8_or_an_error(encoding: str, uri: str) -> None:
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS arrow_wire_encoded")
+        made = f"CREATE DATABASE arrow_wire_encoded ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+        connection.execute(made.encode())
+    other = urlsplit(uri)._replace(path="/arrow_wire_encoded", query="").geturl()
+    try:
+        with psycopg.connect(other, autocommit=True, client_encoding=encoding) as connection:
+            connection.execute(b"CREATE TABLE t (n int, v text); INSERT INTO t VALUES (1, 'ascii'), (2, 'caf\xe9')")
+        for as_ in ("arrow", "polars", "pandas"):
+            if encoding == "LATIN1":
+                assert list(postgres.read(other, "t", as_=as_)["v"].to_numpy()) == ["ascii", "café"]
+                continue
+            with pytest.raises(ServerError, match='invalid byte sequence for encoding "UTF8"'):
+                postgres.read(other, "t", as_=as_)
+            assert postgres.read(other, "SELECT v FROM t WHERE n = 1", as_=as_).shape == (1, 1)
+    finally:
+        with psycopg.connect(uri, autocommit=True) as connection:
+            connection.execute("DROP DATABASE arrow_wire_encoded WITH (FORCE)")

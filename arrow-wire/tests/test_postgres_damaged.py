@@ -7,9 +7,10 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 import pytest
+from arrow_wire.errors import DamagedStream
 from arrow_wire.errors import UnsupportedType as Unsupported
 from arrow_wire.postgres_encoder import TRAILER, Encoder
-from arrow_wire.postgres_reader import COPY, MESSAGES, VIEWS, Decoder, reading
+from arrow_wire.postgres_reader import COPY, LARGE, MESSAGES, VIEWS, Decoder, reading
 from arrow_wire.postgres_types import types
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,3 +220,25 @@ def test_an_index_of_a_dictionary_that_lies_is_an_error_before_arrow_looks_it_up
     array = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(["1", "2"]), safe=False)
     with pytest.raises(ValueError, match='column "one": row 2: '):
         list(Encoder(["one"], [array], types([(23, -1)])).blocks(None, 0, 3))
+
+
+NO_UTF_8 = {"byte": b"a\xe9b", "cut": "é".encode()[:1], "long": b"x" * 40 + b"\xff", "surrogate": b"\xed\xa0\x80"}
+
+
+@pytest.mark.parametrize("wrong", NO_UTF_8)
+@pytest.mark.parametrize("style", [VIEWS, LARGE], ids=["views", "large"])
+@pytest.mark.parametrize("oid", [25, 1043, 1009], ids=["text", "varchar", "text[]"])
+def test_strings_that_are_no_utf_8_are_an_error_with_column_and_row(oid, style, wrong):
+    def sent(text: bytes) -> bytes:
+        items = struct.pack("!iiiiii", 1, 0, 25, 1, 1, len(text)) + text
+        return row(items if oid == 1009 else text)
+
+    (into,) = types([(oid, -1)])
+    decoder = Decoder("c", [reading(into, style)], COPY)
+    right = sent("é".encode()) + sent(b"ascii") + sent(b"")
+    decoder.feed(memoryview(bytearray(right)), 0, 9)
+    (array,) = decoder.take()
+    array.validate(full=True)
+    with pytest.raises(DamagedStream, match='column "c": row 6: expected text in UTF-8') as caught:
+        decoder.feed(memoryview(bytearray(right + sent(NO_UTF_8[wrong]))), 0, 9)
+    assert (caught.value.column, caught.value.row) == ("c", 6)

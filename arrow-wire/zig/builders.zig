@@ -263,6 +263,17 @@ pub const Column = struct {
     }
 };
 
+/// By words, as the compiler does not make them of a loop over bytes.
+pub fn ascii(bytes: []const u8) bool {
+    const lane = 16;
+    var words: @Vector(lane, u8) = @splat(0);
+    var at: usize = 0;
+    while (bytes.len - at >= lane) : (at += lane) words |= bytes[at..][0..lane].*;
+    var seen = @reduce(.Or, words);
+    for (bytes[at..]) |byte| seen |= byte;
+    return seen < 128;
+}
+
 /// Takes the texts of some rows of a column, one after the other, and in the end `finish`. Nothing else may be added
 /// to the column meanwhile.
 pub const Texts = struct {
@@ -310,6 +321,17 @@ pub const Texts = struct {
             else => unreachable,
         }
         self.row += 1;
+    }
+
+    /// Whether all that was put is ASCII.
+    pub fn areAscii(self: *const Texts) bool {
+        if (!ascii(self.room[0..self.used])) return false;
+        var seen: @Vector(16, u8) = @splat(0);
+        if (self.layout == .view) for (0..self.row) |row| { // of which short ones are in no room
+            const view: [16]u8 = self.slots[16 * row ..][0..16].*;
+            if (unaligned.read(u32, view[0..4], .little) <= 12) seen |= view;
+        };
+        return @reduce(.Or, seen) < 128;
     }
 
     /// Give back the room that no text took.

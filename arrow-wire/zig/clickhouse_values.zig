@@ -124,7 +124,7 @@ fn texts(state: *State, input: *Input) Error!void {
         const count = try find(part, input);
         if (count == 0) return;
         const found = part[0..count];
-        if (state.node.decoding == .text and !ascii(input.bytes[begin..input.at])) {
+        if (state.node.decoding == .text and !builders.ascii(input.bytes[begin..input.at])) {
             for (found) |text| {
                 if (!std.unicode.utf8ValidateSlice(text.rest[0..text.size])) return error.Text;
             }
@@ -156,17 +156,6 @@ fn find(all: []Found, input: *Input) Error!usize {
         input.at = at;
     }
     return all.len;
-}
-
-/// By words, as the compiler does not make them of a loop over bytes.
-fn ascii(bytes: []const u8) bool {
-    const lane = 16;
-    var words: @Vector(lane, u8) = @splat(0);
-    var at: usize = 0;
-    while (bytes.len - at >= lane) : (at += lane) words |= bytes[at..][0..lane].*;
-    var seen = @reduce(.Or, words);
-    for (bytes[at..]) |byte| seen |= byte;
-    return seen < 128;
 }
 
 const masks: [13]u128 = table: {

@@ -12,6 +12,7 @@ pub const Error = builders.Error || error{
     Range, // more or less than the type holds
     Months, // an interval with months, where it is to be a duration
     Depth, // an array of other dimensions
+    Text, // that is not UTF-8
 };
 
 pub fn number(reason: Error) u32 {
@@ -23,6 +24,7 @@ pub fn number(reason: Error) u32 {
         error.Depth => 5,
         error.TooLarge => 6,
         error.OutOfMemory => 7,
+        error.Text => 8,
     };
 }
 
@@ -155,8 +157,9 @@ pub const Boolean = struct {
     }
 };
 
-/// A text or binary value as it is, behind a first byte where there is one: the version of jsonb's form.
-pub fn Bytes(comptime prefix: []const u8) type {
+/// A binary value as it is, or a string, which has to be UTF-8, behind a first byte where there is one: the version of
+/// jsonb's form.
+pub fn Bytes(comptime is_text: bool, comptime prefix: []const u8) type {
     return struct {
         pub fn take(_: *const Column, into: *builders.Column, block: Block, at: *usize) Error!void {
             const first = into.length;
@@ -175,6 +178,11 @@ pub fn Bytes(comptime prefix: []const u8) type {
                 texts.put(value[prefix.len..]);
             }
             texts.finish();
+            if (is_text and !texts.areAscii()) for (block.fields, 0..) |field, i| {
+                if (field.size < 0 or std.unicode.utf8ValidateSlice(block.bytes(field)[prefix.len..])) continue;
+                at.* = i;
+                return error.Text;
+            };
         }
     };
 }

@@ -12,6 +12,7 @@ from arrow_wire.library import Array, Buffer
 NOTHING, BITS, FIXED, TEXT32, TEXT64, VIEW, LIST32, LIST64, LIST_FIXED, FIELDS, DICTIONARY, PIECES = range(12)
 Values: TypeAlias = pa.Array | pa.ChunkedArray  # of a column, in one piece or in several
 _MOST_PIECES = 256  # their numbers are a byte
+_SHOWN = 1 << 20  # bytes or items of a value that stands in a message, shortened
 _INLINE = 12  # bytes of a text that stand in its view
 
 
@@ -155,6 +156,23 @@ def first_wrong(column: Values) -> int | None:
     if layout == LIST_FIXED:
         rows = [min(max(row // max(width, 1) - column.offset, 0), len(column) - 1) for row in rows]
     return min(rows, default=None)
+
+
+def shown(column: Values, row: int, most: int) -> str:
+    """Return a value as a message shows it, in so many characters, or how long it is where that is more than 1 MB.
+
+    Raises OverflowError or ValueError for one that Python's own types do not hold.
+    """
+    one = column.slice(row, 1)
+    one = one if isinstance(one, pa.Array) else next(piece for piece in one.chunks if len(piece))
+    layout, _, children = _layout(one.storage if isinstance(one, pa.ExtensionArray) else one)
+    if layout in (TEXT32, TEXT64, LIST32, LIST64, VIEW) and not one.null_count:
+        ends = _numbers(one.buffers()[1], "i8" if layout in (TEXT64, LIST64) else "i4")
+        size = int(ends[4 * one.offset] if layout == VIEW else ends[one.offset + 1] - ends[one.offset])
+        if size > _SHOWN:  # which Arrow would copy
+            return f"one of {size:,} {'items' if children else 'bytes'}"
+    found = repr(one[0].as_py())
+    return found if len(found) <= most else f"{found[:most]}..."
 
 
 def _first_wrong_offset(offsets: "np.ndarray[Any, Any]", rows: int, size: int) -> int | None:

@@ -7,7 +7,7 @@ from ctypes import byref, pointer
 import numpy as np
 import pyarrow as pa
 
-from arrow_wire.arrays import Values, first_wrong, gathered, is_read_in_place, require_whole
+from arrow_wire.arrays import Values, first_wrong, gathered, is_read_in_place, require_whole, shown
 from arrow_wire.clickhouse_convert import converted, steps
 from arrow_wire.clickhouse_library import Column, Result, functions
 from arrow_wire.clickhouse_plan import Plan, plan
@@ -103,7 +103,7 @@ class Columns:
             low, high = (low, middle) if failed.failure else (middle, high)
             failure = failed.failure or failure
         row = int(rows[low])
-        found = _shown(array[row])
+        found = _shown(array, row)
         form = _FORMS.get(innermost(target), f"a value of {target.text}")
         expected = _EXPECTED[failure].format(type=target.text, form=form)
         return WrongValue(f'column "{name}": expected {expected} in row {row}, found {found}', name, row)
@@ -119,12 +119,11 @@ def _encoded(columns: ctypes.Array, count: int, room: Room, rows: np.ndarray | r
     return result
 
 
-def _shown(value: pa.Scalar) -> str:
+def _shown(array: Values, row: int) -> str:
     try:
-        found = repr(value.as_py())
+        return shown(array, row, _SHOWN)
     except (ArithmeticError, ValueError):  # Python has no such date
-        found = f"one that Python cannot show, of {value.type}"
-    return found if len(found) <= _SHOWN else found[:_SHOWN] + "..."
+        return f"one that Python cannot show, of {array.type}"
 
 
 def _taken(name: str, array: Values, target: Type) -> Values:

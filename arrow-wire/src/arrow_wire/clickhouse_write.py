@@ -17,7 +17,7 @@ import pyarrow as pa
 from arrow_wire.clickhouse_create import create, sql_type
 from arrow_wire.clickhouse_http import Server, identifier, identifiers, literal
 from arrow_wire.clickhouse_native import Columns, Room
-from arrow_wire.errors import ServerError, UnsupportedType
+from arrow_wire.errors import ServerError, UnsupportedType, WrongValue
 from arrow_wire.frames import columns_of, joined
 from arrow_wire.tally import Tally
 
@@ -29,6 +29,7 @@ SLICE_ROWS = 1_048_449  # cut into blocks at a time; the server's own default, s
 STREAM_ROWS = 262_144  # of a file: more parts, less memory
 ONE_BLOCK_ROWS = 150_000  # more arrive as soon by way of a table of their own: docs/native.md
 SLICE_BYTES = 1 << 28  # of a slice at most, where rows are wide
+MOST_ROW_BYTES = 1 << 32
 COMPACT_BYTES = 1 << 26  # of a part that is written as a few files, in place of two a column: docs/native.md
 MOST_GROUPS = 100  # blocks in a slice: more than so many partitions in one INSERT block are refused by default
 KNOWN_KEY = r"(?:(toYYYYMM|toYear|toDate)\()?`?(\w+)`?\)?"
@@ -301,10 +302,11 @@ def _staged(server: Server, parts: tuple[str, ...], target: _Target, names: list
 def _slices(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
     """Yield the rows of a record batch reader as tables of so many rows, or fewer where they are wide."""
     held: list[pa.RecordBatch] = []
-    rows, size, counted, at_most = 0, 0, 0, 0
+    rows, size, counted, at_most, before = 0, 0, 0, 0, 0
     for batch in reader:
         while len(batch):
-            piece = batch.slice(0, most - rows)
+            piece = _beginning(batch.slice(0, most - rows), before)
+            before += len(piece)
             batch = batch.slice(len(piece))
             held.append(piece)
             rows, at_most = rows + len(piece), at_most + piece.get_total_buffer_size()
@@ -316,6 +318,20 @@ def _slices(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
                 held, rows, size, counted, at_most = [], 0, 0, 0, 0
     if held:
         yield joined(pa.Table.from_batches(held))
+
+
+def _beginning(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
+    """Return the first rows of a record batch, as many as come to SLICE_BYTES, but one at least.
+
+    Raises WrongValue for a row of more than 4 GB; the first is number `row` of the frame.
+    """
+    size = batch.get_total_buffer_size()  # or less: buffers may be shared
+    while size >= SLICE_BYTES and (size := _size(batch)) >= SLICE_BYTES and len(batch) > 1:
+        batch = batch.slice(0, (len(batch) + 1) // 2)
+    if len(batch) == 1 and size > MOST_ROW_BYTES:
+        of, name = max((_size(batch.select([name])), name) for name in batch.schema.names)
+        raise WrongValue(f'column "{name}": row {row}: expected rows of 4 GB at most, found {of:,} bytes', name, row)
+    return batch
 
 
 def _size(batch: pa.RecordBatch) -> int:

@@ -113,11 +113,10 @@ def _for(structure: library.Array, encoder: str) -> str:
 def _complaint(name: str, row: int, array: arrays.Values, into: ServerType, reason: int) -> WrongValue:
     try:
         damaged = reason == len(_REASONS) - 1 or row >= len(array) or arrays.first_wrong(array) is not None
-        value = "a damaged array" if damaged else repr(array[row].as_py())
+        value = "a damaged array" if damaged else arrays.shown(array, row, _SHOWN)
     except (OverflowError, ValueError):  # a time that Python's own types do not hold
-        value = " ".join(str(array.slice(row, 1)).split())
-    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
-    text = f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {shown}'
+        value = " ".join(str(array.slice(row, 1)).split())[:_SHOWN]
+    text = f'column "{name}": row {row}: expected {_REASONS[reason]} for {into.shown}, found {value}'
     return WrongValue(text, name, row)
 
 

@@ -25,6 +25,7 @@ _REASONS = (
     "arrays of this depth, found another",
     "less text in one array",
     "memory, found none",
+    "text in UTF-8, found other bytes",
 )
 
 
@@ -87,7 +88,7 @@ def reading(found: ServerType, style: Style, depth: int = 1) -> Reading:
 
 
 def _text(style: Style) -> Reading:
-    return Reading(style.text, "bytes", as_text=True)
+    return Reading(style.text, "text", as_text=True)
 
 
 def _numeric(found: ServerType, style: Style) -> Reading:
@@ -175,4 +176,4 @@ class Decoder:
         text = f'column "{name}": row {row}: expected {reason}; {self._readings[progress.column].arrow_type}'
         if progress.reason == 7:
             return MemoryError(text)
-        return {1: DamagedStream, 5: WrongDepth}.get(progress.reason, WrongValue)(text, name, row)
+        return {1: DamagedStream, 5: WrongDepth, 8: DamagedStream}.get(progress.reason, WrongValue)(text, name, row)
