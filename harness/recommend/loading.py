@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent, indent
+from textwrap import indent
 
 import polars as pl
 
@@ -57,7 +57,9 @@ def load(frame: str, data: OwnData, source: Source) -> str:
         lines.append("frame = frame.with_columns(\n    {},\n)".format(",\n    ".join(casts)))
     if frame == "pandas":
         lines += _as_pandas(data)
-    body = indent("\n".join([*lines, "return frame"]), "    ")
+    *before, last = lines
+    last = f"return {last.removeprefix('frame = ')}" if last.startswith("frame = ") else f"{last}\nreturn frame"
+    body = indent("\n".join([*before, last]), "    ")
     imports = "import pandas\n    import polars" if frame == "pandas" else "import polars"
     if frame == "pandas" and any(map(is_wide, data.logical_types.values())):
         imports = f"import decimal\n\n    {imports}"
@@ -162,22 +164,33 @@ def _source(dtype: pl.DataType) -> str:
 
 def _as_pandas(data: OwnData) -> list[str]:
     dtypes = {name: pandas_dtype(logical, data.has_nulls(name)) for name, logical in data.logical_types.items()}
-    listed = ",\n    ".join(f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object")
+    listed = _on_few_lines([f"{name!r}: {dtype!r}" for name, dtype in dtypes.items() if dtype != "object"])
     objects = [name for name, dtype in dtypes.items() if dtype == "object"]
+    dtypes_with_nulls = {name.lower(): name for name in dtypes.values() if name in _WITH_NULLS}
+    if "boolean" in dtypes.values():
+        dtypes_with_nulls["bool"] = "Boolean"
+    nullable = ", ".join(f'"{plain}": pandas.{name}Dtype()' for plain, name in dtypes_with_nulls.items())
     lines = [
         f"objects = {{name: frame[name].to_list() for name in {objects!r}}}" if objects else "",
-        "columns = frame.to_arrow()",
-        dedent("""\
-        # Whole numbers beside nulls would become floats.
-        nullable = {str(dtype).lower(): dtype for dtype in (pandas.%s())}""")
-        % "(), pandas.".join(f"{name}Dtype" for name in _WITH_NULLS),
-        'nullable["bool"] = pandas.BooleanDtype()',
+        "# Of a column with nulls; numbers would become floats." if nullable else "",
         "# A copy: the memory of Arrow is read-only, and a client may write to it.",
-        "frame = columns.to_pandas(types_mapper=lambda of: nullable.get(str(of))).copy()",
+        "frame = frame.to_arrow().to_pandas({}).copy()".format(
+            f"types_mapper=lambda of: {{{nullable}}}.get(str(of))" if nullable else ""
+        ),
         f"frame = frame.astype({{\n    {listed},\n}})" if listed else "",
     ]
     lines += [f"frame[{name!r}] = {_objects(name, data.logical_types[name])}" for name in objects]
     return [line for line in lines if line]
+
+
+def _on_few_lines(items: list[str]) -> str:
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) < 100:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return ",\n    ".join(lines)
 
 
 def _objects(name: str, logical: str) -> str:

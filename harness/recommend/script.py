@@ -18,6 +18,7 @@ from harness.systems import SYSTEMS
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WITH_BINARIES = {"psycopg": "psycopg[binary]"}  # without which it looks for libpq on the machine
+_OURS = "arrow_wire"  # over whose connection the table is made
 _SHARED = {"shared_io": "a folder shared with the server", "s3": "a bucket that the server reads, too"}
 
 
@@ -53,14 +54,13 @@ def program(found: Recommendation, data: OwnData, source: Source, table: str = "
         raise LabError(f"{entry.id} needs {more}: lab show {entry.id} prints it with its arguments")
     table = table or re.sub(r"\W+", "_", source.table).lower()
     packages = _packages(entry, found, source)
-    parts = [
-        f"{_header(packages)}\n{_docstring(entry, found, source, table)}",
-        _brief(show.body(entry, ("", "os"), called_with=False)),
-    ]
+    body = _brief(show.body(entry, ("", "os"), called_with=False))
+    parts = [f"{_header(packages)}\n{_docstring(entry, found, source, table)}\n\n{body}"]
     parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
-        parts += [*([] if source.file else [making.SELECT]), load(entry.frame, data, source), making.CREATE_TABLE]
+        parts += [*([] if source.file else [making.SELECT]), load(entry.frame, data, source)]
+        parts += [] if _OURS in packages else [making.CREATE_TABLE]
     return "\n\n\n".join([*parts, _main(entry)]) + "\n"
 
 
@@ -76,8 +76,10 @@ def _packages(entry: Transport, found: Recommendation, source: Source) -> set[st
 
 def _header(packages: set[str]) -> str:
     """Return what tells `uv run` and the like what to install first: https://peps.python.org/pep-0723"""
-    named = sorted({package_of(package) for package in packages})
-    listed = ", ".join(f'"{_WITH_BINARIES.get(name, name)}"' for name in named)
+    named = {package_of(package) for package in packages}
+    if _OURS in packages and "psycopg" in named:
+        named = named - {"psycopg", package_of(_OURS)} | {"arrow-wire[postgres]"}
+    listed = ", ".join(f'"{_WITH_BINARIES.get(name, name)}"' for name in sorted(named))
     return "\n".join(["# /// script", '# requires-python = ">=3.11"', f"# dependencies = [{listed}]", "# ///"])
 
 
@@ -126,10 +128,12 @@ def _main(entry: Transport) -> str:
     keyword = "async " if wait else ""
     uri = f'os.environ["{show.variable(entry)}"]'
     if entry.operation is Operation.WRITE:
+        ours = _OURS in entry.modules
+        before = "" if ours else "\n    create_table()"
+        create = f"\n        {SYSTEMS[entry.system].script.CREATE_BY_ARROW_WIRE}" if ours else ""
         body = f"""\
-    frame = load()
-    create_table()
-    {keyword}with connect({uri}) as connection:
+    frame = load(){before}
+    {keyword}with connect({uri}) as connection:{create}
         {wait}{name}(connection, frame, TABLE)
     print(f"{{len(frame)}} rows written")"""
     else:

@@ -283,3 +283,15 @@ def drop(system: str, made: Made, tables: list[str]) -> None:
                 direct.execute(statement)  # type: ignore[arg-type]
         else:
             clickhouse.open_connection(made.lab.endpoints).command(statement)
+
+
+@pytest.mark.parametrize("wish", WRITES, ids=lambda wish: f"{wish.system}-{wish.frame}")
+def test_a_program_of_arrow_wire_has_less_than_60_lines_and_says_what_it_needs(wish: Wish, made: Made) -> None:
+    own, file = made.data[PLAIN_DATA]
+    [entry] = [entry for entry in eligible.divided(wish, own)[0] if entry.function.__name__.endswith("_tuned")]
+    won = SimpleNamespace(transport=entry.id, packages=judging.packages(entry))
+    text = script.program(cast(Recommendation, SimpleNamespace(fastest=won, rows=ROWS)), own, Source(file))
+    assert text.count("\n") < 60
+    needs = "arrow-wire[postgres]" if wish.system == "postgres" else "arrow-wire"
+    assert f'# dependencies = ["{needs}", ' in text
+    assert "psycopg[" not in text

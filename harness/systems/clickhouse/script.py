@@ -15,6 +15,7 @@ def create_table():
     answer = server.getresponse()
     if answer.status != 200:
         raise SystemExit(answer.read().decode())'''
+CREATE_BY_ARROW_WIRE = "connection.ask(CREATE_TABLE)"
 SELECT_PACKAGES = ("clickhouse_connect", "pyarrow")
 SELECT = '''\
 def select():

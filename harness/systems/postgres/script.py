@@ -8,6 +8,7 @@ def create_table():
 
     with psycopg.connect(os.environ["POSTGRES_URI"], autocommit=True) as connection:
         connection.execute(CREATE_TABLE)'''
+CREATE_BY_ARROW_WIRE = "connection[0].execute(CREATE_TABLE)"
 SELECT_PACKAGES = ("adbc_driver_postgresql", "pyarrow")
 SELECT = '''\
 def select():
