@@ -1,6 +1,7 @@
 """Arrow arrays of pyarrow as the compiled library reads them: addresses and sizes of their buffers."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,6 +45,7 @@ def is_read_in_place(column: Values) -> bool:
     return pieces == 1 or (1 < pieces <= _MOST_PIECES and is_text(column.type))
 
 
+@lru_cache(1024)
 def is_text(arrow_type: pa.DataType) -> bool:
     """Whether values are texts or bytes of any length."""
     return any(is_one(arrow_type) for is_one, layout in _LAYOUTS if layout in (TEXT32, TEXT64, VIEW))
@@ -234,6 +236,7 @@ def _layout(array: pa.Array) -> tuple[int, int, list[pa.Array]]:
     return layout, width, [array.dictionary] if layout == DICTIONARY else []
 
 
+@lru_cache(1024)
 def layout_of(arrow_type: pa.DataType) -> tuple[int, int]:
     """Return the layout of a type's arrays and the width of their values. Raises TypeError for one not known here."""
     for is_one, layout in _LAYOUTS:

@@ -102,15 +102,14 @@ def polars_for_postgres(frame: Any) -> pa.Table:
     """Return a polars frame as Arrow, whose buffers it shares; objects have to be UUIDs."""
     import polars as pl
 
-    columns = []
-    for name, dtype in frame.schema.items():
-        column = frame[name]
-        if dtype == pl.Object:
-            columns.append(_uuids(name, column.to_list()))
+    columns, level = [], pl.CompatLevel.newest()
+    for column in frame.get_columns():
+        if isinstance(column.dtype, pl.Object):
+            columns.append(_uuids(column.name, column.to_list()))
             continue
-        if dtype in (pl.Int128, pl.UInt128):
+        if isinstance(column.dtype, pl.Int128 | pl.UInt128):
             column = column.cast(pl.Decimal(38, 0))
-        columns.append(column.to_arrow(compat_level=pl.CompatLevel.newest()))
+        columns.append(column.to_arrow(compat_level=level))
     return pa.table(columns, frame.columns)
 
 

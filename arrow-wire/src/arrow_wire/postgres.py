@@ -108,7 +108,8 @@ def write(
             postgres_write.write_within(where, target, names, batches, tally, mode, schema, most)
         else:
             with _connections(where) as connections:
-                postgres_write.write(connections, target, names, batches, tally, mode, schema, most)
+                rows = frame.num_rows if isinstance(frame, pa.Table) else 0 if library == "arrow" else len(frame)
+                postgres_write.write(connections, target, names, batches, tally, mode, schema, most, rows)
     return tally.written
 
 

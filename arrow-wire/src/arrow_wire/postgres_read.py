@@ -19,12 +19,14 @@ from itertools import chain, pairwise
 from threading import Event
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from psycopg import Connection, DatabaseError, Error, errors, sql
+from psycopg.rows import tuple_row
 
-from arrow_wire.errors import Disconnected
+from arrow_wire.errors import Conflict, Disconnected
 from arrow_wire.postgres_reader import COPY, FULL, Decoder, Reading, Style, reading
-from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, ask, columns_of
+from arrow_wire.postgres_server import LOCK_TIMEOUT, Connections, ask, columns_of, types_of
 from arrow_wire.postgres_transactions import within
 from arrow_wire.postgres_types import ServerType
 
@@ -40,6 +42,9 @@ _SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
 _WIDE = 64  # columns
 _FREE_A_LARGE_PIECE = "SELECT length(repeat('x', 1000000))"
 _HEADER_BYTES = 19  # of a binary COPY
+_LIMIT = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+_BEGIN = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; {_LIMIT}"
+_BLOCKS = "pg_relation_size(%s::regclass) / current_setting('block_size')::int"
 _SENT_AS_TEXT = frozenset(
     ("text", "varchar", "bpchar", "json", "name", "enum")
 )  # types whose binary form is their text
@@ -58,21 +63,55 @@ class Source:
         return self.table or f"({self.query}\n) AS q"
 
 
+class _Changed(Conflict):
+    """The columns are others than those that were asked for."""
+
+
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of an answer: their names, what they are on the server, and how they are read."""
+    """The columns of an answer: their names, what they are on the server, and how they are read.
+
+    `alone` is whether no transaction has begun in which they were asked for.
+    """
 
     names: list[str]
     types: list[ServerType]
     readings: list[Reading]
+    alone: bool = False
+
+    def require_same(self, content: bytes) -> None:
+        """Raise Conflict unless a RowDescription is of these columns: others may have changed the table since."""
+        place, found = 2, []
+        for _ in range(int.from_bytes(content[:2], "big")):
+            end = content.index(0, place)
+            _, _, oid, _, modifier, _ = struct.unpack_from("!IhIhih", content, end + 1)
+            found.append((content[place:end].decode(), oid, modifier))
+            place = end + 19
+        if found != [(name, one.oid, one.modifier) for name, one in zip(self.names, self.types, strict=True)]:
+            raise _Changed("expected the columns that were there a moment ago, found others; read again")
 
 
-def _request(statement: str, readings: Sequence[Reading]) -> bytes:
-    """Return the messages Parse, Bind, Execute and Sync; Bind says of each column whether it comes in binary."""
+def _request(statement: str, readings: Sequence[Reading], alone: bool) -> bytes:
+    """Return the messages Parse, Bind, Describe, Execute and Sync; Bind says of each column whether it is binary.
+
+    Where the query stands `alone` the transaction around it, for which others have asked before, goes with it.
+    """
     formats = [not one.as_text for one in readings]
-    bind = struct.pack(f"!xxhhh{len(formats)}h", 0, 0, len(formats), *formats)
-    messages = (b"P", b"\0%b\0\0\0" % statement.encode()), (b"B", bind), (b"E", bytes(5)), (b"S", b"")
-    return b"".join(tag + struct.pack("!i", 4 + len(content)) + content for tag, content in messages)
+    messages = [*map(_executed, _BEGIN.split("; ") if alone else ()), _executed(statement, formats)]
+    messages += [_executed("COMMIT")] if alone else []
+    return b"".join([*messages, _message(b"S", b"")])
+
+
+def _executed(statement: str, formats: Sequence[bool] | None = None) -> bytes:
+    """Return the messages that execute a statement; where it has formats, its columns are described, too."""
+    bind = struct.pack(f"!xxhhh{len(formats or ())}h", 0, 0, len(formats or ()), *formats or ())
+    described = _message(b"D", b"P\0") if formats is not None else b""
+    parse = _message(b"P", b"\0%b\0\0\0" % statement.encode())
+    return parse + _message(b"B", bind) + described + _message(b"E", bytes(5))
+
+
+def _message(tag: bytes, content: bytes) -> bytes:
+    return tag + struct.pack("!i", 4 + len(content)) + content
 
 
 def _fetch(connection: Connection[Any], statement: str, columns: _Columns, rows: int, size: int) -> Iterator[Arrays]:
@@ -80,9 +119,12 @@ def _fetch(connection: Connection[Any], statement: str, columns: _Columns, rows:
 
     Where TLS encrypts the socket, or the system cannot share it, psycopg reads it: COPY, a fifth more for the server.
     """
-    if connection.pgconn.ssl_in_use or sys.platform == "win32":
-        return _fetch_by_copy(connection, statement, columns, rows, size)
-    return _fetch_off_socket(connection, statement, columns, rows, size)
+    fetch = _fetch_off_socket if _has_socket(connection) else _fetch_by_copy
+    return fetch(connection, statement, columns, rows, size)
+
+
+def _has_socket(connection: Connection[Any]) -> bool:
+    return not connection.pgconn.ssl_in_use and sys.platform != "win32"
 
 
 def _fetch_off_socket(
@@ -90,14 +132,14 @@ def _fetch_off_socket(
 ) -> Iterator[Arrays]:
     """Ask over an idle connection's socket and read it."""
     with socket.socket(fileno=os.dup(connection.pgconn.socket)) as wire:
-        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_UP)
         received = _Received(wire)
         try:
-            wire.sendall(_request(statement, columns.readings))
-            yield from _chunks(received, Decoder(columns.names, columns.readings), rows, size)
+            wire.sendall(_request(statement, columns.readings, columns.alone))
+            decoder = Decoder(columns.names, columns.readings)  # while the server works
+            yield from _chunks(received, decoder, columns, rows, size)
         except DatabaseError:  # of the server, which then was ready for the next query
             raise
-        except (ValueError, GeneratorExit):  # of a value, or of whoever wants no more: the rest is dropped
+        except (ValueError, _Changed, GeneratorExit):  # of a value, or of whoever wants no more: the rest is dropped
             connection.cancel_safe()
             received.skip()
             raise
@@ -142,23 +184,30 @@ def _fetch_by_copy(
     yield decoder.take()
 
 
-def _chunks(received: "_Received", decoder: Decoder, rows: int, size: int) -> Iterator[Arrays]:
+def _chunks(
+    received: "_Received", decoder: Decoder, columns: _Columns, rows: int, size: int
+) -> Iterator[Arrays]:  # fmt: skip
     """Decode what arrives until the server is ready for the next query; yield lists of arrays, one a column.
 
     A list has so many rows, or fewer where they come to so many bytes. Raises DatabaseError with what the server says.
     """
     failure, taken = None, 0
     while True:
-        before, received.begin = received.begin, decoder.feed(received.arrived, received.begin, rows)
-        taken += received.begin - before
-        if decoder.end == FULL or (taken >= size and decoder.rows):
-            yield decoder.take()
-            taken = 0
-            continue
         tag, content = received.message()
+        if tag is None:  # rows
+            before, received.begin = received.begin, decoder.feed(received.arrived, received.begin, rows)
+            taken += received.begin - before
+            if decoder.end == FULL or (taken >= size and decoder.rows):
+                yield decoder.take()
+                taken = 0
+            continue
+        if tag == b"T":
+            columns.require_same(content)
         if tag == b"E":
-            failure = _error(content)
+            failure = failure or _error(content)
         if tag == b"Z":  # ReadyForQuery
+            if isinstance(failure, errors.ProtocolViolation) and columns.alone:  # as many formats as there were columns
+                raise _Changed(str(failure)) from failure
             if failure:
                 raise failure
             yield decoder.take()
@@ -169,7 +218,8 @@ class _Received:
     """What has arrived of a connection and was not used yet: `arrived`, from `begin` on."""
 
     def __init__(self, wire: socket.socket) -> None:
-        self._wire, self._buffer, self._end, self.begin = wire, memoryview(bytearray(_BUFFER)), 0, 0
+        self._wire, self._buffer, self._end, self.begin = wire, np.empty(_BUFFER, np.uint8).data, 0, 0
+        self._sum, self._wake = 0, 1  # bytes that came until now, and for how many the kernel wakes us
 
     @property
     def arrived(self) -> memoryview:
@@ -202,15 +252,21 @@ class _Received:
     def _receive(self, rest: memoryview, size: int) -> None:
         """Move what is left to the beginning, with room for a message of this size, and receive more behind it."""
         if max(size, 2 * len(rest)) > len(self._buffer):  # one long message
-            self._buffer = memoryview(bytearray(_BUFFER + max(size, 2 * len(rest))))
+            self._buffer = np.empty(_BUFFER + max(size, 2 * len(rest)), np.uint8).data
         self._buffer[: len(rest)] = rest
         self.begin, self._end = 0, len(rest)
+        wake = min(_WAKE_UP, self._sum // 8)  # so that the end of a few rows is not waited for
+        if wake >= 2 * self._wake:
+            self._wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake)
+            self._wake = wake
         while True:
-            select.select([self._wire], [], [], 0.002)  # after which less is fetched too: the end of a slice
+            # After that time less is fetched too: the end of a slice.
+            select.select([self._wire], [], [], max(0.0001, 0.002 * self._wake / _WAKE_UP))
             with suppress(BlockingIOError):  # nothing came
                 if (size := self._wire.recv_into(self._buffer[self._end :])) == 0:
                     raise Disconnected("the server closed the connection")
                 self._end += size
+                self._sum += size
                 return
 
 
@@ -238,21 +294,21 @@ def _slices(
     """
     first = connections[0]
     opened = [first]
-    limit = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
-    begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; {limit}"
     try:
-        first.execute(begin.encode())
+        if (few := _few(first, source, style)) is not None:
+            yield [first], [source.query], few
+            return
+        first.execute(_BEGIN.encode())
         names, types = columns_of(first, f"SELECT * FROM {source.within}")
         blocks, snapshot = 0, ""
         if source.table:
-            asked = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int, pg_export_snapshot()"
-            [(blocks, snapshot)] = ask(first, asked, [source.table])
+            [(blocks, snapshot)] = ask(first, f"SELECT {_BLOCKS}, pg_export_snapshot()", [source.table])
         used = opened = connections[: max(1, blocks // _SLICE_BLOCKS)]
         if len(names) >= _WIDE:
             for connection in used:
                 ask(connection, _FREE_A_LARGE_PIECE)
         for other in used[1:]:
-            other.execute(f"{begin}; SET TRANSACTION SNAPSHOT '{snapshot}'".encode())
+            other.execute(f"{_BEGIN}; SET TRANSACTION SNAPSHOT '{snapshot}'".encode())
         cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]  # no table has more blocks
         ranges = [f" WHERE ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
         ranges = ranges if len(used) > 1 else [""]  # a view has no ctid
@@ -264,6 +320,28 @@ def _slices(
             with suppress(Error):  # a broken connection has no transaction left
                 connection.execute("ROLLBACK")
         raise
+
+
+def _few(connection: Connection[Any], source: Source, style: Style) -> _Columns | None:
+    """Return the columns of a query, or of a table that is not worth two connections, in one round trip.
+
+    Return None where more has to be asked: of arrays, of many columns, or of types that not every server has.
+    """
+    if not _has_socket(connection):
+        return None
+    blocks = _BLOCKS.replace("%s", sql.quote(source.table)) if source.table else "0"
+    cursor = connection.cursor(row_factory=tuple_row)
+    cursor.execute(f"{_LIMIT}; SELECT * FROM {source.within} LIMIT 0; SELECT {blocks}".encode(), prepare=False)
+    cursor.nextset()
+    result = cursor.pgresult
+    assert result is not None
+    names, types = [(result.fname(number) or b"").decode() for number in range(result.nfields)], types_of(result)
+    cursor.nextset()
+    if cursor.fetchall()[0][0] >= 2 * _SLICE_BLOCKS or not types or len(types) >= _WIDE:
+        return None
+    if any(one.item is not None for one in types):
+        return None
+    return _Columns(names, types, [reading(one, style) for one in types], True)
 
 
 def _columns(
@@ -285,13 +363,22 @@ def _depths(connection: Connection[Any], source: Source, names: list[str], types
 
 def read(connections: Connections, source: Source, style: Style) -> pa.Table:
     """Return rows as Arrow, in columns of this style; those of a table in the order in which it holds them."""
+    with suppress(_Changed):
+        return _read(connections, source, style)
+    return _read(connections, source, style)
+
+
+def _read(connections: Connections, source: Source, style: Style) -> pa.Table:
     with _slices(connections, source, style) as (used, statements, columns):
 
         def fetch(connection: Connection[Any], statement: str) -> list[Arrays]:
             return list(_fetch(connection, statement, columns, _ROWS, _BYTES))
 
-        with ThreadPoolExecutor(len(used)) as pool:
-            slices = list(pool.map(fetch, used, statements))
+        if len(used) == 1:
+            slices = [fetch(used[0], statements[0])]
+        else:
+            with ThreadPoolExecutor(len(used)) as pool:
+                slices = list(pool.map(fetch, used, statements))
     return _table(chain(*slices), columns.names)
 
 

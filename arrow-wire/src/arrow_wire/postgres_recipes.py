@@ -1,6 +1,7 @@
 """Which encoder takes arrays of a type into a column of the server, and what it has to be told."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import pyarrow as pa
 from pyarrow import types as of
@@ -41,6 +42,7 @@ class Recipe:
     cast: pa.DataType | None = None
 
 
+@lru_cache(1024)
 def recipe(arrow_type: pa.DataType, into: ServerType) -> Recipe | None:
     """Return how arrays of this type become values of that one; None where nothing here knows how."""
     if isinstance(arrow_type, pa.BaseExtensionType):

@@ -4,11 +4,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import Connection, sql
 from psycopg.errors import DependentObjectsStillExist, InsufficientPrivilege, LockNotAvailable
+from psycopg.pq import PGresult
 from psycopg.rows import tuple_row
 
 from arrow_wire import postgres_types
@@ -42,6 +44,7 @@ def ask(connection: Connection[Any], query: str, given: Sequence[Any] | None = N
     return cursor.fetchall() if cursor.description else []
 
 
+@lru_cache(256)
 def quoted(table: Table) -> str:
     """Return a table's name as SQL. A text may have a schema before a point; a part between double quotes is taken as
     it is.
@@ -54,6 +57,12 @@ def quoted(table: Table) -> str:
             f"expected the name of a table, or of a schema and a table, found {table!r}; a tuple takes any"
         )
     return sql.Identifier(*parts).as_string()
+
+
+@lru_cache(256)
+def listed(names: tuple[str, ...]) -> str:
+    """Return the names of columns as SQL, with commas between them."""
+    return sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
 
 
 def parts_of(text: str) -> tuple[str, ...]:
@@ -122,6 +131,12 @@ def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list
     unknown = [oid for oid, _ in found if not postgres_types.known(oid)]
     answer = ask(connection, postgres_types.question(unknown)) if unknown else []
     return [column.name for column in cursor.description or ()], postgres_types.types(found, answer)
+
+
+def types_of(result: PGresult) -> list[ServerType] | None:
+    """Return the types of a result's columns; None where one of them is a type that not every server has."""
+    found = [(result.ftype(number), result.fmod(number)) for number in range(result.nfields)]
+    return postgres_types.types(found) if all(postgres_types.known(oid) for oid, _ in found) else None
 
 
 @contextmanager

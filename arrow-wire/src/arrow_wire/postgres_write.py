@@ -11,13 +11,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from psycopg import Connection, Copy, sql
+from psycopg import Connection, Copy, Error, errors, generators, sql
+from psycopg.pq import ExecStatus, PGresult
 
 from arrow_wire.frames import joined
 from arrow_wire.postgres_create import create, empty
 from arrow_wire.postgres_encoder import HEADER, TRAILER, Encoder
-from arrow_wire.postgres_server import LOCK_TIMEOUT, TURN, Connections, ask, columns_of, index_afterwards
-from arrow_wire.postgres_transactions import most_together, settle, together, within
+from arrow_wire.postgres_server import (
+    LOCK_TIMEOUT,
+    TURN,
+    Connections,
+    ask,
+    columns_of,
+    index_afterwards,
+    listed,
+    types_of,
+)
+from arrow_wire.postgres_transactions import PREFIX, most_together, settle, together, within
 from arrow_wire.postgres_types import ServerType
 from arrow_wire.tally import Tally
 
@@ -26,6 +36,8 @@ Batches: TypeAlias = Callable[[dict[str, ServerType]], Iterable[pa.RecordBatch]]
 PIECE_ROWS, STREAM_ROWS, PIECE_BYTES = 1 << 20, 1 << 18, 1 << 28  # are put in order together, of several batches
 PAGE_KEYS = 100  # of an index share a page of 8 kB, and more
 SLICE_ROWS = 20_000  # fewer are not worth another connection, or an index made afterwards
+_ORDERED_ROWS = 2_000  # fewer are written as fast in any order
+_SENT_BYTES = 1 << 17  # which libpq takes at a time
 _STEP_ROWS = 1 << 16  # after which somebody who wants to know is told
 _EXACT = {"int2", "int4", "int8", "date", "timestamp", "timestamptz", "uuid"}  # whose values are equal as bytes or not
 # The first column of the primary key, or else of a unique index, and whether several connections may write.
@@ -40,17 +52,20 @@ WHERE t.oid = %s::regclass ORDER BY i.indisprimary DESC NULLS LAST LIMIT 1"""
 
 def write(
     connections: Connections, table: str, names: list[str], batches_of: Batches, tally: Tally, mode: str = "append",
-    schema: pa.Schema | None = None, most: int = PIECE_ROWS,
+    schema: pa.Schema | None = None, most: int = PIECE_ROWS, rows: int = 0,
 ) -> None:  # fmt: skip
     """Write record batches, which `batches_of` yields when it is given the types of the columns by their names.
 
-    Batches are gathered up to `most` rows; one that is larger by itself stays as it is.
+    Batches are gathered up to `most` rows; one that is larger by itself stays as it is. `rows` is how many there are,
+    or 0 where that is not known.
     """
-    first = connections[0]
+    first, target = connections[0], _Target(table, names, mode, schema)
+    if mode == "append" and 0 < rows < SLICE_ROWS and _write_few(first, target, batches_of, tally, rows):
+        return
     settle(first)
     at_once = most_together(first) if mode == "append" else 1
     with together(first) as join:
-        _write(first, connections, at_once, join, _Target(table, names, mode, schema), batches_of, tally, most)
+        _write(first, connections, at_once, join, target, batches_of, tally, most)
 
 
 def write_within(
@@ -67,7 +82,7 @@ class _Target:
 
     def __init__(self, table: str, names: list[str], mode: str, schema: pa.Schema | None) -> None:
         self.table, self.names, self.mode, self.schema = table, names, mode, schema
-        self.columns = sql.SQL(", ").join(map(sql.Identifier, names)).as_string()
+        self.columns = listed(tuple(names))
         self.statement = f"COPY {table} ({self.columns}) FROM STDIN (FORMAT binary)"
 
     def prepare(self, connection: Connection[Any]) -> None:
@@ -107,6 +122,66 @@ def _write(
             count = len(copies)
             list(pool.map(_send, copies, [encoder] * count, [order] * count, cuts, cuts[1:], [tally] * count))
             del piece, encoder, order
+
+
+def _write_few(
+    connection: Connection[Any], target: _Target, batches_of: Batches, tally: Tally, rows: int
+) -> bool:  # fmt: skip
+    """Write rows in two round trips: all that is asked and a COPY as one message, which is one transaction; then rows.
+
+    Return False, with nothing written, where more has to be asked: of what a writer left prepared, or of types that not
+    every server has.
+    """
+    table = sql.quote(target.table)
+    message = [
+        f"SELECT pg_advisory_xact_lock({TURN} | {table}::regclass::oid::bigint)",
+        f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true)",
+        f"SELECT FROM pg_prepared_xact() WHERE gid ~ '^{PREFIX} '",
+        f"SELECT {target.columns} FROM {target.table} LIMIT 0",
+        *([_KEY.replace("%s", table)] if rows >= _ORDERED_ROWS else []),
+        target.statement,
+    ]
+    pgconn = connection.pgconn
+    with connection.lock:
+        pgconn.send_query("; ".join(message).encode())
+        results = connection.wait(generators.execute(pgconn))
+        if results[-1].status != ExecStatus.COPY_IN:
+            raise errors.error_from_result(results[-1])
+        try:
+            types = types_of(results[3])
+            if results[2].ntuples or types is None:
+                _give_up(connection)
+                return False
+            key = _key_of(results[4], target.names) if rows >= _ORDERED_ROWS else None
+            waiting = bytearray(HEADER)
+            for piece in _pieces(batches_of(dict(zip(target.names, types, strict=True))), PIECE_ROWS):
+                encoder = Encoder(target.names, piece.columns, types)
+                order, _ = _slices(encoder, key, piece.num_rows, 1)
+                size = 0
+                for block in encoder.blocks(order, 0, piece.num_rows):
+                    size += len(block)
+                    waiting += block
+                    while len(waiting) > _SENT_BYTES:
+                        connection.wait(generators.copy_to(pgconn, waiting[:_SENT_BYTES]))
+                        del waiting[:_SENT_BYTES]
+                tally.add(piece.num_rows, size)
+            connection.wait(generators.copy_to(pgconn, waiting + TRAILER, False))
+        except BaseException:
+            _give_up(connection)
+            raise
+        connection.wait(generators.copy_end(pgconn, None))
+    return True
+
+
+def _give_up(connection: Connection[Any]) -> None:
+    """End a COPY so that nothing of it is written."""
+    with suppress(Error):  # which says that it was ended so
+        connection.wait(generators.copy_end(connection.pgconn, b"given up"))
+
+
+def _key_of(result: PGresult, names: list[str]) -> int | None:
+    name = (result.get_value(0, 0) or b"").decode() if result.ntuples else ""
+    return names.index(name) if name in names else None
 
 
 def _pieces(arriving: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
