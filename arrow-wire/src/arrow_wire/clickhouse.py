@@ -155,7 +155,7 @@ def _polars(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
         if pa.types.is_decimal256(field.type):
             batches.close()  # type: ignore[attr-defined]
             raise UnsupportedType(f'column "{field.name}": expected decimals of 38 digits at most, found {field.type}')
-    return pl.DataFrame({name: pl.from_arrow(array) for batch in batches for name, array in frames.columns_of(batch)})
+    return pl.from_arrow(pa.Table.from_batches(batches, schema), rechunk=False)
 
 
 def _pandas(batches: Iterator[pa.RecordBatch]) -> Any:

@@ -1,5 +1,7 @@
 """Casts that Arrow does before anything is encoded: those between texts and numbers, which are rare."""
 
+from functools import lru_cache
+
 import pyarrow as pa
 from pyarrow import types
 
@@ -21,7 +23,8 @@ def converted(array: Values, target: Type) -> Values:
     return made
 
 
-def steps(arrow_type: pa.DataType, target: Type) -> list[pa.DataType]:
+@lru_cache(1024)
+def steps(arrow_type: pa.DataType, target: Type) -> tuple[pa.DataType, ...]:
     """Return the types to which Arrow casts a column, one after the other; mostly there is none."""
     while target.family in ("Nullable", "LowCardinality"):
         (target,) = target.inner
@@ -29,17 +32,17 @@ def steps(arrow_type: pa.DataType, target: Type) -> list[pa.DataType]:
     if family == "String" and (
         types.is_integer(arrow_type) or types.is_date(arrow_type) or types.is_decimal(arrow_type)
     ):
-        return [pa.string()]
+        return (pa.string(),)
     if family.startswith("Decimal") and types.is_floating(arrow_type):
-        return [pa.decimal256(*map(int, target.literals))]
+        return (pa.decimal256(*map(int, target.literals)),)
     if family in ("Float32", "Float64") and types.is_decimal(arrow_type):
-        return [pa.float64()]
+        return (pa.float64(),)
     if not (types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)):
-        return []
+        return ()
     if family in ("Date", "Date32"):
-        return [pa.string(), pa.date32()]
+        return (pa.string(), pa.date32())
     if family in ("DateTime", "DateTime64"):
-        return [pa.string(), pa.timestamp("us")]
+        return (pa.string(), pa.timestamp("us"))
     if family.startswith("Decimal"):
-        return [pa.string(), pa.decimal256(*map(int, target.literals))]
-    return [pa.string(), pa.float64()] if family in ("Float32", "Float64", "BFloat16") else []
+        return (pa.string(), pa.decimal256(*map(int, target.literals)))
+    return (pa.string(), pa.float64()) if family in ("Float32", "Float64", "BFloat16") else ()

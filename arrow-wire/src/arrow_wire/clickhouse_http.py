@@ -87,16 +87,27 @@ class Server:
         return self.send(query, number=number).read().decode()
 
     def send(
-        self, query: str, body: Body | None = None, number: int = 0, settings: Mapping[str, str] | None = None
-    ) -> HTTPResponse:
+        self, query: str, body: Body | None = None, number: int = 0, settings: Mapping[str, str] | None = None,
+        size: int | None = None,
+    ) -> HTTPResponse:  # fmt: skip
         """Send a query, perhaps with a body, and return the answer, still to be read.
 
-        The body is memory, of which the request says how much it is, or chunks that are made on the way.
+        The body is memory, of which the request says how much it is, parts of memory that are of this `size` together,
+        or chunks that are made on the way.
         Raises ServerError with the server's text where it refuses, Disconnected where it is not in reach.
         """
+        self.begin(query, body, number, settings, size)
+        return self.answer(number)
+
+    def begin(
+        self, query: str, body: Body | None = None, number: int = 0, settings: Mapping[str, str] | None = None,
+        size: int | None = None,
+    ) -> None:  # fmt: skip
+        """Send a query as `send` does, whose `answer` is waited for later."""
         client = self.client(number)
-        chunked = body is not None and not isinstance(body, memoryview)
+        chunked = body is not None and size is None and not isinstance(body, memoryview)
         headers = self.user | {"Transfer-Encoding": "chunked"} if chunked else self.user
+        headers = headers if size is None else headers | {"Content-Length": str(size)}
         close_if_hung_up(client)
         parameters = {**self.parameters, **(settings or {}), "query": query}
         with told_as_ours(client):
@@ -104,6 +115,11 @@ class Server:
                 client.connect()
             with suppress(ConnectionError):  # a server that does not want to hear the rest has said why
                 client.request("POST", "/?" + urlencode(parameters), body, headers)
+
+    def answer(self, number: int) -> HTTPResponse:
+        """Return the answer to what was sent over a connection, still to be read. Raises what `send` does."""
+        client = self.client(number)
+        with told_as_ours(client):
             response = client.getresponse()
         if response.status != 200:
             text = f"ClickHouse answered {response.status}: {response.read().decode(errors='replace')}"

@@ -6,6 +6,7 @@ https://clickhouse.com/docs/sql-reference/data-types
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import pyarrow as pa
 from pyarrow import types
@@ -49,6 +50,7 @@ class _Unit:
     width: int = 0
 
 
+@lru_cache(1024)
 def number(target: Type, arrow_type: pa.DataType) -> Number | None:
     """Return how values of an Arrow type get into a type of ClickHouse; None where they do not."""
     if target.family in _FLOATS:

@@ -1,17 +1,20 @@
 """Rows out of ClickHouse as Native blocks: https://clickhouse.com/docs/interfaces/formats/Native"""
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from arrow_wire.clickhouse_http import AnswerBytes, Server, identifiers, parts_of
 from arrow_wire.clickhouse_native import Result, batches
+from arrow_wire.clickhouse_plan import width_of
+from arrow_wire.clickhouse_types import Type, parsed
 from arrow_wire.errors import UnsupportedType
 
 # Nothing is compressed; JSON comes as text.
 PINNED = {"enable_http_compression": "0", "output_format_native_write_json_as_string": "1"}
+_FEW_BYTES = 1 << 18  # of an answer that says itself what its columns are
 BATCH_ROWS = 1 << 17  # of a stream, or a block of the server, which mostly has half as many
 
 
@@ -30,20 +33,22 @@ def blocks(server: Server, query: str, text: pa.DataType, enough: int) -> Iterat
     """
     server = server.with_settings(PINNED)
     done = False
-    server.client(1)  # both are there before two threads ask for them
     try:
-        # The names of the types are asked for while the server finds the first rows. Should the table change between
-        # the two, its blocks say so.
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(_described, server, query)
-            answer = AnswerBytes(server.send(f"{query}\nFORMAT Native"))
-            columns = asked.result()
+        # Each block names its columns, one after the other. An answer of one or a few small blocks is read for them;
+        # of a longer one they are asked for while it comes. Should the table change meanwhile, its blocks say so.
+        answer = AnswerBytes(server.send(f"{query}\nFORMAT Native"))
+        first = np.empty(_FEW_BYTES, np.uint8).data
+        begun = first[: answer.readinto(first)]
+        whole = len(begun) < len(first)
+        columns = _columns_in(bytes(begun)) if whole else None
+        if columns is None:
+            columns = _described(server, query)
         try:
             result = Result(columns, text)
         except TypeError as error:
             raise UnsupportedType(str(error)) from None
         yield result.schema
-        yield from batches(result, answer.readinto, enough)
+        yield from batches(result, _continued(begun, None if whole else answer.readinto), enough)
         done = True
     finally:
         if not done:
@@ -52,3 +57,62 @@ def blocks(server: Server, query: str, text: pa.DataType, enough: int) -> Iterat
 
 def _described(server: Server, query: str) -> list[tuple[str, str]]:
     return [(name, sql_type) for name, sql_type, _ in server.described(f"({query}\n)", 1)]
+
+
+def _continued(begun: memoryview, readinto: Callable[[memoryview], int] | None) -> Callable[[memoryview], int]:
+    """Return what first fills memory with what has been read, and then, if there is more, with that."""
+
+    def fill(room: memoryview) -> int:
+        nonlocal begun
+        size = min(len(begun), len(room))
+        room[:size], begun = begun[:size], begun[size:]
+        return size + (readinto(room[size:]) if readinto and size < len(room) else 0)
+
+    return fill
+
+
+def _columns_in(data: bytes) -> list[tuple[str, str]] | None:
+    """Return the names and types of a block's columns; None where it does not say all of them in a way known here."""
+    try:
+        (count, place), columns = _varint(data, 0), []
+        rows, place = _varint(data, place)
+        for _ in range(count):
+            name, place = _text(data, place)
+            sql_type, place = _text(data, place)
+            columns.append((name, sql_type))
+            place = _behind(data, place, parsed(sql_type), rows)
+        return columns if columns and place <= len(data) else None
+    except (IndexError, TypeError, ValueError):
+        return None
+
+
+def _behind(data: bytes, place: int, of: Type, rows: int) -> int:
+    """Return where the values of a column end. Raises TypeError for a type whose name or size blocks do not tell."""
+    if of.family == "Nullable":
+        return _behind(data, place + rows, of.inner[0], rows)
+    if of.family == "DateTime":
+        raise TypeError("expected a type that is named in full, found one without its zone")
+    if of.family != "String":
+        return place + rows * width_of(of)
+    for _ in range(rows):
+        size = data[place]
+        if size >= 128:
+            size, place = _varint(data, place)
+            place += size
+        else:
+            place += 1 + size
+    return place
+
+
+def _text(data: bytes, place: int) -> tuple[str, int]:
+    size, place = _varint(data, place)
+    return data[place : place + size].decode(), place + size
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    size = data[place]
+    place += 1
+    if size < 128:
+        return size, place
+    more, place = _varint(data, place)
+    return size - 128 + (more << 7), place

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|`((?:[^`\\]|\\.)*)`|'((?:[^'\\]|\\.)*)'|([-+]?\d+)|(.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "0": "\0", "a": "\a", "v": "\v"}
@@ -28,6 +29,7 @@ class Type:
     labels: tuple[tuple[str, int], ...] = ()
 
 
+@lru_cache(1024)
 def parsed(text: str) -> Type:
     """Return what a type's name says. Raises ValueError where it is no name of a type."""
     tokens = [(match.lastindex, match[match.lastindex or 0], match) for match in _TOKEN.finditer(text.strip())]

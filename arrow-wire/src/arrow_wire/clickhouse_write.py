@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any
 
@@ -46,19 +46,69 @@ def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
         raise UnsupportedType(str(error)) from None
 
 
-@dataclass(frozen=True)
 class _Target:
-    """A table that rows go into: its name as SQL, its engine, alone and with its clauses, its partition key, its types.
+    """A table that rows go into: its name as SQL, its types, its engine, alone and with its clauses, its partition key.
 
-    `views` is how many materialized views it feeds.
+    `views` is how many materialized views it feeds. All but the types is asked for over the second connection, and
+    waited for when it is first used.
     """
 
-    table: str
-    types: dict[str, str]
-    engine: str = "MergeTree"
-    storage: str = ""
-    partition_key: str = ""
-    views: int = 0
+    def __init__(self, server: Server, parts: tuple[str, ...]) -> None:
+        self._server, self.table = server, _sql(parts)
+        what = "engine, engine_full, partition_key, length(dependencies_table)"
+        database = literal(parts[0]) if len(parts) > 1 else "currentDatabase()"
+        where = f"database = {database} AND name = {literal(parts[-1])}"
+        server.begin(f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact", number=1)
+        try:
+            self.types = {name: sql_type for name, sql_type, _ in server.described(f"TABLE {self.table}")}
+        except BaseException:
+            server.client(1).close()
+            raise
+
+    @cached_property
+    def _of_system(self) -> tuple[str, str, str, int]:
+        engine, storage, partition_key, views = json.loads(self._server.answer(1).read())["data"][0]
+        return engine, storage, partition_key, int(views)
+
+    @property
+    def engine(self) -> str:
+        return self._of_system[0]
+
+    @property
+    def storage(self) -> str:
+        return self._of_system[1]
+
+    @property
+    def partition_key(self) -> str:
+        return self._of_system[2]
+
+    @property
+    def views(self) -> int:
+        return self._of_system[3]
+
+    def types_of(self, names: list[str]) -> dict[str, str]:
+        """Return the types of the columns of these names. Raises UnsupportedType where one is not there."""
+        for name in names:
+            if name not in self.types:
+                raise UnsupportedType(
+                    f'column "{name}": expected a column of the table, found none of this name; rename or drop it'
+                )
+        return {name: self.types[name] for name in names}
+
+
+@contextmanager
+def _asked(server: Server, parts: tuple[str, ...]) -> Iterator[_Target]:
+    """Yield a table; in the end what is still to be said of it is dropped with its connection."""
+    target = _Target(server, parts)
+    try:
+        yield target
+    finally:
+        if "_of_system" not in vars(target):
+            server.client(1).close()
+
+
+class _Several(Exception):
+    """Rows do not surely go as one block."""
 
 
 class _Blocks:
@@ -131,12 +181,20 @@ def _insert(server: Server, count: int, table: str, names: list[str], blocks: _B
 def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.Table, tally: Tally) -> None:
     """Insert rows of one partition as one block, which the server takes as a whole or not at all.
 
-    All of it is made before any of it is sent, and the request says how long it is: of a part nothing can be read.
+    All of it is made before any of it is sent, and the request says how long it is: of a part nothing can be read. So
+    the last byte waits until it is sure that the server does so. Raises _Several where it is not.
     """
     settings, query = _insertion(target.table, names)
     data = _columns(batch, target.types).block(Room(), range(len(batch)))
+
+    def body() -> Iterator[memoryview]:
+        yield data[:-1]
+        if not _goes_as_one_block(batch, target):
+            raise _Several
+        yield data[-1:]
+
     try:
-        server.send(query, data, 0, settings | ONE_PARTITION).read()
+        server.send(query, body(), 0, settings | ONE_PARTITION, len(data)).read()
     except BaseException:
         server.client(0).close()
         raise
@@ -152,29 +210,30 @@ def write(
     for a value that its column does not hold; column and row are named.
     """
     names = list(reader.schema.names)
-    target = _asked(server, parts)
-    sql_types = _types_of(names, target)
-    slices = _slices(reader, most)
-    held = list(islice(slices, 1))
-    if held and _goes_as_one_block(held[0], target):
-        held += islice(slices, 1)  # there is one where rows are wide
-        if len(held) == 1:
-            _insert_block(server, target, names, held[0], tally)
-            return
-    if held:
-        with _staged(server, parts, target, names) as staging:
-            blocks = _Blocks(_with(held, slices), sql_types, target.partition_key, count)
-            _insert(server, count, staging, names, blocks, tally)
+    with _asked(server, parts) as target:
+        sql_types = target.types_of(names)
+        slices = _slices(reader, most)
+        held = list(islice(slices, 1))
+        if held and (_looks_like_one_block(held[0], target) or _goes_as_one_block(held[0], target)):
+            held += islice(slices, 1)  # there is one where rows are wide
+            with suppress(_Several):
+                if len(held) == 1:
+                    return _insert_block(server, target, names, held[0], tally)
+        if held:
+            with _staged(server, parts, target, names) as staging:
+                blocks = _Blocks(_with(held, slices), sql_types, target.partition_key, count)
+                _insert(server, count, staging, names, blocks, tally)
 
 
 def replace(
     server: Server, count: int, parts: tuple[str, ...], reader: pa.RecordBatchReader, most: int, tally: Tally
 ) -> None:
     """As `write`, in place of the rows that a table has: it is exchanged with one like it, which has them then."""
-    names, target = list(reader.schema.names), _asked(server, parts)
-    sql_types = _types_of(names, target)
+    names = list(reader.schema.names)
+    with _asked(server, parts) as target:
+        sql_types, partition_key = target.types_of(names), target.partition_key
     with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {target.table}") as staging:
-        blocks = _Blocks(_slices(reader, most), sql_types, target.partition_key, count)
+        blocks = _Blocks(_slices(reader, most), sql_types, partition_key, count)
         _insert(server, count, staging, names, blocks, tally)
         server.ask(f"EXCHANGE TABLES {staging} AND {target.table}")
     server.ask(f"DROP TABLE {staging} SYNC")
@@ -196,15 +255,6 @@ def is_there(server: Server, parts: tuple[str, ...]) -> bool:
     return server.ask(f"EXISTS TABLE {_sql(parts)}").strip() == "1"
 
 
-def _types_of(names: list[str], target: _Target) -> dict[str, str]:
-    for name in names:
-        if name not in target.types:
-            raise UnsupportedType(
-                f'column "{name}": expected a column of the table, found none of this name; rename or drop it'
-            )
-    return {name: target.types[name] for name in names}
-
-
 def _with(held: list[pa.Table], slices: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Yield what is held, which is let go of, and then the slices."""
     while held:
@@ -216,24 +266,13 @@ def _sql(parts: tuple[str, ...]) -> str:
     return ".".join(map(identifier, parts))
 
 
-def _asked(server: Server, parts: tuple[str, ...]) -> _Target:
-    """Return what there is to know of a table: its columns, and what `system.tables` says; both are asked for at
-    once."""
-    server.client(1)  # both are there before two threads ask for them
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(_of_system, server, parts)
-        columns = server.described(f"TABLE {_sql(parts)}")
-        return _Target(_sql(parts), {name: sql_type for name, sql_type, _ in columns}, *asked.result())
-
-
-def _of_system(server: Server, parts: tuple[str, ...]) -> tuple[str, str, str, int]:
-    """Return the table's engine, alone and with its clauses, the partition key and how many views it feeds."""
-    what = "engine, engine_full, partition_key, length(dependencies_table)"
-    database = literal(parts[0]) if len(parts) > 1 else "currentDatabase()"
-    where = f"database = {database} AND name = {literal(parts[-1])}"
-    answer = server.ask(f"SELECT {what} FROM system.tables WHERE {where} FORMAT JSONCompact", 1)
-    engine, storage, partition_key, views = json.loads(answer)["data"][0]
-    return engine, storage, partition_key, int(views)
+def _looks_like_one_block(batch: pa.Table, target: _Target) -> bool:
+    """Whether rows are of one partition by each date of the table, so that they are encoded before that is known."""
+    dates = [name for name, sql_type in target.types.items() if sql_type.startswith("Date")]
+    if len(batch) > ONE_BLOCK_ROWS or not set(dates) <= set(batch.schema.names):
+        return False
+    found = [_partitions(batch, f"toYYYYMM({name})", 1) for name in dates if target.types[name] in ("Date", "Date32")]
+    return len(found) == len(dates) and all(groups is not None and not groups.any() for groups in found)
 
 
 def _goes_as_one_block(batch: pa.Table, target: _Target) -> bool:

@@ -138,14 +138,17 @@ def polars_for_clickhouse(frame: Any) -> pa.Table:
     """Return a polars frame as an Arrow table that shares its memory, but for objects and numbers of 128 bits."""
     import polars as pl
 
-    wide = pl.col(pl.Int128, pl.UInt128)  # for which Arrow has no type
     objects = {
         column.name: _of_one_type(column.name, column.to_list(), pa.array)
-        for column in frame
-        if column.dtype == pl.Object
+        for column in frame.get_columns()
+        if isinstance(column.dtype, pl.Object)
     }
-    plain = frame.drop(list(objects)).with_columns(wide.cast(pl.String))
+    plain = frame.drop(list(objects)) if objects else frame
+    if any(isinstance(column.dtype, pl.Int128 | pl.UInt128) for column in plain.get_columns()):
+        plain = plain.with_columns(pl.col(pl.Int128, pl.UInt128).cast(pl.String))  # for which Arrow has no type
     table = plain.to_arrow(compat_level=pl.CompatLevel.newest())
+    if not objects:
+        return table
     return pa.table({name: objects[name] if name in objects else table[name] for name in frame.columns})
 
 

@@ -1,0 +1,186 @@
+"""Few rows: how often a call waits for the server, and what happens when the table is another one in between."""
+
+import datetime as dt
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import polars as pl
+import psycopg
+import pytest
+from arrow_wire import clickhouse, clickhouse_read, clickhouse_write, postgres, postgres_read
+
+from clickhouse_server import DATABASE, Server
+
+FRAME = pl.DataFrame({"number": pl.Series(range(100), dtype=pl.Int32), "text": [f"text {n}" for n in range(100)]})
+
+
+class Turns:
+    """Forwards connections to a server, and counts how often a client speaks after the server did."""
+
+    def __init__(self, uri: str) -> None:
+        parts = urlsplit(uri)
+        self._to = (parts.hostname, parts.port)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        place = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self.uri = uri.replace(f"{parts.hostname}:{parts.port}", place)
+        self.turns = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._to)
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            last = [server]
+            for source, to in ((client, server), (server, client)):
+                threading.Thread(target=self._forward, args=(source, to, client, last), daemon=True).start()
+
+    def _forward(self, source: socket.socket, to: socket.socket, client: socket.socket, last: list[Any]) -> None:
+        try:
+            while data := source.recv(1 << 16):
+                self.turns += source is client and last[0] is not client
+                last[0] = source
+                to.sendall(data)
+            to.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+
+    def of(self, call: Callable[[], Any]) -> int:
+        before = self.turns
+        call()
+        return self.turns - before
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@contextmanager
+def counted(uri: str) -> Iterator[Turns]:
+    turns = Turns(uri)
+    try:
+        yield turns
+    finally:
+        turns.close()
+
+
+@pytest.fixture
+def few(addresses: Any) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(addresses.postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS few")
+        connection.execute("CREATE TABLE few (number int, text text)")
+        yield connection
+        connection.execute("DROP TABLE few")
+
+
+@pytest.fixture
+def parted(addresses: Any, server: Server) -> Iterator[str]:
+    server.ask(f"CREATE OR REPLACE TABLE {DATABASE}.few (number Int32, text String) ENGINE = MergeTree ORDER BY number")
+    yield f"{addresses.clickhouse}{'&' if '?' in addresses.clickhouse else '?'}database={DATABASE}"
+    server.ask(f"DROP TABLE {DATABASE}.few SYNC")
+
+
+def test_few_rows_of_postgres_take_two_round_trips(few: psycopg.Connection, addresses: Any) -> None:
+    with counted(addresses.postgres) as turns, postgres.connect(turns.uri) as connections:
+        assert turns.of(lambda: postgres.write(connections, "few", FRAME)) == 2
+        assert turns.of(lambda: postgres.read(connections, "few", as_="polars")) == 2
+        assert postgres.read(connections, "SELECT * FROM few ORDER BY 1", as_="polars").equals(FRAME)
+
+
+@pytest.mark.parametrize("alteration", ["ALTER text TYPE int USING 7", "ADD more int DEFAULT 3", "DROP text"])
+def test_a_table_that_changes_after_it_was_asked_for_is_read_as_it_is_then(
+    alteration: str, few: psycopg.Connection, addresses: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.write(addresses.postgres, "few", FRAME)
+    asked, alterations = postgres_read._few, [alteration]
+
+    def then_altered(*given: Any) -> Any:
+        found = asked(*given)
+        if alterations:
+            few.execute(f"ALTER TABLE few {alterations.pop()}")
+        return found
+
+    monkeypatch.setattr(postgres_read, "_few", then_altered)
+    found = postgres.read(addresses.postgres, "few")
+    assert found.column_names == [column.name for column in few.execute("SELECT * FROM few").description or ()]
+    assert [tuple(row.values()) for row in found.to_pylist()] == few.execute("SELECT * FROM few").fetchall()
+
+
+def test_a_value_that_fails_in_few_rows_leaves_the_connection_usable(few: psycopg.Connection, addresses: Any) -> None:
+    with postgres.connect(addresses.postgres) as connections:
+        with pytest.raises(ValueError, match='column "number": row 1'):
+            postgres.write(connections, "few", pl.DataFrame({"number": [1, 1 << 40]}))
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            postgres.write(connections, "few", pl.DataFrame({"absent": [1]}))
+        assert postgres.write(connections, "few", FRAME).rows == 100
+        assert connections[0].info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    assert few.execute("SELECT count(*) FROM few").fetchone() == (100,)
+
+
+def test_few_rows_of_an_enum_go_in(few: psycopg.Connection, addresses: Any) -> None:
+    few.execute("CREATE TYPE mood AS ENUM ('good', 'bad'); ALTER TABLE few ADD mood mood")
+    frame = FRAME.with_columns(mood=pl.lit("bad"))
+    postgres.write(addresses.postgres, "few", frame)
+    assert postgres.read(addresses.postgres, "few", as_="polars").equals(frame)
+    few.execute("ALTER TABLE few DROP mood; DROP TYPE mood")
+
+
+def test_few_rows_of_clickhouse_take_three_requests_in_and_one_out(parted: str) -> None:
+    with counted(parted) as turns, clickhouse.connect(turns.uri) as server:
+        assert turns.of(lambda: clickhouse.write(server, "few", FRAME)) == 3
+        assert turns.of(lambda: clickhouse.read(server, "few", as_="polars")) == 1
+        assert clickhouse.read(server, "few", as_="polars").equals(FRAME)
+
+
+@pytest.mark.parametrize("key", ["number % 2", "text", "tuple()"])
+def test_rows_that_turn_out_to_be_of_several_partitions_go_in_once(key: str, parted: str, server: Server) -> None:
+    table = f"{DATABASE}.few (number Int32, text String) ENGINE = MergeTree PARTITION BY {key} ORDER BY number"
+    server.ask(f"CREATE OR REPLACE TABLE {table}")
+    assert clickhouse.write(parted, "few", FRAME.head(10)).rows == 10
+    assert server.ask(f"SELECT count(), uniqExact(number) FROM {DATABASE}.few") == b"10\t10\n"
+
+
+def test_a_view_that_is_learned_of_late_gets_all_rows_or_none(parted: str, server: Server) -> None:
+    view = (
+        f"{DATABASE}.seen ENGINE = MergeTree ORDER BY number AS SELECT throwIf(number = 7), number FROM {DATABASE}.few"
+    )
+    server.ask(f"CREATE MATERIALIZED VIEW {view}")
+    with pytest.raises(RuntimeError, match="7"):
+        clickhouse.write(parted, "few", FRAME.head(10))
+    assert server.ask(f"SELECT count() FROM {DATABASE}.few") == b"0\n"
+    server.ask(f"DROP TABLE {DATABASE}.seen SYNC")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 300])
+def test_blocks_say_what_the_server_says_of_their_columns(
+    rows: int, parted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = (
+        "number, toString(number) || repeat('x', number), toDateTime(number, 'Asia/Tokyo'), toDateTime64(1, 3, 'UTC'), "
+    )
+    values += "toNullable(toString(number)), if(number % 2 = 0, NULL, toDate(1)), toDecimal128(1, 5), [number], "
+    values += "toLowCardinality('a'), CAST('a', 'Enum8(\\'a\\' = 1)'), toUUID('00000000-0000-0000-0000-000000000001')"
+    for chosen in (values, ", ".join(part for part in values.split(", ")[:1]), values.partition(", toDateTime(")[0]):
+        query = f"SELECT {chosen} FROM system.numbers LIMIT {rows}"
+        found = clickhouse.read(parted, query)
+        with monkeypatch.context() as patch:
+            patch.setattr(clickhouse_read, "_columns_in", lambda data: None)
+            assert clickhouse.read(parted, query).equals(found, check_metadata=True)
+        assert found.num_rows == rows
+
+
+def test_days_of_two_months_are_not_sent_before_the_key_is_known(
+    parted: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = f"{DATABASE}.few (number Int32, day Date) ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY number"
+    server.ask(f"CREATE OR REPLACE TABLE {table}")
+    monkeypatch.setattr(clickhouse_write, "_insert_block", None)
+    clickhouse.write(parted, "few", pl.DataFrame({"number": [1, 2], "day": [dt.date(2025, 1, 1), dt.date(2025, 2, 1)]}))
+    assert server.ask(f"SELECT count() FROM {DATABASE}.few") == b"2\n"
