@@ -7,4 +7,4 @@ __all__ = ["app"]
 
 _FIRST = ("recommend", "example", "run", "report", "compare", "merge", "list", "show", "doctor", "serve")
 _names = [*_FIRST, "verify", "docs"]  # the last two are for who works on the lab
-app.registered_commands.sort(key=lambda one: _names.index(one.name or getattr(one.callback, "__name__", "")))
+app.registered_commands.sort(key=lambda one: _names.index(str(one.name or getattr(one.callback, "__name__", ""))))

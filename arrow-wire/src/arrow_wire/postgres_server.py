@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg import Connection, sql
 from psycopg.errors import DependentObjectsStillExist, InsufficientPrivilege, LockNotAvailable
-from psycopg.pq import PGresult
+from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
 from arrow_wire import postgres_types

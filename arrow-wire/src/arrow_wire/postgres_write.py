@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 from psycopg import Connection, Copy, Error, errors, generators, sql
-from psycopg.pq import ExecStatus, PGresult
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
 
 from arrow_wire.frames import joined
 from arrow_wire.postgres_create import create, empty
