@@ -147,17 +147,6 @@ def test_rows_that_turn_out_to_be_of_several_partitions_go_in_once(key: str, par
     assert server.ask(f"SELECT count(), uniqExact(number) FROM {DATABASE}.few") == b"10\t10\n"
 
 
-def test_a_view_that_is_learned_of_late_gets_all_rows_or_none(parted: str, server: Server) -> None:
-    view = (
-        f"{DATABASE}.seen ENGINE = MergeTree ORDER BY number AS SELECT throwIf(number = 7), number FROM {DATABASE}.few"
-    )
-    server.ask(f"CREATE MATERIALIZED VIEW {view}")
-    with pytest.raises(RuntimeError, match="7"):
-        clickhouse.write(parted, "few", FRAME.head(10))
-    assert server.ask(f"SELECT count() FROM {DATABASE}.few") == b"0\n"
-    server.ask(f"DROP TABLE {DATABASE}.seen SYNC")
-
-
 @pytest.mark.parametrize("rows", [0, 1, 300])
 def test_blocks_say_what_the_server_says_of_their_columns(
     rows: int, parted: str, monkeypatch: pytest.MonkeyPatch

@@ -33,6 +33,7 @@ from arrow_wire.postgres_types import ServerType
 Arrays: TypeAlias = list[pa.Array]
 _BUFFER = 1 << 19  # bytes a receive may fetch: they are still in the core's own cache when they are decoded
 _WAKE_UP = 1 << 18  # the kernel wakes us for no less: waking up for every packet costs more than decoding it
+_LEAST_WAKE_UP = 1 << 12
 _ROWS, _BYTES = 1 << 19, 1 << 26  # of a chunk of a frame
 _STREAM_ROWS, _STREAM_BYTES = 1 << 16, 1 << 24  # of a record batch of a stream
 _SLICE_BLOCKS = 256  # of the table; fewer are not worth another connection
@@ -206,8 +207,6 @@ def _chunks(
         if tag == b"E":
             failure = failure or _error(content)
         if tag == b"Z":  # ReadyForQuery
-            if isinstance(failure, errors.ProtocolViolation) and columns.alone:  # as many formats as there were columns
-                raise _Changed(str(failure)) from failure
             if failure:
                 raise failure
             yield decoder.take()
@@ -256,12 +255,13 @@ class _Received:
         self._buffer[: len(rest)] = rest
         self.begin, self._end = 0, len(rest)
         wake = min(_WAKE_UP, self._sum // 8)  # so that the end of a few rows is not waited for
-        if wake >= 2 * self._wake:
+        if wake >= max(_LEAST_WAKE_UP, 2 * self._wake):
             self._wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake)
             self._wake = wake
         while True:
             # After that time less is fetched too: the end of a slice.
-            select.select([self._wire], [], [], max(0.0001, 0.002 * self._wake / _WAKE_UP))
+            seconds = max(0.0005, 0.002 * self._wake / _WAKE_UP) if self._wake > 1 else None
+            select.select([self._wire], [], [], seconds)
             with suppress(BlockingIOError):  # nothing came
                 if (size := self._wire.recv_into(self._buffer[self._end :])) == 0:
                     raise Disconnected("the server closed the connection")
@@ -363,7 +363,7 @@ def _depths(connection: Connection[Any], source: Source, names: list[str], types
 
 def read(connections: Connections, source: Source, style: Style) -> pa.Table:
     """Return rows as Arrow, in columns of this style; those of a table in the order in which it holds them."""
-    with suppress(_Changed):
+    with suppress(_Changed, errors.ProtocolViolation):  # as many formats are sent as there were columns
         return _read(connections, source, style)
     return _read(connections, source, style)
 
