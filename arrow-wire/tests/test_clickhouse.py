@@ -1,6 +1,8 @@
 """The interface to ClickHouse: frames of every library in and out, in each mode, all rows or none."""
 
 import datetime as dt
+import socketserver
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +10,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_wire import Conflict, Disconnected, Error, ServerError, UnsupportedType, WrongValue, clickhouse
+from arrow_wire import (
+    Conflict,
+    DamagedStream,
+    Disconnected,
+    Error,
+    ServerError,
+    UnsupportedType,
+    WrongValue,
+    clickhouse,
+)
 
 from clickhouse_server import DATABASE, Server
 
@@ -148,3 +159,30 @@ def test_a_table_that_is_not_there_and_a_server_that_is_not_there(uri: str) -> N
         clickhouse.read("clickhouse://127.0.0.1:9/", "SELECT 1")
     with pytest.raises(WrongValue, match="expected the name of a table"):
         clickhouse.write(uri, "orders; DROP TABLE x", FRAME)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", Disconnected),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 99\r\n\r\nCode: 1", Disconnected),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nab", Disconnected),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<ok>", DamagedStream),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[12]", DamagedStream),
+        (b"SSH-2.0-none\r\n", Disconnected),
+        (b"", Disconnected),
+    ],
+)
+def test_a_server_that_breaks_off_or_answers_nonsense_is_one_error_of_ours(answer: bytes, error: type[Error]) -> None:
+    class Nonsense(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1 << 16)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Nonsense) as nonsense:
+        threading.Thread(target=nonsense.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{nonsense.server_address[1]}/"
+        for call in (lambda: clickhouse.write(address, "orders", FRAME), lambda: clickhouse.read(address, "orders")):
+            with pytest.raises(error):
+                call()
+        nonsense.shutdown()

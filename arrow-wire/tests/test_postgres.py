@@ -1,7 +1,10 @@
 """The interface to Postgres: frames of every library in and out, in the caller's transaction, in each mode."""
 
 import datetime as dt
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +14,7 @@ import polars as pl
 import psycopg
 import pyarrow as pa
 import pytest
-from arrow_wire import Conflict, Error, ServerError, UnsupportedType, WrongValue, postgres
+from arrow_wire import Conflict, Disconnected, Error, ServerError, UnsupportedType, WrongValue, postgres
 
 SCHEMA = "arrow_wire_tests"
 FRAME = pl.DataFrame(
@@ -270,3 +273,54 @@ def test_strings_of_a_database_of_another_encoding_are_utf_8_or_an_error(encodin
     finally:
         with psycopg.connect(uri, autocommit=True) as connection:
             connection.execute("DROP DATABASE arrow_wire_encoded WITH (FORCE)")
+
+
+class Dropping:
+    """Hands on what comes for a server; drops all connections once `after` bytes went to it or came from it."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self._server, self._open, self._left = (host, port), list[socket.socket](), dict[str, int]()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def drop(self, direction: str, after: int) -> None:
+        self._left = {direction: after}
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # in the end the socket is closed
+            while True:
+                pair = self.listening.accept()[0], socket.create_connection(self._server)
+                self._open += pair
+                for one, other, direction in ((*pair, "up"), (*pair[::-1], "down")):
+                    threading.Thread(target=self._hand_on, args=(one, other, direction), daemon=True).start()
+
+    def _hand_on(self, one: socket.socket, other: socket.socket, direction: str) -> None:
+        ends = [one, other]
+        with suppress(OSError):
+            while data := one.recv(1 << 16):
+                if direction in self._left:
+                    self._left[direction] -= len(data)
+                    if self._left[direction] < 0:  # later connections are handed on
+                        self._left, ends, self._open = {}, self._open, []
+                        break
+                other.sendall(data)
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.long
+def test_a_connection_that_breaks_anywhere_leaves_all_rows_or_none(uri: str, server: psycopg.Connection) -> None:
+    parts = urlsplit(uri)
+    proxy = Dropping(parts.hostname or "", parts.port or 5432)
+    broken = f"127.0.0.1:{proxy.listening.getsockname()[1]}"
+    through = parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@{broken}").geturl()
+    frame = pl.select(number=pl.int_range(60_000, dtype=pl.Int32))
+    for after in (0, 500, 1500, *range(1700, 2400, 50)):
+        proxy.drop("down", after)
+        with suppress(Disconnected):
+            postgres.write(through, (SCHEMA, "orders"), frame)
+        assert server.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone() == (0,), after
+        assert server.execute(f"SELECT count(*) FROM {SCHEMA}.orders").fetchone() in ((0,), (60_000,)), after
+        server.execute(f"TRUNCATE {SCHEMA}.orders")
+    proxy.listening.close()

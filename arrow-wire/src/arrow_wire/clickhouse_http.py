@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from arrow_wire.errors import Conflict, Disconnected, ServerError, WrongValue
+from arrow_wire.errors import Conflict, DamagedStream, Disconnected, ServerError, WrongValue
 
 Table: TypeAlias = str | tuple[str, ...]  # "orders", "sales.orders", ("sales", "orders")
 Body: TypeAlias = memoryview | Iterable[bytes | memoryview]
@@ -84,7 +84,25 @@ class Server:
 
     def ask(self, query: str, number: int = 0) -> str:
         """Send a statement and return its answer as a text."""
-        return self.send(query, number=number).read().decode()
+        return self.sent(query, number=number).decode(errors="replace")
+
+    def sent(
+        self, query: str, body: Body | None = None, number: int = 0, settings: Mapping[str, str] | None = None,
+        size: int | None = None,
+    ) -> bytes:  # fmt: skip
+        """As `send`, and read the whole answer."""
+        self.begin(query, body, number, settings, size)
+        return self.whole_answer(number)
+
+    def whole_answer(self, number: int) -> bytes:
+        """As `answer`, and read all of it."""
+        response = self.answer(number)
+        with told_as_ours(self.client(number)):
+            return response.read()
+
+    def rows(self, query: str, number: int = 0, settings: Mapping[str, str] | None = None) -> list[list[Any]]:
+        """Send a query that ends with FORMAT JSONCompact and return its rows. Raises DamagedStream for other bytes."""
+        return rows_of(self.sent(query, number=number, settings=settings))
 
     def send(
         self, query: str, body: Body | None = None, number: int = 0, settings: Mapping[str, str] | None = None,
@@ -122,14 +140,24 @@ class Server:
         with told_as_ours(client):
             response = client.getresponse()
         if response.status != 200:
-            text = f"ClickHouse answered {response.status}: {response.read().decode(errors='replace')}"
+            with told_as_ours(client):
+                said = response.read().decode(errors="replace")
+            text = f"ClickHouse answered {response.status}: {said}"
             raise (Conflict if _CONFLICTS.search(text) else ServerError)(text)
         return response
 
     def described(self, what: str, number: int = 0) -> list[list[str]]:
         """Return name, type and `default_kind` of every column of a table or, between parentheses, a query."""
-        answer = self.send(f"DESCRIBE {what} FORMAT JSONCompact", number=number, settings=ON_ONE_LINE).read()
-        return [column[:3] for column in json.loads(answer)["data"]]
+        found = self.rows(f"DESCRIBE {what} FORMAT JSONCompact", number, ON_ONE_LINE)
+        return [column[:3] for column in found]
+
+
+def rows_of(answer: bytes) -> list[list[Any]]:
+    """Return the rows of an answer in JSONCompact. Raises DamagedStream for other bytes."""
+    try:
+        return list(json.loads(answer)["data"])
+    except (ValueError, KeyError, TypeError):
+        raise DamagedStream(f"expected rows of ClickHouse as JSON, found {answer[:80]!r}") from None
 
 
 def close_if_hung_up(client: HTTPConnection) -> None:
@@ -179,7 +207,7 @@ def connected(uri: str, count: int = 0) -> Iterator[Server]:
     server = server_at(uri)
     try:
         for number in range(count):
-            server.send("SELECT 1", number=number).read()
+            server.sent("SELECT 1", number=number)
         yield server
     finally:
         for client in server.clients:
@@ -210,5 +238,7 @@ class AnswerBytes:
         self.tail = (self.tail + bytes(room[max(size - TAIL_BYTES, 0) : size]))[-TAIL_BYTES:]
         if broken or (size < len(room) and self.tag and self.tag in self.tail[-64:]):
             said = self.tail.partition(b"__exception__")[2].decode(errors="replace")
-            raise ServerError(f"ClickHouse failed in the middle of its answer: {said or 'it broke off'}")
+            if not said:
+                raise Disconnected("the connection to ClickHouse broke in the middle of an answer")
+            raise ServerError(f"ClickHouse failed in the middle of its answer: {said}")
         return size

@@ -1,6 +1,5 @@
 """Rows into ClickHouse as Native blocks, all or none: https://clickhouse.com/docs/interfaces/formats/Native"""
 
-import json
 import re
 import threading
 import uuid
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from arrow_wire.clickhouse_create import create, sql_type
-from arrow_wire.clickhouse_http import Server, identifier, identifiers, literal
+from arrow_wire.clickhouse_http import Server, identifier, identifiers, literal, rows_of
 from arrow_wire.clickhouse_native import Columns, Room
 from arrow_wire.errors import ServerError, UnsupportedType, WrongValue
 from arrow_wire.frames import columns_of, joined
@@ -67,7 +66,7 @@ class _Target:
 
     @cached_property
     def _of_system(self) -> tuple[str, str, str, int]:
-        engine, storage, partition_key, views = json.loads(self._server.answer(1).read())["data"][0]
+        ((engine, storage, partition_key, views),) = rows_of(self._server.whole_answer(1))
         return engine, storage, partition_key, int(views)
 
     @property
@@ -166,7 +165,7 @@ def _insert(server: Server, count: int, table: str, names: list[str], blocks: _B
         try:
             if (first := blocks.next()) is not None:
                 settings, query = _insertion(table, names)
-                server.send(query, _chunks(blocks, first, tally), number, settings).read()
+                server.sent(query, _chunks(blocks, first, tally), number, settings)
         except BaseException as error:
             blocks.failure = blocks.failure or error
             server.client(number).close()
@@ -194,7 +193,7 @@ def _insert_block(server: Server, target: _Target, names: list[str], batch: pa.T
         yield data[-1:]
 
     try:
-        server.send(query, body(), 0, settings | ONE_PARTITION, len(data)).read()
+        server.sent(query, body(), 0, settings | ONE_PARTITION, len(data))
     except BaseException:
         server.client(0).close()
         raise

@@ -9,8 +9,9 @@
     ├── Disconnected      (ConnectionError)  the connection broke
     └── CheckFailed       (RuntimeError)     a check of the compiled code itself: a fault of arrow-wire
 
-After any of them nothing was written. A connection of the caller can be used on, but after `Disconnected`; the caller's
-transaction is as it was before the call.
+After any of them nothing was written, but where a connection breaks while the server commits: after `Disconnected` all
+rows may be there. A connection of the caller can be used on, but after `Disconnected`; the caller's transaction is as
+it was before the call.
 """
 
 from typing import Any
@@ -28,6 +29,8 @@ __all__ = [
 
 # Serialization failure, deadlock, lock not available, unique and exclusion violation, a table that is there already.
 _CONFLICTS = frozenset(("40001", "40P01", "55P03", "23505", "23P01", "42P07"))
+
+_BROKEN = ("08", "57P")  # connection exception, admin shutdown, crash shutdown
 
 
 class Error(Exception):
@@ -70,14 +73,17 @@ class CheckFailed(Error, RuntimeError):
 
 
 class Disconnected(Error, ConnectionError):
-    """The connection broke: all rows of a write into ClickHouse's one block may be there then, else none is."""
+    """There is no connection, or it broke: of a write all rows may be there then, or none is."""
 
 
 def of_psycopg(error: Any) -> Error:
     """Return an error of psycopg as one of ours that is of the same class of psycopg, too."""
     if isinstance(error, Error):
         return error
-    ours = Conflict if error.sqlstate in _CONFLICTS else ServerError
+    ours: type[Error] = Conflict if error.sqlstate in _CONFLICTS else ServerError
+    operational = any(one.__name__ == "OperationalError" for one in type(error).__mro__)
+    if operational and (error.sqlstate or "08").startswith(_BROKEN):
+        ours = Disconnected
     made: Error = _both(ours, type(error))(*error.args)
     made.__dict__.update(error.__dict__)  # what the server said in full: `diag`
     return made

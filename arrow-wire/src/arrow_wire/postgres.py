@@ -8,8 +8,9 @@ A table is a text with or without a schema ("orders", "sales.orders"; a name wit
 or a tuple of names as they are. What goes wrong is raised as in `arrow_wire.errors`; nothing was written then.
 """
 
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +28,7 @@ except ImportError:
 from arrow_wire import postgres_read, postgres_write
 from arrow_wire.postgres_reader import LARGE, VIEWS, Style
 from arrow_wire.postgres_server import Connections, Table, opened, parts_of, quoted, require_utf_8
+from arrow_wire.postgres_transactions import settle
 
 __all__ = ["Connections", "connect", "read", "stream", "write"]
 
@@ -107,7 +109,7 @@ def write(
             require_utf_8(where)
             postgres_write.write_within(where, target, names, batches, tally, mode, schema, most)
         else:
-            with _connections(where) as connections:
+            with _connections(where) as connections, _settled(connections):
                 rows = frame.num_rows if isinstance(frame, pa.Table) else 0 if library == "arrow" else len(frame)
                 postgres_write.write(connections, target, names, batches, tally, mode, schema, most, rows)
     return tally.written
@@ -198,6 +200,20 @@ def _connections(where: str | Connections) -> AbstractContextManager[Connections
 @contextmanager
 def _as_given(connections: Connections) -> Iterator[Connections]:
     yield connections
+
+
+@contextmanager
+def _settled(connections: Connections) -> Iterator[None]:
+    """Where a connection breaks, end what it leaves prepared over a new one, as far as the server is in reach."""
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        if error.sqlstate is None:
+            with suppress(psycopg.Error), opened(connections.uri) as again:
+                for seconds in (0.0, 0.1, 0.5):  # until the server knows that it broke
+                    time.sleep(seconds)
+                    settle(again[0])
+        raise
 
 
 @contextmanager

@@ -84,7 +84,7 @@ class Connections(Sequence[Connection[Any]]):
     """Connections to one server in autocommit mode, each opened when it is first used."""
 
     def __init__(self, uri: str, stack: ExitStack) -> None:
-        self._uri, self._stack, self._count = uri, stack, number_of_connections()
+        self.uri, self._stack, self._count = uri, stack, number_of_connections()
         self._open: list[Connection[Any]] = []
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class Connections(Sequence[Connection[Any]]):
             return [self[number] for number in range(*place.indices(self._count))]
         number = range(self._count)[place]
         while len(self._open) <= number:
-            self._open.append(self._stack.enter_context(psycopg.connect(self._uri, **_SETTINGS)))
+            self._open.append(self._stack.enter_context(psycopg.connect(self.uri, **_SETTINGS)))
         return self._open[number]
 
 
