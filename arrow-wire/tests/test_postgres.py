@@ -323,4 +323,10 @@ def test_a_connection_that_breaks_anywhere_leaves_all_rows_or_none(uri: str, ser
         assert server.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone() == (0,), after
         assert server.execute(f"SELECT count(*) FROM {SCHEMA}.orders").fetchone() in ((0,), (60_000,)), after
         server.execute(f"TRUNCATE {SCHEMA}.orders")
+    server.execute(f"INSERT INTO {SCHEMA}.orders SELECT n FROM generate_series(1, 60000) n")
+    for after in (0, 500, 1000, 5000, 50_000, 200_000):
+        for ask in (postgres.read, lambda *asked: postgres.stream(*asked).read_all()):
+            proxy.drop("down", after)
+            with pytest.raises(Disconnected):
+                ask(through, (SCHEMA, "orders"))
     proxy.listening.close()

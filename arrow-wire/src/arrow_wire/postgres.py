@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from arrow_wire import frames
-from arrow_wire.errors import of_psycopg
+from arrow_wire.errors import Disconnected, Error, of_psycopg
 from arrow_wire.tally import Progress, Tally, Written
 
 try:
@@ -218,9 +218,13 @@ def _settled(connections: Connections) -> Iterator[None]:
 
 @contextmanager
 def _as_ours() -> Iterator[None]:
-    """Raise errors of psycopg as ours, too."""
+    """Raise errors of psycopg, and of sockets, as ours, too."""
     try:
         yield
+    except ConnectionError as error:
+        if isinstance(error, Error):
+            raise
+        raise Disconnected(f"the connection to Postgres broke: {type(error).__name__}: {error}") from error
     except psycopg.Error as error:
         raised = of_psycopg(error)
         if raised is error:
