@@ -1,9 +1,14 @@
-"""Write the table of types into README.md, from the code: python arrow-wire/types_table.py [--check]
+"""Write the tables of README.md: python arrow-wire/types_table.py [--check]
+
+Types come from the code, figures from the reference run of the lab around it.
 
 An Arrow type goes into a type of a server where the library has a way; a type that it makes of it when it creates a
 table comes first. What it refuses of a type's values (`WrongValue`) is what the type of the server has no place for.
 """
 
+import csv
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +19,7 @@ from arrow_wire.errors import UnsupportedType
 from arrow_wire.postgres_recipes import recipe
 
 README = Path(__file__).parent / "README.md"
+REFERENCE = README.parent.parent / "results" / "reference" / "matrix"
 BEGIN, END = "<!-- types: made by types_table.py -->", "<!-- end of types -->"
 ARROW = (
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
@@ -60,6 +66,73 @@ def clickhouse(arrow_type: pa.DataType) -> tuple[str, list[str]]:
     return made, takes
 
 
+# What a column says in place of so many types: those that one Arrow type mostly goes into together.
+GROUPS = (
+    ("any integer", {"Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64"}),
+    ("any integer", {"int2", "int4", "int8"}),
+    ("any float", {"Float32", "Float64", "BFloat16"}),
+    ("any float", {"float4", "float8"}),
+    ("any decimal", {"Decimal(18, 4)", "Decimal(60, 4)"}),
+    ("any date", {"Date", "Date32"}),
+    ("any timestamp", {"DateTime", "DateTime64(6)", "DateTime64(9)"}),
+    ("any string", {"String", "LowCardinality(String)", "FixedString(16)"}),
+    ("any string", {"name", "bpchar", "varchar"}),
+    ("any address", {"IPv4", "IPv6"}),
+    ("any address", {"cidr", "inet", "macaddr", "macaddr8"}),
+)
+
+
+def shortened(takes: list[str], made: str) -> str:
+    """Return the types that also take a column, those of a group in one word."""
+    listed, left = [], [name for name in takes if name != made]
+    for word, group in GROUPS:
+        if group <= {*takes, made} and len(group & {*left}) > 1:
+            listed.append(word)
+            left = [name for name in left if name not in group]
+    return ", ".join([*listed, *(f"`{name}`" for name in left)]) or "-"
+
+
+# How clients are called in the reference run, and what stands for them in the table.
+CLIENTS = {
+    "arrow-wire": r"(psycopg|http_client)\.\w+_tuned",
+    "pgpq (over psycopg)": r"pgpq\.\w+",
+    "ADBC": r"adbc\.(?!\w+(write|read)_database)\w+",
+    "connectorx": r"connectorx\.(?!\w+read_database)\w+",
+    "clickhouse-connect": r"clickhouse_connect\.\w+",
+    "polars' own functions": r"\w+\.\w+_polars_(write_database|read_database\w*)",
+}
+
+
+def figures() -> str:
+    """Return the best exact median of each client in the reference run, by database, operation and frame."""
+    with (REFERENCE / "summary.csv").open(encoding="utf-8", newline="") as file:
+        runs = [run for run in csv.DictReader(file) if run["status"] == "ok" and run["fidelity"] == "exact"]
+    columns = [(s, o, f) for s in ("postgres", "clickhouse") for o in ("write", "read") for f in ("polars", "pandas")]
+    shown = {"postgres": "Postgres", "clickhouse": "ClickHouse"}
+    lines = ["| | " + " | ".join(f"{shown[s]} {o}, {f}" for s, o, f in columns) + " |", "|---" + "|---:" * 8 + "|"]
+    for client, pattern in CLIENTS.items():
+        cells = []
+        for system, operation, frame in columns:
+            found = [
+                float(run["median_seconds"])
+                for run in runs
+                if (run["system"], run["operation"], run["frame"]) == (system, operation, frame)
+                and re.fullmatch(pattern, run["transport"].partition(".")[2])
+            ]
+            cells.append(f"{min(found):.3f}" if found else "-")
+        lines.append(f"| {client} | " + " | ".join(cells) + " |")
+    rows, passes = {run["rows"] for run in runs if run["operation"] in ("write", "read")}, {run["n"] for run in runs}
+    run_id = json.loads((REFERENCE / "environment.json").read_text("utf-8"))["run_id"]
+    note = (
+        f"Seconds, medians of {max(passes)} passes, {int(max(rows)):,} rows: run `{run_id}` of the lab. Of each client"
+    )
+    note += " the fastest call that changes no value; `-`: it has none."
+    return "\n".join([*lines, "", note, PREDATES])
+
+
+PREDATES = "The run is older than this version of arrow-wire."
+
+
 def table() -> str:
     """Return both tables: what goes in, and what comes out."""
     lines = ["| Arrow | Postgres makes | Postgres also takes it in | ClickHouse makes | ClickHouse also takes it in |"]
@@ -67,8 +140,7 @@ def table() -> str:
     for arrow_type in ARROW:
         cells = [f"`{arrow_type}`"]
         for made, takes in (postgres(arrow_type), clickhouse(arrow_type)):
-            others = [f"`{name}`" for name in takes if name != made]
-            cells += [f"`{made}`" if made else "refused", ", ".join(others) or "-"]
+            cells += [f"`{made}`" if made else "refused", shortened(takes, made)]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", 'What a read makes of the types of the servers, as Arrow (`as_="arrow"`):', ""]
     lines += ["| Postgres | Arrow | ClickHouse | Arrow |", "|---|---|---|---|"]
@@ -87,13 +159,15 @@ def table() -> str:
 
 
 def main() -> None:
-    """Write the table, or fail where README.md has another one."""
-    text = README.read_text("utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    made = f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+    """Write the tables, or fail where README.md has others."""
+    text = made = README.read_text("utf-8")
+    for begin, end, make in ((BEGIN, END, table), ("<!-- figures -->", "<!-- end of figures -->", figures)):
+        before, _, rest = made.partition(begin)
+        made = f"{before}{begin}\n\n{make()}\n\n{end}{rest.partition(end)[2]}"
     if "--check" in sys.argv:
-        sys.exit(0 if made == text else "README.md: its table of types is not what the code says; run types_table.py")
+        sys.exit(
+            0 if made == text else "README.md: its tables are not what the code and the run say; run types_table.py"
+        )
     README.write_text(made, "utf-8")
 
 
