@@ -157,6 +157,7 @@ def _parsed(text: str) -> list[list[str | None]] | None:
 @examples(240)
 @given(text=st.text('"",,\n\r\\ab1 ', max_size=24).map("a,b\n1,x\n{}".format))
 @example(text='a,b\n"x",')
+@example(text='a,b\n1,x\n,\\"\\')
 def test_a_text_of_odd_marks_is_read_by_the_rules_of_csv_or_refused(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:

@@ -48,8 +48,11 @@ def escaped(raw: bytes, dialect: Dialect, where: str) -> Dialect:
 
 def require_same(table: Any, raw: bytes, dialect: Dialect, where: str) -> None:
     """Raise LabError where Python's reader finds other cells than pyarrow's in any row."""
-    reader = dialect.reader(io.StringIO(raw.decode(), newline=""))
-    records = [record or [""] for record in reader if record or dialect.blank_is_null][1:]
+    reader, records = dialect.reader(io.StringIO(raw.decode(), newline="")), []
+    try:
+        records = [record or [""] for record in reader if record or dialect.blank_is_null][1:]
+    except csv.Error as error:
+        refuse(raw, dialect, where, str(error))
     columns = [column.to_pylist() for column in table.columns]
     found = [[cell or "" for cell in row] for row in zip(*columns, strict=True)]
     if found != records:
