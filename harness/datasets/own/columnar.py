@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from harness.datasets.own import arrow_types, compared
@@ -38,6 +39,7 @@ _ARROW = {
     "arrow": ("import pyarrow.ipc", "table = pyarrow.ipc.open_file({}).read_all(){}"),
     "arrow_stream": ("import pyarrow.ipc", "table = pyarrow.ipc.open_stream({}).read_all(){}"),
 }
+_BUFFER = 1 << 16
 _INT96 = "INT96"
 _FAR = (-(2**63), 2**63 - 1)
 _INTO_MICROSECONDS = ', coerce_int96_timestamp_unit="us"'
@@ -69,7 +71,8 @@ def read(path: Path, form: str, where: str) -> OfFile:
 
 
 def _read(path: Path, form: str, where: str) -> OfFile:
-    file = parquet.ParquetFile(path, memory_map=False, pre_buffer=False) if form == "parquet" else None
+    piecewise = {"memory_map": False, "pre_buffer": False, "buffer_size": _BUFFER}  # not all of a column for one page
+    file = parquet.ParquetFile(path, **piecewise) if form == "parquet" else None
     if file is not None:
         _require_parquet(file)
     schema = file.schema_arrow if file is not None else _schema(path, form)
@@ -82,7 +85,7 @@ def _read(path: Path, form: str, where: str) -> OfFile:
     far = _int96(path) if old else ""
     if arrow_types.for_polars(schema) and not far:
         frame = with_uuids(_READ[form](path), schema)
-        rows = _compare(frame, path, form, file, where)
+        rows = _compare(frame, path, form, file, schema, where)
         return OfFile(frame, (_POLARS[form],), rows)
     table = (
         parquet.read_table(path, memory_map=False, partitioning=None, coerce_int96_timestamp_unit="us") if far else None
@@ -161,46 +164,53 @@ def _numbers(column: Any) -> Iterator[pl.Series]:
                 yield pl.Series(pl.from_arrow(leaf.cast(pa.int64())))
 
 
-def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, where: str) -> str:
+def _compare(frame: pl.DataFrame, path: Path, form: str, file: Any, schema: Any, where: str) -> str:
     """Compare what polars read with what pyarrow reads; return how much of it."""
     rows, width = frame.shape
     if file is None:
         return _compare_arrow(frame, path, form, where)
     groups = _groups(rows, file, where)
-    if rows * width <= compared.WHOLE:
+    small = path.stat().st_size < compared.SMALL
+    if rows * width <= compared.WHOLE and small:
         compared.require_same(frame, _TABLES["parquet"](path), 0, where)
         return "every value"
-    for first, batch in compared.batches(file, compared.pieces(rows, width), groups):
+    names = schema.names if small else compared.chosen(file, schema)
+    wanted = compared.pieces(rows, max(width, compared.WHOLE // rows + 1))
+    for first, batch in compared.batches(file, names, wanted, groups):
         compared.require_same(frame[batch.schema.names][first : first + batch.num_rows], batch, first, where)
     for name in _other_ends(frame, file):
         table = parquet.read_table(path, columns=[name], memory_map=False, partitioning=None)
         compared.require_same(frame[[name]], table, 0, where)
-    size = compared.pieces(rows, width)[0][1]
-    return f"{size:,} of {rows:,} rows of each column, and of every column the nulls, the smallest and the largest"
+    of = "each column" if len(names) == width else f"{len(names)} of {width} columns"
+    return f"{wanted[0][1]:,} of {rows:,} rows of {of}, and the nulls and ends of columns"
 
 
 def _other_ends(frame: pl.DataFrame, file: Any) -> Iterator[str]:
     """Yield the columns whose nulls and ends are not those of the footer, or of which it does not say them."""
-    metadata = file.metadata
+    metadata, columns = file.metadata, {column.name: column for column in frame}
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     for place in range(metadata.num_columns):
         name = metadata.schema.column(place).path
-        if name not in frame.columns:
+        if (column := columns.get(name)) is None:
             continue  # a part of a list or a struct
-        told = [metadata.row_group(group).column(place).statistics for group in range(metadata.num_row_groups)]
-        column = frame[name]
+        told = [group.column(place).statistics for group in groups]
         if any(one is None or one.null_count is None for one in told):
             if column.dtype != pl.String:
                 yield name
-            continue
-        if sum(one.null_count for one in told) != column.null_count():
+        elif sum(one.null_count for one in told) != column.null_count():
             yield name
-        elif (column.dtype.is_integer() or column.dtype in (pl.Date, pl.Datetime)) and len(column):
+        elif column.dtype.is_signed_integer() or column.dtype in (pl.Date, pl.Datetime):
             ends = [one for one in told if one.has_min_max]
-            numbers = column.to_physical()
-            if ends and column.dtype not in (pl.UInt64, pl.UInt32):
-                low, high = min(one.min_raw for one in ends), max(one.max_raw for one in ends)
-                if (numbers.min(), numbers.max()) != (low, high):
-                    yield name
+            if ends and _ends(column) != (min(one.min_raw for one in ends), max(one.max_raw for one in ends)):
+                yield name
+
+
+def _ends(column: pl.Series) -> tuple[Any, Any]:
+    """Return the smallest and the largest number of a column, also of times: to ask polars for these costs more."""
+    if column.dtype.is_integer():
+        return column.min(), column.max()
+    ends = pc.min_max(column.to_arrow().view(pa.int32() if column.dtype == pl.Date else pa.int64())).as_py()
+    return ends["min"], ends["max"]
 
 
 def _compare_arrow(frame: pl.DataFrame, path: Path, form: str, where: str) -> str:
