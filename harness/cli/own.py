@@ -63,12 +63,12 @@ def own_data(
         own = data.from_file(file, columns, rows, names, options)
         for note in own.notes:
             echo(f"note: {note}", err=True)
-        echo(f"{file}: compared with a second reading: {own.compared}")
+        echo(f"{file}: compared: {own.compared}")
         return own
     if given := options.given():
         raise LabError(f"{', '.join(given)}: for --data with CSV; a query brings types of its own")
     from harness.lab.asked import data_of
 
     own = data_of(chosen, str(query), system, columns, rows, names)
-    echo(f"the answer of the query: compared with what it was made of: {own.compared}")
+    echo(f"the answer of the query: compared: {own.compared}")
     return own

@@ -14,17 +14,21 @@ from harness.systems import SYSTEMS
 if TYPE_CHECKING:
     from harness.datasets.own.data import OwnData
 
+# A second answer may have other rows, by random() or LIMIT, and costs the server as much.
+ROUND_TRIP = "by a round trip of the answer of the query, which was asked once"
+
 
 def data_of(settings: Settings, query: str, system: str, key: Sequence[str], rows: int | None, names: bool) -> OwnData:
     """Return the rows of a query to a database that the environment names as data, with the query as it was asked.
 
     Raises LabError.
     """
-    from harness.datasets.own import data
+    from harness.datasets.own import data, memory
 
     with labs.OPENED["external"](settings) as lab:
         if system not in lab.systems:
             named = labs.variables(SYSTEMS[system])
             raise LabError(f"expected the address of {system} to ask it the query, found none; set {named}")
         answer, asked = SYSTEMS[system].session.answer(lab.endpoints, query)
-        return replace(data.from_memory(answer, key, rows, names), query=asked)
+        own = data.from_memory(answer, key, rows, names)
+        return replace(own, query=asked, compared=f"{memory.said(answer, own.whole)}, {ROUND_TRIP}")

@@ -24,7 +24,7 @@ def headline(environment: Facts, rows: Sequence[Row], summaries: Sequence[Summar
     cases = f"{_many(len(summaries), 'case')} in {_many(passes, 'pass', 'passes')}{size}"
     sentences = [f"{cases}: {_many(len(rows), 'run')}{f' ({endings})' if rows else ''}."]
     if compared := environment.get("compared"):
-        sentences.append(f"The data were compared with their source before the run: {compared}.")
+        sentences.append(f"The data were compared before the run: {compared}.")
     if any(status != Status.OK for status in counts):
         sentences.append("Only ok runs have figures; why the others have none stands below.")
     made = Counter(row.case for row in rows)

@@ -78,7 +78,7 @@ class Recommendation:
     to the columns. `ties` are transports that are not shown to be slower than the fastest, `left_behind` those of which
     nothing is shown because the budget left them behind. `ended` says why the race ended before its finalists had their
     passes; empty where it did not. `seconds` is what all of it took. `compared` says how much of the data was compared
-    with their source before the race; empty for a frame of polars, which is its own source.
+    before the race, and with what; empty for a frame of polars, which is its own source.
     """
 
     system: str

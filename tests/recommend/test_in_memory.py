@@ -30,7 +30,7 @@ def test_a_frame_in_memory_has_a_recommendation_that_shows_itself(settings_of_la
     assert (found.frame, found.operation, found.rows) == ("pandas", "write", 3)
     assert found.columns == {"who": "text", "paid": "float64", "n": "int64"}
     assert "nulls" in found.values
-    assert found.compared == "every value"
+    assert found.compared == "every value, with the frame that was given"
     shown = found._repr_html_()
     assert found.fastest.transport in shown
     assert "<th>transport</th>" in shown
@@ -95,6 +95,9 @@ def test_the_rows_of_a_query_are_the_data(lab: Command, on_embedded_lab: dict[st
     found = recommendation.read(folder)
     assert found is not None
     assert (found.rows, found.operation) == (50, "read")
+    assert found.compared == "every value, by a round trip of the answer of the query, which was asked once"
+    for said in (done.stdout, (folder / "report.html").read_text()):
+        assert f"compared{':' if said is done.stdout else ' before the run:'} {found.compared}" in said
     assert found.columns == {
         "n": "int32",
         "part": "decimal(38, 20)",

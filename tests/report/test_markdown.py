@@ -44,11 +44,11 @@ def test_the_conditions_do_without_what_an_environment_may_lack():
     )
 
 
-def test_a_report_says_how_much_of_own_data_was_compared_with_their_source():
+def test_a_report_says_how_much_of_own_data_was_compared_and_with_what():
     rows = [scan("a", 1, seconds=1.0)]
-    assert "compared with their source" not in report(rows)
-    assert "The data were compared with their source before the run: 5 of 60 rows." in report(
-        rows, compared="5 of 60 rows"
+    assert "compared before the run" not in report(rows)
+    assert "The data were compared before the run: 5 of 60 rows, with a second reading." in report(
+        rows, compared="5 of 60 rows, with a second reading"
     )
 
 

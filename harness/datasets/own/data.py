@@ -157,13 +157,14 @@ def from_file(
     """Read a file, a folder or what else `reading.read` takes; see `from_frame`."""
     found = reading.read(path, options)
     own = from_frame(found.frame, key, rows, names)
-    return replace(own, program=found.program, compared=found.compared, notes=found.notes)
+    return replace(own, program=found.program, compared=f"{found.compared}, with a second reading", notes=found.notes)
 
 
 def from_memory(frame: Any, key: Sequence[str] = (), rows: int | None = None, names: bool = True) -> OwnData:
     """Take a frame in memory of whatever library; see `from_frame`."""
     made = reading.of_memory(frame)
-    return replace(from_frame(made, key, rows, names), compared=memory.said(frame, made))
+    how = memory.said(frame, made)
+    return replace(from_frame(made, key, rows, names), compared=how and f"{how}, with the frame that was given")
 
 
 @reading.in_one_line()
