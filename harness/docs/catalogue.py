@@ -39,6 +39,7 @@ _LEFT = {
     "no": "the rows sent by then stay in the table",
     "per connection": "the rows of the other connections stay in the table",
 }
+_NOT_TRIED = "not tried: no server of the tests and of the reference runs has pg_parquet"
 
 
 def index() -> str:
@@ -134,6 +135,7 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
     yield "[loses](../kinds.md)", fidelity.loses(entry.lossy)
+    yield "in another time zone", _NOT_TRIED if "pg_parquet" in entry.needs else ""
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")
 
 

@@ -32,6 +32,11 @@ def test_a_transport_stands_once_on_its_clients_page_with_what_it_says_and_decla
     assert [one for one in declared if one and one not in text] == []
 
 
+@every(registry.select("*"))
+def test_a_transport_that_no_server_of_ours_takes_says_that_it_was_not_tried_in_another_time_zone(entry):
+    assert ("- in another time zone: not tried: " in section(entry)) == ("pg_parquet" in entry.needs)
+
+
 def test_no_page_has_anything_else():
     assert sum(map(len, SECTIONS.values())) == len(registry.select("*"))
 
