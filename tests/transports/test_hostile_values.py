@@ -1,5 +1,7 @@
 """Values that ways of our own once changed without a word, through the ways and servers that did it."""
 
+from pathlib import Path
+
 import pytest
 
 from harness import registry
@@ -8,8 +10,10 @@ from harness.fidelity import pair, trials
 from harness.fidelity.examination import Examination, pairs
 from harness.lab import labs
 from harness.lab.labs import Lab
+from harness.lab.object_stores import object_store
 from harness.model import OR, Fate
 from tests.every import every
+from tests.object_store import settings_below
 
 COMES_THROUGH = (Fate.EXACT, Fate.CONVERTED)
 # Way -> kind of values -> how it may fare.
@@ -72,3 +76,16 @@ def test_what_the_gateway_cannot_take_is_unavailable_here_and_costs_one_pair_onl
         "generated": Fate.EXACT,
     }
     assert all(finding.as_wanted for finding in found.values())
+
+
+@pytest.mark.long
+def test_transports_through_s3_are_as_declared_in_another_time_zone(lab_of_tests: Lab, tmp_path: Path) -> None:
+    chosen = [entry for entry in registry.select("clickhouse.*") if "s3" in entry.needs]
+    kinds = [KINDS[name] for name in ("timestamps_elsewhere", "timestamps_tz_elsewhere")]
+    with object_store(settings_below(tmp_path), [entry.id for entry in chosen], "test", print) as (objects, bucket):
+        if isinstance(objects, str):
+            pytest.skip(objects)
+        exam = Examination(lab_of_tests, labs.check(lab_of_tests), objects, bucket, chosen, kinds=kinds)
+        found = list(trials.examine(exam))
+    assert len(found) == 2 * len(chosen) == 12
+    assert all(finding.as_wanted and finding.fate is not Fate.UNAVAILABLE for finding in found), found
