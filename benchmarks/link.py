@@ -1,6 +1,7 @@
-"""A TCP link of our own to a server, which the fault campaign cuts or makes slow."""
+"""A TCP link of our own to a server, which the fault campaign cuts or makes slow, and tests break in mid-write."""
 
 import asyncio
+import math
 import threading
 from contextlib import suppress
 
@@ -10,11 +11,12 @@ _CHUNK = 8_192
 class Link:
     """Listens on a loopback `port` and carries every connection to `upstream`, a loopback port.
 
-    `cut` ends all connections there are; `slow` delays every 8 kB of every connection by as many seconds.
+    `cut` ends all connections there are; `slow` delays every 8 kB of every connection by as many seconds. The first
+    that has sent more than `most` bytes is closed on both sides; then the link has `broken`.
     """
 
-    def __init__(self, upstream: int) -> None:
-        self.upstream, self.port, self.delay = upstream, 0, 0.0
+    def __init__(self, upstream: int, most: float = math.inf) -> None:
+        self.upstream, self.port, self.delay, self.most, self.broken = upstream, 0, 0.0, most, False
         self._open: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         ready = threading.Event()
@@ -46,12 +48,21 @@ class Link:
             return
         both = {writer, writer_there}
         self._open |= both
-        await asyncio.gather(self._one_way(reader, writer_there), self._one_way(reader_there, writer))
+        await asyncio.gather(self._one_way(reader, writer_there, writer), self._one_way(reader_there, writer))
         self._open -= both
 
-    async def _one_way(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _one_way(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: asyncio.StreamWriter | None = None
+    ) -> None:
+        """Carry what is read; what a `client` sends is counted."""
+        carried = 0
         with suppress(OSError):
             while chunk := await reader.read(_CHUNK):
+                carried += len(chunk)
+                if client and carried > self.most and not self.broken:
+                    self.broken = True
+                    client.close()
+                    break
                 await asyncio.sleep(self.delay)
                 writer.write(chunk)
                 await writer.drain()

@@ -103,10 +103,11 @@ def transport(
             needs=tuple(needs),
             settings=dict(settings or {}),
             lossy=_fates(lossy or {}),
-            atomic=_atomic(atomic, operation, frame),
+            atomic=atomic,
             summary=(inspect.getdoc(function) or "").partition("\n")[0],
             function=function,
         )
+        entry = replace(entry, atomic=_atomic(entry))
         _add(entry)
         if control:
             _add(_control_of(entry))
@@ -126,12 +127,11 @@ def _control_of(entry: Transport) -> Transport:
     return replace(entry, id=f"{entry.id}{CONTROL}", origin=Origin.CONTROL, published=None, summary=summary)
 
 
-def _atomic(declared: str, operation: str, frame: str) -> str:
+def _atomic(entry: Transport) -> str:
     """Return what is left of a write of a frame that breaks off: nothing, unless something is declared."""
-    if declared and declared not in ATOMIC:
-        raise ValueError(f"atomic: expected one of {', '.join(ATOMIC)}, found {declared!r}")
-    moves_a_frame = operation == Operation.WRITE and frame in ("pandas", "polars")
-    return declared or ("yes" if moves_a_frame else "")
+    if entry.atomic and entry.atomic not in ATOMIC:
+        raise ValueError(f"atomic: expected one of {', '.join(ATOMIC)}, found {entry.atomic!r}")
+    return entry.atomic or ("yes" if entry.operation is Operation.WRITE and entry.moves_a_frame else "")
 
 
 def _fates(lossy: dict[str, str]) -> dict[str, str]:

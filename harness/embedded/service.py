@@ -22,7 +22,8 @@ class Service:
     its folder. `programs` are the names of its processes where those do not keep the HOME they were given, and
     `reachable(folder)` is the folder itself or, where the account of its processes cannot get there, another one.
     `last_words` stand in the line of its log in which it says why it ends itself. `not_here` are words of an error that
-    is this service's alone: another server of its database can do what was asked of it.
+    is this service's alone: another server of its database can do what was asked of it. `said` is what an installed
+    program says of its version.
     """
 
     ports: int
@@ -35,6 +36,7 @@ class Service:
     reachable: Callable[[Path], Path] = lambda folder: folder
     last_words: str = ""
     not_here: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def embedded(settings: Settings) -> Iterator[Lab]:
                 servers.end,
                 servers.restart,
                 servers.log,
-                {name: _program(SYSTEMS[name], at) for name, at in settings.installed.items()},
+                {name: _program(SYSTEMS[name], service.said) for name, service in installed.items()},
                 [name for name, system in SYSTEMS.items() if system.keys_in_environment and not keys],
                 [f"{variable}={place}" for variable, place in not_used(settings).values()],
             )
@@ -135,10 +135,9 @@ def _keys_of_s3(settings: Settings) -> dict[str, str]:
     }
 
 
-def _program(system: System, at: Path) -> str:
+def _program(system: System, said: str) -> str:
     """Say which program of a person's own a server is, without its path: results are shown to others."""
     assert system.installed_at is not None
-    said = system.installed.build(at)
     return f"{system.installed_at.variable}{f' ({said})' if said else ''}"
 
 

@@ -132,7 +132,7 @@ def test_an_installed_clickhouse_comes_up_is_revived_with_its_rows_and_leaves_no
 
 
 def test_a_program_that_is_called_by_the_name_of_a_part_is_not_told_which_part_it_is(tmp_path: Path) -> None:
-    whole, part = (made(tmp_path, name, "") for name in ("clickhouse", "clickhouse-server"))
+    whole, part = (made(tmp_path, name, "#!/bin/sh\n") for name in ("clickhouse", "clickhouse-server"))
     for program, words in ((whole, [str(whole), "server"]), (part, [str(part)])):
         folder = tmp_path / f"of-{program.name}"
         folder.mkdir()
@@ -156,6 +156,15 @@ def test_a_postgres_that_is_too_old_or_none_is_refused_with_what_it_said(tmp_pat
     with pytest.raises(ServiceError, match=r"LAB_POSTGRES_BIN: expected Postgres 14 or newer in") as caught:
         of_postgres.service(tmp_path, {})
     assert str(caught.value).endswith(f"found {said or 'no answer'}")
+
+
+def test_an_installed_server_is_asked_once_for_its_version(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    for name in ("postgres", "initdb", "clickhouse"):
+        made(tmp_path, name, f"#!/bin/sh\necho asked >> {asked}\necho 'postgres (PostgreSQL) 16.1'\n")
+    for service in (of_postgres.service(tmp_path, {}), of_clickhouse.service(tmp_path / "clickhouse", {})):
+        assert labs._program(SYSTEMS["postgres"], service.said) == "LAB_POSTGRES_BIN (postgres (PostgreSQL) 16.1)"
+    assert asked.read_text().count("asked") == 2
 
 
 def test_a_folder_above_the_programs_is_refused_with_the_right_one(tmp_path: Path) -> None:

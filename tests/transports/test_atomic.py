@@ -2,10 +2,7 @@
 
 import asyncio
 import os
-import socket
-import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -14,6 +11,7 @@ import polars as pl
 import psycopg
 import pytest
 
+from benchmarks.link import Link
 from harness import registry
 from harness.check.canonical import as_pandas
 from harness.datasets import store
@@ -29,44 +27,6 @@ ROWS = 100_000
 SENT = 300_000  # bytes of a connection when it breaks: each sends more
 SECONDS = 45.0  # that a write has to notice: asyncpg does not when it copies from an iterator, docs/upstream.md
 WRITES = [entry for entry in registry.select("*.write_*") if entry.moves_a_frame and not entry.needs]
-
-
-class Breaking:
-    """Carries connections to a port; the first that has sent SENT bytes is closed on both sides."""
-
-    def __init__(self, upstream: int) -> None:
-        self.upstream, self.broken, self._lock = upstream, False, threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def _listen(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.upstream))
-                threading.Thread(target=self._carry, args=(client, server, SENT), daemon=True).start()
-                threading.Thread(target=self._carry, args=(server, client, None), daemon=True).start()
-
-    def _carry(self, source: socket.socket, target: socket.socket, most: int | None) -> None:
-        carried = 0
-        with suppress(OSError):
-            while data := source.recv(16_384):
-                carried += len(data)
-                if most is not None and carried > most and self._breaks():
-                    break
-                target.sendall(data)
-        for one in (source, target):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    def _breaks(self) -> bool:
-        with self._lock:
-            first, self.broken = not self.broken, True
-        return first
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +79,13 @@ def test_a_connection_that_breaks_leaves_what_is_declared(
     parts = urlsplit(uri)
     frame = pl.read_parquet(tables.dataset.path)
     given = as_pandas(frame, tables.logical_types) if entry.frame == "pandas" else frame
-    breaking = Breaking(parts.port or 0)
-    own = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{breaking.port}"))
-    try:
-        raised = written(entry, own, given, table)
-    finally:
-        breaking.close()
+    link = Link(parts.port or 0, SENT)
+    own = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{link.port}"))
+    raised = written(entry, own, given, table)
     if isinstance(raised, registry.Unsupported):
         pytest.skip(str(raised))
     left = rows_left(entry, embedded_lab, table)
-    assert breaking.broken, "it sent too little"
+    assert link.broken, "it sent too little"
     if raised is None:  # the client has sent it all again, once
         assert left == ROWS
     elif entry.atomic == "yes":

@@ -41,7 +41,7 @@ def service(place: Path, environment: Mapping[str, str]) -> Service:
             f"{_variable()}: expected Postgres {_LEAST} or newer in {place}, found {said or 'no answer'}"
         )
     locale = BUILTIN_LOCALE if int(number[1]) >= _BUILTIN_SINCE else ()
-    return replace(SERVICE, prepare=partial(_prepare, place, locale, _extension(place), environment))
+    return replace(SERVICE, prepare=partial(_prepare, place, locale, _extension(place), environment), said=said)
 
 
 def build(place: Path) -> str:
