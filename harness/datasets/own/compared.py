@@ -139,16 +139,16 @@ def chosen(file: Any, schema: Any) -> list[str]:
     are a part of the file.
     """
     metadata, place, ranked = file.metadata, 0, []
-    group, kinds = metadata.row_group(0), Counter[str]()
+    group, types = metadata.row_group(0), Counter[str]()
     for field in schema:
         leaves = sum(not part.num_fields for part in arrow_types.parts(field.type))
         cost = sum(_cost(group.column(leaf)) for leaf in range(place, place + leaves))
         ranked.append((not field.type.num_fields, cost, str(field.type), field.name))
         place += leaves
     by_type = []
-    for flat, cost, kind, name in sorted(ranked):
-        by_type.append((kinds[kind], flat, cost, name))
-        kinds[kind] += 1
+    for flat, cost, of, name in sorted(ranked):
+        by_type.append((types[of], flat, cost, name))
+        types[of] += 1
     left = sum(metadata.row_group(one).total_byte_size for one in range(metadata.num_row_groups)) / _SHARE
     names: set[str] = set()
     for _, _, cost, name in sorted(by_type):
