@@ -38,7 +38,7 @@ def compile_library(target: str = "") -> Path:
     command += [f"-mcpu={PROCESSOR.get(architecture, 'baseline')}", f"-femit-bin={HERE / LIBRARY}"]
     command += ["-target", TARGETS[target]] if target else []
     command += ["-fno-emit-implib"] if target.startswith("win") else []
-    command += ["-install_name=@rpath/libarrow_wire.so"] if target.startswith("mac") else []  # else the path of here
+    command += ["-install_name", "@rpath/libarrow_wire.so"] if target.startswith("mac") else []  # else the path of here
     subprocess.run([*command, "zig/library.zig"], cwd=HERE, check=True)
     return HERE / LIBRARY
 
