@@ -16,6 +16,8 @@ from harness.registry import connect_of, one
 from harness.systems import SYSTEMS
 from harness.systems.clickhouse import client as clickhouse
 
+CLIENTS = {"postgres": "psycopg", "clickhouse": "http_client"}
+
 
 @pytest.fixture
 def tables(embedded_lab, uri: str) -> Iterator[dict[str, str]]:
@@ -38,7 +40,7 @@ def tables(embedded_lab, uri: str) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def call(tables: dict[str, str]) -> Callable[..., Any]:
     def run(system: str, name: str, *given: object) -> Any:
-        entry = one(f"{system}.tuned_{name.partition('_')[0]}.{name}_tuned")
+        entry = one(f"{system}.{CLIENTS[system]}.{name}_tuned")
         with connect_of(entry)(tables[system]) as connection:
             return entry.function(connection, *given)
 
