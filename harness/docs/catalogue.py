@@ -39,7 +39,7 @@ _LEFT = {
     "no": "the rows sent by then stay in the table",
     "per connection": "the rows of the other connections stay in the table",
 }
-_NOT_TRIED = "not tried: no server of the tests and of the reference runs has pg_parquet"
+_NOT_TRIED = "not tried: no server of the tests and of the reference runs has "
 
 
 def index() -> str:
@@ -135,7 +135,8 @@ def _facts(entry: Transport) -> Iterator[tuple[str, str]]:
     yield "needs", ", ".join(f"`{need}`" for need in entry.needs)
     yield "pinned settings", ", ".join(f"`{setting}={value}`" for setting, value in entry.settings.items())
     yield "[loses](../kinds.md)", fidelity.loses(entry.lossy)
-    yield "in another time zone", _NOT_TRIED if "pg_parquet" in entry.needs else ""
+    lacking = SYSTEMS[entry.system].fixes if entry.system in SYSTEMS else ()
+    yield "in another time zone", "".join(_NOT_TRIED + need for need in entry.needs if need in lacking)
     yield "when a connection breaks", _LEFT.get(entry.atomic, "")
 
 

@@ -55,7 +55,7 @@ def program(found: Recommendation, data: OwnData, source: Source, table: str = "
     table = table or re.sub(r"\W+", "_", source.table).lower()
     packages = _packages(entry, found, source)
     body = _brief(show.body(entry, ("", "os"), called_with=False))
-    parts = [f"{_header(packages)}\n{_docstring(entry, found, source, table)}\n\n{body}"]
+    parts = [f"{_header(entry, packages)}\n{_docstring(entry, found, source, table)}\n\n{body}"]
     parts.append("\n".join(_constants(entry, data, source, table)))
     if entry.operation is Operation.WRITE:
         making = SYSTEMS[entry.system].script
@@ -74,11 +74,10 @@ def _packages(entry: Transport, found: Recommendation, source: Source) -> set[st
     return packages
 
 
-def _header(packages: set[str]) -> str:
+def _header(entry: Transport, packages: set[str]) -> str:
     """Return what tells `uv run` and the like what to install first: https://peps.python.org/pep-0723"""
-    named = {package_of(package) for package in packages}
-    if _OURS in packages and "psycopg" in named:
-        named = named - {"psycopg", package_of(_OURS)} | {"arrow-wire[postgres]"}
+    instead = SYSTEMS[entry.system].script.BY_ARROW_WIRE if _OURS in packages else {}
+    named = {instead.get(name, name) for name in map(package_of, packages)} - {""}
     listed = ", ".join(f'"{_WITH_BINARIES.get(name, name)}"' for name in sorted(named))
     return "\n".join(["# /// script", '# requires-python = ">=3.11"', f"# dependencies = [{listed}]", "# ///"])
 

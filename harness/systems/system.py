@@ -317,12 +317,14 @@ class Script(Protocol):
 
     `CREATE_TABLE` is Python source of a function `create_table` that runs the statement CREATE_TABLE at the address in
     the variable `VARIABLE`, with `os` imported; it needs `PACKAGES`. `CREATE_BY_ARROW_WIRE` runs it over a connection
-    of arrow-wire. `SELECT` is that of a function `select` that
-    returns the rows of QUERY as an Arrow table, as the reference client does; it needs `SELECT_PACKAGES`.
+    of arrow-wire, and `BY_ARROW_WIRE` is what is installed instead of a package then. `SELECT` is that of a function
+    `select` that returns the rows of QUERY as an Arrow table, as the reference client does; it needs
+    `SELECT_PACKAGES`.
     """
 
     CREATE_TABLE: str
     CREATE_BY_ARROW_WIRE: str
+    BY_ARROW_WIRE: Mapping[str, str]
     VARIABLE: str
     PACKAGES: Sequence[str]
     SELECT: str

@@ -1,6 +1,7 @@
 """What a printed program for one table of ClickHouse has beside its transport: how the table is made, a query asked."""
 
 VARIABLE, PACKAGES = "CLICKHOUSE_URL", ()
+BY_ARROW_WIRE: dict[str, str] = {}
 CREATE_TABLE = '''\
 def create_table():
     """Create the table where there is none."""

@@ -1,6 +1,8 @@
 """What a printed program for one table of Postgres has beside its transport: how the table is made, a query asked."""
 
 VARIABLE, PACKAGES = "POSTGRES_URI", ("psycopg",)
+# What a program that uses arrow-wire installs instead of a package.
+BY_ARROW_WIRE = {"psycopg": "", "arrow-wire": "arrow-wire[postgres]"}
 CREATE_TABLE = '''\
 def create_table():
     """Create the table where there is none."""
