@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from arrow_wire import UnsupportedType
 
 from harness import registry
 from harness.check.canonical import NotConvertible, as_pandas, canonicalise
@@ -19,7 +20,6 @@ from harness.lab.embedded import EmbeddedLab
 from harness.lab.references import References
 from harness.lab.tables import Tables
 from harness.machine.variables import namespace
-from harness.registry import Unsupported
 from tests.calls import call
 
 KEY = bytes(32)
@@ -261,7 +261,7 @@ def test_the_tuned_transports_move_every_value(system: str, name: str, made: Cal
         table, _ = one.tables.for_write(system)
         write = partial(call, registry.one(f"{TUNED[system]}.write_{library}_tuned"), one.lab, frame, table)
         if said := unsupported(system, name, "write", library):
-            with pytest.raises(Unsupported, match=said):
+            with pytest.raises(UnsupportedType, match=said):
                 write()
             table, _ = one.tables.for_read(system)
         else:
@@ -269,7 +269,7 @@ def test_the_tuned_transports_move_every_value(system: str, name: str, made: Cal
             assert one.tables.differences_in_table(system, table, library) == []
         read = partial(call, registry.one(f"{TUNED[system]}.read_{library}_tuned"), one.lab, table)
         if said := unsupported(system, name, "read", library):
-            with pytest.raises((Unsupported, ValueError), match=said):
+            with pytest.raises((UnsupportedType, ValueError), match=said):
                 one.differences(read(), library)
         else:
             assert one.differences(read(), library) == []
