@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,12 +45,17 @@ def _columns(batch: pa.Table, types: dict[str, str]) -> Columns:
         raise UnsupportedType(str(error)) from None
 
 
-class _Target:
-    """A table that rows go into: its name as SQL, its types, its engine, alone and with its clauses, its partition key.
+class _Told(NamedTuple):
+    """Of a table: its engine, alone and with its clauses, its partition key, how many materialized views it feeds."""
 
-    `views` is how many materialized views it feeds. All but the types is asked for over the second connection, and
-    waited for when it is first used.
-    """
+    engine: str
+    storage: str
+    partition_key: str
+    views: int
+
+
+class _Target:
+    """A table that rows go into: its name as SQL, its types, and what is `told` over the second connection."""
 
     def __init__(self, server: Server, parts: tuple[str, ...]) -> None:
         self._server, self.table = server, _sql(parts)
@@ -65,25 +70,10 @@ class _Target:
             raise
 
     @cached_property
-    def _of_system(self) -> tuple[str, str, str, int]:
+    def told(self) -> _Told:
+        """What the server keeps of the table; waited for when it is first used."""
         ((engine, storage, partition_key, views),) = rows_of(self._server.whole_answer(1))
-        return engine, storage, partition_key, int(views)
-
-    @property
-    def engine(self) -> str:
-        return self._of_system[0]
-
-    @property
-    def storage(self) -> str:
-        return self._of_system[1]
-
-    @property
-    def partition_key(self) -> str:
-        return self._of_system[2]
-
-    @property
-    def views(self) -> int:
-        return self._of_system[3]
+        return _Told(engine, storage, partition_key, int(views))
 
     def types_of(self, names: list[str]) -> dict[str, str]:
         """Return the types of the columns of these names. Raises UnsupportedType where one is not there."""
@@ -102,7 +92,7 @@ def _asked(server: Server, parts: tuple[str, ...]) -> Iterator[_Target]:
     try:
         yield target
     finally:
-        if "_of_system" not in vars(target):
+        if "told" not in vars(target):
             server.client(1).close()
 
 
@@ -220,7 +210,7 @@ def write(
                     return _insert_block(server, target, names, held[0], tally)
         if held:
             with _staged(server, parts, target, names) as staging:
-                blocks = _Blocks(_with(held, slices), sql_types, target.partition_key, count)
+                blocks = _Blocks(_with(held, slices), sql_types, target.told.partition_key, count)
                 _insert(server, count, staging, names, blocks, tally)
 
 
@@ -230,7 +220,7 @@ def replace(
     """As `write`, in place of the rows that a table has: it is exchanged with one like it, which has them then."""
     names = list(reader.schema.names)
     with _asked(server, parts) as target:
-        sql_types, partition_key = target.types_of(names), target.partition_key
+        sql_types, partition_key = target.types_of(names), target.told.partition_key
     with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {target.table}") as staging:
         blocks = _Blocks(_slices(reader, most), sql_types, partition_key, count)
         _insert(server, count, staging, names, blocks, tally)
@@ -280,16 +270,16 @@ def _goes_as_one_block(batch: pa.Table, target: _Target) -> bool:
     A table of the MergeTree family does so with those of one partition; views get theirs afterwards:
     https://clickhouse.com/docs/concepts/features/operations/insert/transactions
     """
-    if not target.engine.endswith("MergeTree") or target.views or len(batch) > ONE_BLOCK_ROWS:
+    if not target.told.engine.endswith("MergeTree") or target.told.views or len(batch) > ONE_BLOCK_ROWS:
         return False
-    if not target.partition_key or len(batch) == 1:
+    if not target.told.partition_key or len(batch) == 1:
         return True
-    found = re.fullmatch(KNOWN_KEY, target.partition_key)
+    found = re.fullmatch(KNOWN_KEY, target.told.partition_key)
     if not found or found[2] not in batch.schema.names or target.types.get(found[2]) not in ("Date", "Date32"):
         return False
     if getattr(batch[found[2]].type, "tz", None):
         return False  # of an instant its zone decides, or the server's
-    groups = _partitions(batch, target.partition_key, 1)
+    groups = _partitions(batch, target.told.partition_key, 1)
     return groups is not None and not groups.any()
 
 
@@ -326,10 +316,10 @@ def _staged(server: Server, parts: tuple[str, ...], target: _Target, names: list
     The parts of a table of the MergeTree family are linked into it, which costs no copy; into any other, or one that
     feeds materialized views, the rows go by one INSERT SELECT.
     """
-    like = f"{target.table}{_staging_engine(target.engine, target.storage)}"
+    like = f"{target.table}{_staging_engine(target.told.engine, target.told.storage)}"
     with _dropped_on_failure(server, parts, f"CREATE TABLE {{}} AS {like}") as staging:
         yield staging
-        if target.engine.endswith("MergeTree") and not target.views:
+        if target.told.engine.endswith("MergeTree") and not target.told.views:
             server.ask(f"ALTER TABLE {target.table} ATTACH PARTITION ALL FROM {staging}")
         else:
             columns = identifiers(names)
