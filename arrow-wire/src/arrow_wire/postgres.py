@@ -110,7 +110,7 @@ def write(
             postgres_write.write_within(where, target, names, batches, tally, mode, schema, most)
         else:
             with _connections(where) as connections, _settled(connections):
-                rows = frame.num_rows if isinstance(frame, pa.Table) else 0 if library == "arrow" else len(frame)
+                rows = len(frame) if library != "arrow" or isinstance(frame, pa.Table) else 0
                 postgres_write.write(connections, target, names, batches, tally, mode, schema, most, rows)
     return tally.written
 

@@ -226,10 +226,7 @@ class _Received:
 
     def message(self) -> tuple[bytes | None, bytes]:
         """Return tag and content of the next message, if it is no row; else see to it that more of it arrives."""
-        rest = self._buffer[self.begin : self._end]
-        size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
-        if size < 5 or size > _LONGEST:
-            raise Disconnected(f"expected a message of Postgres' protocol, found one of {size - 1} bytes")
+        rest, size = self._next()
         if len(rest) < max(size, 6):
             self._receive(rest, size)
         elif rest[0] != ord("D"):
@@ -241,12 +238,19 @@ class _Received:
         """Read on until the server is ready for the next query."""
         tag = None
         while tag != b"Z":
-            rest = self._buffer[self.begin : self._end]
-            size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
+            rest, size = self._next()
             if rest[:1] == b"D" and len(rest) >= size:
                 self.begin += size
             else:
                 tag, _ = self.message()
+
+    def _next(self) -> tuple[memoryview, int]:
+        """Return what has arrived from the next message on, and its size, or 5 while that is not known."""
+        rest = self._buffer[self.begin : self._end]
+        size = 1 + int.from_bytes(rest[1:5], "big") if len(rest) >= 5 else 5
+        if size < 5 or size > _LONGEST:
+            raise Disconnected(f"expected a message of Postgres' protocol, found one of {size - 1} bytes")
+        return rest, size
 
     def _receive(self, rest: memoryview, size: int) -> None:
         """Move what is left to the beginning, with room for a message of this size, and receive more behind it."""
@@ -299,12 +303,12 @@ def _slices(
             yield [first], [source.query], few
             return
         first.execute(_BEGIN.encode())
-        names, types = columns_of(first, f"SELECT * FROM {source.within}")
+        columns = _columns(first, source, style)
         blocks, snapshot = 0, ""
         if source.table:
             [(blocks, snapshot)] = ask(first, f"SELECT {_BLOCKS}, pg_export_snapshot()", [source.table])
         used = opened = connections[: max(1, blocks // _SLICE_BLOCKS)]
-        if len(names) >= _WIDE:
+        if len(columns.names) >= _WIDE:
             for connection in used:
                 ask(connection, _FREE_A_LARGE_PIECE)
         for other in used[1:]:
@@ -312,7 +316,7 @@ def _slices(
         cuts = [*(blocks * i // len(used) for i in range(len(used))), (1 << 32) - 1]  # no table has more blocks
         ranges = [f" WHERE ctid >= '({low},0)' AND ctid < '({high},0)'" for low, high in pairwise(cuts)]
         ranges = ranges if len(used) > 1 else [""]  # a view has no ctid
-        yield used, [f"{source.query}{rows}" for rows in ranges], _columns(first, source, names, types, style)
+        yield used, [f"{source.query}{rows}" for rows in ranges], columns
         for connection in used:
             connection.execute("COMMIT")
     except BaseException:
@@ -344,9 +348,9 @@ def _few(connection: Connection[Any], source: Source, style: Style) -> _Columns 
     return _Columns(names, types, [reading(one, style) for one in types], True)
 
 
-def _columns(
-    connection: Connection[Any], source: Source, names: list[str], types: list[ServerType], style: Style
-) -> _Columns:
+def _columns(connection: Connection[Any], source: Source, style: Style) -> _Columns:
+    """Return the columns of a query or a table."""
+    names, types = columns_of(connection, f"SELECT * FROM {source.within}")
     depths = _depths(connection, source, names, types)
     return _Columns(names, types, [reading(one, style, depth) for one, depth in zip(types, depths, strict=True)])
 
@@ -390,19 +394,17 @@ def _table(parts: Any, names: list[str]) -> pa.Table:
 def read_within(connection: Connection[Any], source: Source, style: Style) -> pa.Table:
     """As `read`, over a connection of the caller's and in the caller's transaction alone."""
     with within(connection):
-        names, types = columns_of(connection, f"SELECT * FROM {source.within}")
-        columns = _columns(connection, source, names, types, style)
-        return _table(list(_fetch(connection, source.query, columns, _ROWS, _BYTES)), names)
+        columns = _columns(connection, source, style)
+        return _table(list(_fetch(connection, source.query, columns, _ROWS, _BYTES)), columns.names)
 
 
 def stream_within(connection: Connection[Any], source: Source, style: Style) -> Iterator[Any]:
     """As `stream`, over a connection of the caller's, which is busy until the last record batch was taken."""
     with within(connection):
-        names, types = columns_of(connection, f"SELECT * FROM {source.within}")
-        columns = _columns(connection, source, names, types, style)
+        columns = _columns(connection, source, style)
         yield _schema(columns)
         for arrays in _fetch(connection, source.query, columns, _STREAM_ROWS, _STREAM_BYTES):
-            yield pa.record_batch(arrays, names)
+            yield pa.record_batch(arrays, columns.names)
 
 
 def _schema(columns: _Columns) -> pa.Schema:

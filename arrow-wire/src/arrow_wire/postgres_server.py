@@ -127,7 +127,7 @@ def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list
     cursor.execute(f"{query} LIMIT 0".encode(), prepare=False)
     result = cursor.pgresult
     assert result is not None
-    found = [(result.ftype(number), result.fmod(number)) for number in range(result.nfields)]
+    found = _oids(result)
     unknown = [oid for oid, _ in found if not postgres_types.known(oid)]
     answer = ask(connection, postgres_types.question(unknown)) if unknown else []
     return [column.name for column in cursor.description or ()], postgres_types.types(found, answer)
@@ -135,8 +135,13 @@ def columns_of(connection: Connection[Any], query: str) -> tuple[list[str], list
 
 def types_of(result: PGresult) -> list[ServerType] | None:
     """Return the types of a result's columns; None where one of them is a type that not every server has."""
-    found = [(result.ftype(number), result.fmod(number)) for number in range(result.nfields)]
+    found = _oids(result)
     return postgres_types.types(found) if all(postgres_types.known(oid) for oid, _ in found) else None
+
+
+def _oids(result: PGresult) -> list[tuple[int, int]]:
+    """Return the oid and the modifier of the type of each column."""
+    return [(result.ftype(number), result.fmod(number)) for number in range(result.nfields)]
 
 
 @contextmanager
