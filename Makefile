@@ -92,7 +92,7 @@ down doctor logs shell psql clickhouse:
 	@compose/lab $@
 
 # Processes share one lab, and wait for one another where a test must be alone. The tests of a file stay in one process,
-# which makes their fixtures once: tests/conftest.py. Of those that take long, some wait for most of their time: they run
+# which makes their fixtures once: conftest.py. Of those that take long, some wait for most of their time: they run
 # three at a time, after the others.
 BESIDE = --dist loadfile
 ALONE = $$(grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
@@ -104,13 +104,11 @@ PART = $(if $(SHARE),--share '$(SHARE)')
 ##@ Tests
 test: $(STAMP) ## Run the daily tests on real databases
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'not long'
-	@$(MAKE) --no-print-directory -C arrow-wire test OPTIONS="-n 3 $(BESIDE) -m 'not long'"
 
 test-long: test-long-beside test-long-alone ## Run the long tests; SHARE=0/4 runs a quarter
 
 test-long-beside: $(STAMP)
 	$(VENV)/bin/pytest -n 4 $(BESIDE) -m 'long and not alone' $(PART)
-	@$(MAKE) --no-print-directory -C arrow-wire test OPTIONS='-m long'
 
 test-long-alone: $(STAMP)
 	$(VENV)/bin/pytest -n 3 $(BESIDE) -m 'long and alone' $(PART) $(ALONE)

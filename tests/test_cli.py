@@ -267,6 +267,7 @@ def test_verify_prints_the_matrix_and_writes_it(lab: Command, environment: dict[
     assert not Path(environment["LAB_RESULTS_DIR"]).exists()
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_serve_prints_addresses_that_work_and_ends_on_sigterm(environment: dict[str, str]) -> None:
     command = (sys.executable, "-m", "harness.cli", "serve")

@@ -7,6 +7,8 @@ tests may create and drop databases and schemas of their own.
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -16,7 +18,6 @@ from clickhouse_server import DATABASE, Server
 
 # Machines are busy with other tests: how long an example takes says nothing.
 settings.register_profile("arrow-wire", deadline=None)
-settings.load_profile("arrow-wire")
 
 
 @dataclass(frozen=True)
@@ -26,18 +27,31 @@ class Addresses:
 
 
 @pytest.fixture(scope="session")
-def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
+def addresses(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     """Addresses of both servers."""
     given = [os.environ.get(f"ARROW_WIRE_{name}", "") for name in ("POSTGRES", "CLICKHOUSE")]
     if all(given):
         yield Addresses(*given)
         return
     try:
+        lab = request.getfixturevalue("embedded_lab")  # where these are among the tests of the lab
+    except pytest.FixtureLookupError:
+        with _embedded(tmp_path_factory.mktemp("lab")) as lab:
+            yield _addresses(lab)
+    else:
+        yield _addresses(lab)
+
+
+def _embedded(folder: Path) -> Any:
+    try:
         from harness.lab.embedded import EmbeddedLab
     except ImportError:
         pytest.fail("set ARROW_WIRE_POSTGRES and ARROW_WIRE_CLICKHOUSE to addresses of servers to test on")
-    with EmbeddedLab(tmp_path_factory.mktemp("lab"), ("postgres", "clickhouse")) as lab:
-        yield Addresses(lab.endpoints["postgres"], lab.endpoints["clickhouse_http"])
+    return EmbeddedLab(folder, ("postgres", "clickhouse"))
+
+
+def _addresses(lab: Any) -> Addresses:
+    return Addresses(lab.endpoints["postgres"], lab.endpoints["clickhouse_http"])
 
 
 @pytest.fixture(scope="session")

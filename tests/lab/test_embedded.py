@@ -71,6 +71,7 @@ def parent(folder: Path):
         process.communicate()
 
 
+@pytest.mark.long
 def test_the_lab_is_up_within_the_with_block_and_gone_after_it(folder):
     with EmbeddedLab(folder) as lab:
         assert lab.endpoints.keys() == {name for system in SYSTEMS.values() for name in system.endpoints}

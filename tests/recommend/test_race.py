@@ -118,6 +118,7 @@ def raced(transports: int, rows: int, seed: int) -> tuple[float, bool]:
     return seconds[winner] / seconds[best], best in race.contenders
 
 
+@pytest.mark.long
 def test_the_winner_is_within_a_tenth_of_the_best_in_95_of_100_races() -> None:
     ended = [raced(30, 100_000, seed) for seed in range(100)]
     assert sum(factor <= 1.1 for factor, _ in ended) >= 95

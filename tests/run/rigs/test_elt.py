@@ -113,6 +113,7 @@ def test_every_way_between_local_disk_and_s3_is_ok_also_over_a_link(perform, eng
     assert {row.lab for row in rows} == {"embedded"}
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_without_a_server_s3_is_unavailable_with_the_reason_and_local_runs(perform, settings, monkeypatch, tmp_path):
     less = no_go(monkeypatch, settings, tmp_path)

@@ -119,6 +119,7 @@ def test_a_store_that_cannot_be_read_back_is_an_error(perform, made_up):
     assert [row.status for row in rows] == [Status.ERROR] * 2
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_store_that_was_made_wrong_is_neither_read_nor_queried(perform, made_up):
     for row in perform(*(case(f"made.polars.{operation}") for operation in ("read", "query"))):

@@ -143,6 +143,7 @@ def test_a_missing_wheel_is_named_with_what_to_do():
     )
 
 
+@pytest.mark.long
 def test_a_full_disk_at_initdb_is_reported_with_the_last_log_lines(folder):
     # A limit on the size of files, which child processes inherit, stands in for the full disk.
     script = (

@@ -48,7 +48,7 @@ _STARTERS = {
     "streamed",
 }  # fixtures by which a test starts processes that take seconds
 # Fixtures that are an engine or start Python; a test that takes none and does so itself is marked `process`.
-_ENGINES = _STARTERS | {"embedded_lab", "gateway", "launch_process", "objects"}
+_ENGINES = _STARTERS | {"addresses", "embedded_lab", "gateway", "launch_process", "objects"}
 _PART = re.compile(r"@\d+(?=\]$)")
 _ONE_SERVER = "tests/systems/clickhouse/gateway/"  # a folder whose tests share a server that takes seconds to start
 
