@@ -94,6 +94,7 @@ def test_the_names_differ_and_many_pairs_are_alike():
     assert 50 < len(set(COL_1) & set(COL_2)) < 450
 
 
+@pytest.mark.long
 def test_the_same_seed_makes_the_same_rows_and_another_others(table, tmp_path):
     assert pl.read_parquet(build(tmp_path).pattern).equals(pl.read_parquet(table.pattern))
     assert build(tmp_path, seed=8).answers != table.answers

@@ -76,6 +76,7 @@ def test_the_threads_are_those_asked_for(table, tmp_path):
             assert connection.execute("SELECT current_setting('threads')").fetchone() == (threads,)
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_the_sum_of_similarities_is_the_known_one(table, database, tmp_path):
     with connected("duckdb.jaro_winkler", tmp_path) as call:
