@@ -67,7 +67,7 @@ def read_pandas_read_sql_query(engine, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["psycopg", "sqlalchemy"], origin="limit")
 def call_select_1(engine):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     from sqlalchemy import text
 
     with engine.connect() as connection:

@@ -249,7 +249,7 @@ def read_pandas_read_sql(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["adbc_driver_postgresql.dbapi"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         return cursor.fetchone()[0]

@@ -220,5 +220,5 @@ async def read_pandas_prepared_rows(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["asyncpg"], origin="limit")
 async def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return await connection.fetchval("SELECT 1")

@@ -148,7 +148,7 @@ def read_polars_read_database_uri(uri, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["pyarrow", "connectorx"], origin="limit")
 def call_select_1(uri):
-    """Ask for the number 1, over a connection of its own: what this client takes for every call."""
+    """Run `SELECT 1` over a new connection to time what every call of this client includes."""
     import connectorx
 
     return connectorx.read_sql(uri, "SELECT 1 AS one", return_type="arrow")["one"][0].as_py()

@@ -160,5 +160,5 @@ def read_pandas_postgres_query(connection, table):
     origin="limit",
 )
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("FROM postgres_query('pg', 'SELECT 1')").fetchone()[0]

@@ -178,5 +178,5 @@ def read_pandas_rows(connection, table):
 
 @transport("call", path="SELECT 1", payload="one value", requires=["psycopg"], origin="limit")
 def call_select_1(connection):
-    """Ask for the number 1: what this client takes for a round trip with nothing in it."""
+    """Run `SELECT 1` to time an empty round trip of this client."""
     return connection.execute("SELECT 1").fetchone()[0]
