@@ -89,7 +89,7 @@ def load_insert_staged(connection, source, table):
     needs=["dask"],
 )
 def unload_by_parts(connection, table, destination):
-    """Read the table's partitions (PARTITION BY) on the workers, at different moments, into one file each.
+    """Read the table's partitions (PARTITION BY) on the workers, at different times, into one file each.
 
     Some workers see concurrent writes and others do not. A table without PARTITION BY is one partition.
     """

@@ -64,7 +64,7 @@ def _inserted(uri, table, batches):
 def unload_source(connection, table, destination):
     """Let Daft read our source, with one task for each of the table's partitions, and write it as Parquet.
 
-    A task streams its record batches. Each task reads the table at a different moment.
+    A task streams its record batches. Each task reads the table at a different time.
     """
     with sessionless(connection) as client:
         schema = client.query_arrow(f"SELECT * FROM {identifier(table)} LIMIT 0").schema

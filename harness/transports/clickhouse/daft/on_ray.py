@@ -70,7 +70,7 @@ def load_insert_staged_ray(connection, source, table):
 def unload_by_parts_ray(connection, table, destination):
     """Have Daft's workers each read a partition of the table and write it as Parquet.
 
-    Each worker reads the table at a different moment.
+    Each worker reads the table at a different time.
     """
     _unloaded(connection, table, destination)
 

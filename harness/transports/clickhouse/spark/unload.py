@@ -33,7 +33,7 @@ def _unload(session, uri, queries, destination):
 def unload_by_parts(connection, table, destination):
     """Read each partition of the table (PARTITION BY) in a separate task, as Arrow, with clickhouse-connect.
 
-    Tasks run at different moments, and so the result can mix rows from before and after concurrent changes.
+    Tasks run at different times, and so the result can mix rows from before and after concurrent changes.
     """
     session, ours, theirs = connection
     _unload(session, theirs, part_queries(ours, table), destination)
