@@ -57,7 +57,7 @@ def toolchain() -> str | None:
 def program(wanted: GoProgram, cache: Path, say: Callable[[str], None], users: Sequence[str] = ()) -> Path:
     """Return the path of a program, compiling it if it is not in the cache. Raises NotThere.
 
-    `users` are the names of those that need it, for the message to the user who waits for the compiler.
+    `users` are the names of the transports that need it, for the progress message.
     """
     path = place(wanted, cache)
     if os.access(path, os.X_OK):

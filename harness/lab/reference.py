@@ -168,7 +168,7 @@ class Reference:
         return within(seconds, self._system, what, call, self._cut, self._last.append)
 
     def _cut(self) -> None:
-        """Close our connections to this server, whoever uses them, except those that existed before this one."""
+        """Close our connections to this server under any waiting call, except those that existed before this one."""
         for identity, descriptor in self._sockets().items():
             if identity not in self._of_others:
                 with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as found:
