@@ -27,9 +27,9 @@ _SEED = 20260407
 class OwnData:
     """A canonical frame and the facts about it.
 
-    `found` are the kinds of hostile values in it with their columns. `extremes` are the kinds of a type's values with
-    extreme ones (see `harness.datasets.own.values`). `hidden` are the columns' own names and logical types if they were
-    renamed. `query` is the query, if these are its rows. `whole` are all rows, of which `frame` may be a sample: a
+    `found` are the kinds of hostile values in it with their columns. `extremes` are those that show a type and have
+    extreme values (see `harness.datasets.own.values`). `hidden` are the columns' own names and logical types if they
+    were renamed. `query` is the query, if these are its rows. `whole` are all rows, of which `frame` may be a sample: a
     table must hold them all. `given` are the columns' dtypes before they were canonical. `program` describes how a
     program reads them. `compared` says how much of them was compared with their source. `notes` are for the user.
     """
