@@ -67,13 +67,18 @@ def transport(
     `connect` of a transport that needs an engine's workers also gets these: `connect(uri, workers)`. Both modules may
     name their address with `ENDPOINT` (default: the name of the system's folder).
 
-    The other arguments depend on the operation: `write(connection, frame, table)`, `read(connection, table) -> frame`,
-    `scan(connection, files) -> number of rows`, `load(connection, source, table)` from a Parquet file,
-    `unload(connection, table, destination)` into an empty folder for Parquet files, `transform(connection, source,
-    destination)`, `job(connection, **arguments) -> answer`. For stores they are `create(store, data)`, `read(store) ->
-    rows` and `query(store) -> rows`. For bounds they are `call(connection)`, `copy(connection, data) -> data`,
-    `write(connection, source, table)` from one table into another (frame `table`) and `read(connection, table) ->
-    number of rows`, with the rows discarded (no frame).
+    The other arguments depend on the operation:
+
+    - `write(connection, frame, table)`
+    - `read(connection, table) -> frame`
+    - `load(connection, source, table)` from a Parquet file
+    - `unload(connection, table, destination)` into an empty folder for Parquet files
+    - `scan(connection, files) -> number of rows`
+    - `transform(connection, source, destination)`
+    - `job(connection, **arguments) -> answer`
+    - stores: `create(store, data)`, `read(store) -> rows`, `query(store) -> rows`
+    - bounds: `call(connection)`, `copy(connection, data) -> data`, `write(connection, source, table)` from one table
+      into another (frame `table`), `read(connection, table) -> number of rows`, which are discarded (no frame)
 
     `settings` are the server settings that the transport pins and that change its result; they are recorded with every
     run. `lossy` gives the fate of the kinds of values that are known not to arrive unchanged: `{"changed": "nulls nan",

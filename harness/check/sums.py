@@ -242,7 +242,7 @@ def _crc_of_texts(column: pa.Array) -> int:
 
 
 def _piece(octets: npt.NDArray[np.uint8], column: pa.Array) -> pa.Array:
-    """Return what stands in a row for each value of fixed width, as Arrow binary."""
+    """Return the row bytes of each fixed-width value, as Arrow binary."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,7 +1,7 @@
 """The keeper: a small process that runs one service of the lab and stops it when the lab is gone.
 
-The lab (the parent) holds the other end of the keeper's standard input. When data arrive there, or it ends because the
-parent ended, even by `kill -9`, the keeper stops the service in an orderly way and removes its folder.
+The lab (the parent) holds the other end of the keeper's standard input. Data there, or its end, make the keeper stop
+the service in an orderly way and remove its folder. It ends whenever the parent ends, even by `kill -9`.
 
     lab ──pipe──> keeper (own session) ──> service (own session)
 

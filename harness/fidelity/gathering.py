@@ -33,7 +33,7 @@ class Gathering:
 def fits(of: Held, read: bool) -> bool:
     """Return whether a kind is only about the values of its columns, and these are few.
 
-    Other kinds are about names, whole rows or tables, a type or column of one database, or the client's time zone, or
+    Other kinds are about names, whole rows or tables, a type or column of one database, or the client's time zone. Or
     their right result depends on the server. In tables of reads, values that the reference client must insert with SQL
     stay separate.
     """

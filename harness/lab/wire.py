@@ -37,8 +37,8 @@ _PATIENCE_SECONDS = 5.0
 _OVER_THE_WIRE, _NOT_OVER_IT = "10", "20"  # priorities of the namespace's routing rules, and a routing table
 _QUEUED_PACKETS = "10000"  # queued at a device before the carrier takes them: more than TCP windows allow
 # Parameters of tc-tbf(8): the burst is two milliseconds of the rate, so that a busy core loses little of it; the
-# latency limits waiting packets. TCP sends no packets larger than the burst, because those would be split into frames,
-# and each frame costs the carrier as much as a large packet.
+# latency limits waiting packets. TCP sends no packets larger than the burst. Those would be split into frames, each of
+# which costs the carrier as much as a large packet.
 _BURST_BYTES_OF_MBIT, _LEAST_BURST_BYTES, _LATENCY = 250, 16_000, "50ms"
 _LARGEST_BYTES = 65_536  # bytes of a packet
 _CONGESTION = (

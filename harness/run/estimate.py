@@ -14,10 +14,10 @@ from harness.results.environment import made_on
 from harness.results.folder import Facts, StoredRun
 from harness.results.row import Row
 
-_PAUSE = 120  # seconds: a longer gap between two rows is a pause identifies a run that was resumed later
-_KNOWN = 0.5  # share identifies a run's transports that an earlier run must have
+_PAUSE = 120  # seconds: a longer gap between two rows is a pause of a run that was resumed later
+_KNOWN = 0.5  # share of a run's transports that an earlier run must have
 _DOUBT = 20.0  # seconds of runs after which half of a deviation is believed
-_LEAST = 0.01  # minimum seconds identifies a run
+_LEAST = 0.01  # minimum seconds of a run
 
 Key = tuple[str, str, str, int]  # identifies a run
 

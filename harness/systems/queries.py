@@ -11,8 +11,8 @@ _COMMENT = re.compile(r"/\*|\*/")
 def without_end(query: str, quoted: str, *, nested: bool, to_line_end: str = "--") -> str:
     """Return a query without trailing semicolons, comments and white space, and with a final line break.
 
-    `quoted` is the pattern of quoted parts in its SQL, `nested` whether comments nest, `to_line_end` the pattern that
-    starts a comment up to the end of the line.
+    `quoted` is the pattern of quoted parts in its SQL, `nested` whether comments nest. `to_line_end` is the pattern
+    that starts a comment up to the end of the line.
     """
     token = re.compile(rf"(?P<quoted>{quoted})|(?P<line>(?:{to_line_end})[^\n]*)|(?P<comment>/\*)|[;\s]+|.", re.DOTALL)
     place = end = 0

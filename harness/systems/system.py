@@ -165,7 +165,7 @@ class System:
 
 
 class Installed(Protocol):
-    """Servers that the user has installed, which the embedded lab starts instead of its own: the module `installed`.
+    """Servers that the user has installed, which the embedded lab can start instead: the module `installed`.
 
     The system's `installed_at` names the setting, whose value is the `place`.
     """

@@ -1,8 +1,8 @@
 """The content of one file of `raw_csv`: its intended rows, and its text on disk, including malformed lines.
 
-The table is an invented web log. The published job (`elt`) gives its files' total bytes and rows (212 bytes a row in
-13.7 GB, 222 in 4.0 GB), its folders, and the options with which it reads them. Our files have a reason for each of
-these options:
+The table is an invented web log. The published job (`elt`) gives its files' total bytes and rows: 212 bytes a row in
+13.7 GB, 222 in 4.0 GB. It also gives its folders, and the options with which it reads them. Our files have a reason for
+each of these options:
 
 - `ignore_errors`: one line in 2,000 is malformed, alternately truncated or with a word instead of a number,
 - `union_by_name`: of four files one has two more columns, and one lacks a column and has another order,

@@ -80,7 +80,7 @@ class Networks:
         return replace(job, namespace=self.links.wire.namespace)
 
     def _asking(self, case: Case, job: DatabaseJob, reached: Fronts, on: bool) -> DatabaseJob:
-        """Return a job whose client is told whether to use TLS; the front's CPU time counts as the server's."""
+        """Return a job whose client gets the TLS choice in its address; the front's CPU time counts as the server's."""
         asks = fronts.tls_of(case.transport.endpoint)
         if asks is None or job.addresses is None:
             return job

@@ -1,6 +1,6 @@
 """Rows in the forms in which ADBC carries them into Postgres and back.
 
-A type without a form of its own goes as the next larger one. ADBC would silently change or refuse columns of two types:
+A type that ADBC lacks goes as the next larger one. ADBC would silently change or refuse columns of two types:
 
 - It turns an interval into months, days and nanoseconds, which end at 292 years and are not a duration. The lab
   selects its microseconds instead, with `extract`, which is exact since Postgres 14. A day counts 24 hours, as clients

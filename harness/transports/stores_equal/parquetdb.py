@@ -30,8 +30,8 @@ def _open(folder):
 def create(store, data):
     """Create a new database, pass it the Arrow table and flush it to disk.
 
-    ParquetDB appends an id column, writes a file with PyArrow's defaults, reads it again and writes it once more in row
-    groups of 50,000 to 100,000 rows. It leaves flushing to the operating system, so the transport flushes.
+    ParquetDB appends an id column, writes a file with PyArrow's defaults, and reads it again. It then writes it once
+    more in row groups of 50,000 to 100,000 rows. It leaves flushing to the operating system, so the transport flushes.
     """
     _open(store).create(data)
     flush(store)

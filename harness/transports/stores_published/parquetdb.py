@@ -36,8 +36,8 @@ def connect(folder):
 def create(store, data):
     """Pass the list of dicts to an open, empty database.
 
-    ParquetDB turns the list into Arrow in one call (`pyarrow.array`), appends an id column, writes a file, reads it
-    again and writes it once more in row groups of 50,000 to 100,000 rows. Nothing flushes the files to disk.
+    ParquetDB turns the list into Arrow in one call (`pyarrow.array`), appends an id column, writes a file, and reads it
+    again. It then writes it once more in row groups of 50,000 to 100,000 rows. Nothing flushes the files to disk.
     """
     store.create(data)
 

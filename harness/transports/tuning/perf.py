@@ -57,8 +57,8 @@ def _counted():
 def bandwidth_of_group_by(connection, source, elements, threads):
     """Return the group-by query's answer, its memory bandwidth in bytes per second, and its share of a triad's.
 
-    Both come from the memory controllers' counters of the whole machine (cas_count), for the query and for rounds of a
-    STREAM triad over three arrays of this many elements.
+    Both come from the memory controllers' counters of the whole machine (cas_count). They cover the query, and rounds
+    of a STREAM triad over three arrays of this many elements.
     """
     import time
 

@@ -37,7 +37,7 @@ def _shared_file(io):
     """Yield the path of a new file as seen by this process and by the server; remove it afterwards, even on error.
 
     The file has its own folder. The server first writes a second file next to it (data.parquet#1) and then renames
-    that. Removing the folder removes both, whoever owns them.
+    that. Removing the folder removes both, whatever their owner.
     """
     with tempfile.TemporaryDirectory(dir=io.here) as folder:
         os.chmod(folder, 0o777)  # created with 0700, but a server that runs as another user must create its file there
